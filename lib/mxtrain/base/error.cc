@@ -1,0 +1,34 @@
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+
+std::string WhatOf(const std::exception_ptr& error) {
+  if (!error) return "no error";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+void RethrowWithPrefix(std::exception_ptr error, const std::string& prefix) {
+  ErrorKind kind = ErrorKind::kBug;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    kind = e.kind();
+  } catch (const std::bad_alloc&) {
+    kind = ErrorKind::kMemory;
+  } catch (...) {
+  }
+  throw Error(kind, prefix + ": " + WhatOf(error));
+}
+
+namespace detail {
+void AssertFailed(const char* condition, const char* file, int line) {
+  throw Error(ErrorKind::kBug, fmt::format("{}:{}: internal check failed: {}", file, line, condition));
+}
+}  // namespace detail
+}  // namespace mxtrain

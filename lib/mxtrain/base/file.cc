@@ -1,0 +1,112 @@
+#include "mxtrain/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : path_(path), fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) Fail("open");
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd() const { return fd_; }
+  [[noreturn]] void Fail(const char* verb) const {
+    const int error = errno;
+    Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path_, std::strerror(error));
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+}  // namespace
+
+std::string ReadFile(const std::string& path) {
+  Descriptor file(path, O_RDONLY);
+  struct stat info {};
+  if (fstat(file.fd(), &info) != 0) file.Fail("read");
+  if (S_ISDIR(info.st_mode)) Throw(ErrorKind::kFileSystem, "cannot read {}: it is a folder", path);
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(info.st_size));
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = read(file.fd(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) file.Fail("read");
+    if (n == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
+  std::string packed = ReadFile(path);
+  const bool gzip = packed.size() > 2 && packed[0] == '\x1f' && packed[1] == '\x8b';
+  if (!gzip) {
+    if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} holds {} bytes; at most {} are read", path, packed.size(), max_bytes);
+    return packed;
+  }
+  z_stream stream{};
+  if (inflateInit2(&stream, 15 + 32) != Z_OK) Throw(ErrorKind::kMemory, "cannot unpack {}: no memory", path);
+  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string bytes;
+  char buffer[1 << 16];
+  int status = Z_OK;
+  while (status == Z_OK && bytes.size() <= max_bytes) {
+    stream.next_out = reinterpret_cast<Bytef*>(buffer);
+    stream.avail_out = sizeof buffer;
+    status = inflate(&stream, Z_NO_FLUSH);
+    bytes.append(buffer, sizeof buffer - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (bytes.size() > max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);
+  if (status != Z_STREAM_END) Throw(ErrorKind::kData, "{} is damaged: its gzip data end early or do not check", path);
+  return bytes;
+}
+
+void WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  const std::string beside = path + ".tmp-" + std::to_string(getpid());
+  try {
+    Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC);
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = write(file.fd(), bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) file.Fail("write");
+      done += static_cast<size_t>(n);
+    }
+    if (fsync(file.fd()) != 0) file.Fail("sync");
+  } catch (...) {
+    unlink(beside.c_str());
+    throw;
+  }
+  if (rename(beside.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(beside.c_str());
+    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside, path, std::strerror(error));
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+  fsync(directory.fd());  // some file systems refuse to sync a folder; the rename is then as safe as they make it
+}
+
+uint64_t Checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+}  // namespace mxtrain

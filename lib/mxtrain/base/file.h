@@ -1,0 +1,22 @@
+#pragma once
+// Whole files: read, and written so that a reader sees the old one or the new one, never a part.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain {
+
+// Both throw kFileSystem (kData for a damaged .gz) with path and reason.
+MXTRAIN_API std::string ReadFile(const std::string& path);
+// As ReadFile, unpacked where the bytes are gzip; stops with kData above `max_bytes` of output.
+MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes);
+// Writes beside the target, syncs, renames over it, and syncs the folder.
+MXTRAIN_API void WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// XXH3-64 of the bytes.
+MXTRAIN_API uint64_t Checksum(std::string_view bytes);
+
+}  // namespace mxtrain

@@ -1,0 +1,16 @@
+#pragma once
+// std::format for compilers that lack it: fmt under the project's own name.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain {
+using fmt::format;
+using fmt::join;
+
+// "1.5 GiB", "12 KiB", "64 B": sizes for people. Machine-readable output uses the plain number.
+MXTRAIN_API std::string FormatBytes(int64_t bytes);
+}  // namespace mxtrain

@@ -1,0 +1,7 @@
+#pragma once
+// The one home of the JSON library. Only sources include this header, never other public headers.
+#include <nlohmann/json.hpp>
+
+namespace mxtrain {
+using Json = nlohmann::ordered_json;  // keys stay in the order in which they were written
+}  // namespace mxtrain

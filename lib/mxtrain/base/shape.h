@@ -1,0 +1,61 @@
+#pragma once
+// Shapes with partial knowledge. An unknown dimension is -1 and an unknown rank is ndim() == -1; 0 is a legal size, so empty arrays are
+// legal (importers of the reference system's files map its 0 to -1). Trivially copyable: kernels take shapes by value.
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API TShape {
+ public:
+  static constexpr int kMaxDims = 8;
+  static constexpr int64_t kUnknown = -1;
+
+  TShape() = default;  // rank unknown
+  TShape(std::initializer_list<int64_t> dims) : TShape(std::span(dims.begin(), dims.size())) {}
+  explicit TShape(std::span<const int64_t> dims);  // throws kConfig for more than kMaxDims
+  static TShape OfRank(int ndim);                  // every dimension unknown
+
+  MXTRAIN_HD int ndim() const { return ndim_; }
+  MXTRAIN_HD bool has_rank() const { return ndim_ >= 0; }
+  MXTRAIN_HD int64_t operator[](int i) const { return dim_[i]; }
+  MXTRAIN_HD int64_t& operator[](int i) { return dim_[i]; }
+  MXTRAIN_HD const int64_t* begin() const { return dim_; }
+  MXTRAIN_HD const int64_t* end() const { return dim_ + (ndim_ < 0 ? 0 : ndim_); }
+
+  bool known() const;  // rank and every dimension
+  // Number of elements; requires known(). The product over [first, last) for the second form.
+  MXTRAIN_HD int64_t Size() const { return Product(0, ndim_); }
+  MXTRAIN_HD int64_t Product(int first, int last) const {
+    int64_t size = 1;
+    for (int i = first; i < last; ++i) size *= dim_[i];
+    return size;
+  }
+  std::string ToString() const;  // "[32, ?, 28]", "[]", "?" for unknown rank
+  // Reads "(2, 3)", "[2,3]", "5", "()", "(2L,)". Throws kConfig with what is wrong.
+  static TShape Parse(std::string_view text);
+  // "(2, 3)", "(2,)", "()": the reference system's text.
+  std::string ToTuple() const;
+
+  MXTRAIN_HD friend bool operator==(const TShape& a, const TShape& b) {
+    if (a.ndim_ != b.ndim_) return false;
+    for (int i = 0; i < a.ndim_; ++i) {
+      if (a.dim_[i] != b.dim_[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  int ndim_ = -1;
+  int64_t dim_[kMaxDims] = {};
+};
+
+// Joins what two sources know of one shape. Returns false and leaves *into as it was where they contradict.
+MXTRAIN_API bool MergeShape(const TShape& from, TShape* into);
+
+}  // namespace mxtrain

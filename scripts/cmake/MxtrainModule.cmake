@@ -1,0 +1,50 @@
+# mxtrain_module(NAME LIBRARY lib [FOLDERS sub...] [DEPENDS module...] [LINKS target...])
+#
+# A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
+# part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
+# the layer test (tests/integration/layers_test.cc) reads it. LINKS are the third-party libraries that it alone uses.
+# Its *_test.cc files become the test executable test_<name>.
+define_property(GLOBAL PROPERTY MXTRAIN_MODULES BRIEF_DOCS "modules, in order of declaration")
+
+function(mxtrain_module name)
+  cmake_parse_arguments(ARG "" "LIBRARY" "FOLDERS;DEPENDS;LINKS;DEFINITIONS" ${ARGN})
+  set(root ${PROJECT_SOURCE_DIR}/lib/mxtrain/${name})
+  set(sources)
+  set(tests)
+  foreach(folder IN ITEMS "" LISTS ARG_FOLDERS)
+    file(GLOB found CONFIGURE_DEPENDS ${root}/${folder}/*.cc)
+    list(APPEND sources ${found})
+  endforeach()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  add_library(mxtrain_${name} OBJECT ${sources})
+  target_include_directories(mxtrain_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib)
+  target_link_libraries(mxtrain_${name} PUBLIC ${ARG_LINKS} PRIVATE mxtrain_flags)
+  target_compile_definitions(mxtrain_${name} PRIVATE ${ARG_DEFINITIONS})
+  target_link_libraries(${ARG_LIBRARY} PRIVATE mxtrain_${name} ${ARG_LINKS})
+  set_property(GLOBAL APPEND PROPERTY MXTRAIN_MODULES ${name})
+  set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_DEPENDS "${ARG_DEPENDS}")
+  set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_TESTS "${tests}")
+endfunction()
+
+# Writes "module: dependency dependency..." a line each.
+function(mxtrain_write_modules file)
+  get_property(modules GLOBAL PROPERTY MXTRAIN_MODULES)
+  set(text "")
+  foreach(module IN LISTS modules)
+    get_property(depends GLOBAL PROPERTY MXTRAIN_MODULE_${module}_DEPENDS)
+    list(JOIN depends " " depends)
+    string(APPEND text "${module}: ${depends}\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+endfunction()
+
+# mxtrain_test(name SOURCES file... [LINKS target...]): a doctest executable and its entry in ctest.
+function(mxtrain_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE mxtrain_test_support ${ARG_LINKS} mxtrain_flags)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,48 @@
+# mxtrain_collect_operators(folder... SOURCES var REGISTRATIONS file FUNCTION name)
+#
+# Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines
+# FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every <name>.cc and <name>_cpu.cc that holds a
+# MXTRAIN_OPERATOR(...). A folder whose file forgets its function is found by the linker; there is no static initialiser to be dropped.
+function(mxtrain_collect_operators)
+  cmake_parse_arguments(ARG "" "SOURCES;TESTS;REGISTRATIONS;FUNCTION" "FOLDERS" ${ARGN})
+  set(sources)
+  set(tests)
+  foreach(folder IN LISTS ARG_FOLDERS)
+    file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cc)
+    list(APPEND sources ${found})
+  endforeach()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(NOT MXTRAIN_HAVE_ONEDNN)
+    list(FILTER sources EXCLUDE REGEX "_onednn\\.cc$")
+  endif()
+  set(declarations "")
+  set(calls "")
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} marks REGEX "^MXTRAIN_OPERATOR\\(")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    foreach(mark IN LISTS marks)
+      string(REGEX REPLACE "^MXTRAIN_OPERATOR\\(([a-z0-9_]+).*" "\\1" id "${mark}")
+      get_filename_component(stem ${source} NAME_WE)
+      if(NOT id STREQUAL stem)
+        message(FATAL_ERROR "${source}: MXTRAIN_OPERATOR(${id}, ...) must bear the file's name, ${stem}")
+      endif()
+      string(APPEND declarations "extern \"C\" void mxtrain_register_${id}(::mxtrain::OperatorRegistry&);\n")
+      string(APPEND calls "  mxtrain_register_${id}(registry);\n")
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT ${ARG_REGISTRATIONS} CONTENT
+"// Generated from the operator folders: one call per file.
+#include \"mxtrain/operator/registry.h\"
+${declarations}
+namespace mxtrain {
+void ${ARG_FUNCTION}(OperatorRegistry& registry) {
+${calls}}
+}  // namespace mxtrain
+" @ONLY)
+  set(${ARG_SOURCES} ${sources} PARENT_SCOPE)
+  if(ARG_TESTS)
+    set(${ARG_TESTS} ${tests} PARENT_SCOPE)
+  endif()
+endfunction()
