@@ -1,0 +1,164 @@
+#include "mxtrain/base/params.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::params {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+[[noreturn]] void Expect(const char* what, std::string_view text) { Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, text); }
+
+template <typename T>
+void ParseNumber(std::string_view text, T* value, const char* what) {
+  std::string_view t = Trim(text);
+  if (t.size() > 1 && t.front() == '+') t.remove_prefix(1);
+  const auto [end, status] = std::from_chars(t.data(), t.data() + t.size(), *value);
+  if (status != std::errc() || end != t.data() + t.size()) Expect(what, text);
+}
+
+template <typename T>
+std::string PrintNumber(T value) {
+  char buffer[64];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return std::string(buffer, result.ptr);
+}
+
+// Splits "(a, b)", "[a, b]" or "a, b" at its commas.
+std::vector<std::string_view> SplitList(std::string_view text) {
+  std::string_view t = Trim(text);
+  if (t.size() >= 2 && ((t.front() == '(' && t.back() == ')') || (t.front() == '[' && t.back() == ']'))) t = t.substr(1, t.size() - 2);
+  std::vector<std::string_view> parts;
+  while (!Trim(t).empty()) {
+    const size_t comma = t.find(',');
+    parts.push_back(Trim(t.substr(0, comma)));
+    if (comma == std::string_view::npos) break;
+    t.remove_prefix(comma + 1);
+  }
+  return parts;
+}
+
+bool IsHiddenKey(const std::string& key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
+
+std::string Describe(const FieldInfo& info) {
+  return format("{}{}{}", info.type, info.range.empty() ? "" : " " + info.range, info.help.empty() ? "" : ": " + info.help);
+}
+
+}  // namespace
+
+void Parse(std::string_view text, bool* value) {
+  std::string lower(Trim(text));
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower == "true" || lower == "1") {
+    *value = true;
+  } else if (lower == "false" || lower == "0") {
+    *value = false;
+  } else {
+    Expect("True or False", text);
+  }
+}
+void Parse(std::string_view text, int* value) { ParseNumber(text, value, "an integer"); }
+void Parse(std::string_view text, int64_t* value) { ParseNumber(text, value, "an integer"); }
+void Parse(std::string_view text, float* value) { ParseNumber(text, value, "a number"); }
+void Parse(std::string_view text, double* value) { ParseNumber(text, value, "a number"); }
+void Parse(std::string_view text, std::string* value) { *value = std::string(text); }
+void Parse(std::string_view text, TShape* value) { *value = TShape::Parse(text); }
+void Parse(std::string_view text, DType* value) { *value = ParseDType(Trim(text)); }
+void Parse(std::string_view text, std::vector<double>* value) {
+  value->clear();
+  for (std::string_view part : SplitList(text)) ParseNumber(part, &value->emplace_back(), "a list of numbers");
+}
+void Parse(std::string_view text, std::vector<std::string>* value) {
+  value->clear();
+  for (std::string_view part : SplitList(text)) value->emplace_back(part);
+}
+
+std::string Print(bool value) { return value ? "True" : "False"; }
+std::string Print(int value) { return PrintNumber(value); }
+std::string Print(int64_t value) { return PrintNumber(value); }
+std::string Print(float value) { return PrintNumber(value); }
+std::string Print(double value) { return PrintNumber(value); }
+std::string Print(const std::string& value) { return value; }
+std::string Print(const TShape& value) { return value.ToTuple(); }
+std::string Print(DType value) { return NameOf(value); }
+std::string Print(const std::vector<double>& value) {
+  std::string text = "(";
+  for (size_t i = 0; i < value.size(); ++i) text += (i ? ", " : "") + PrintNumber(value[i]);
+  return text + ")";
+}
+std::string Print(const std::vector<std::string>& value) { return format("({})", join(value, ", ")); }
+
+std::string RangeText(double low, double high, bool integer) {
+  auto number = [integer](double v) { return integer ? PrintNumber(static_cast<int64_t>(v)) : PrintNumber(v); };
+  const bool open_low = std::isinf(low), open_high = std::isinf(high) || (integer && high >= 2147483647.0);
+  if (open_low && open_high) return "";
+  if (open_high) return ">= " + number(low);
+  if (open_low) return "<= " + number(high);
+  return number(low) + " .. " + number(high);
+}
+
+void ThrowOutOfRange(const std::string& value, const std::string& range) {
+  Throw(ErrorKind::kConfig, "{} is out of range ({})", value, range);
+}
+
+void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choices) {
+  Throw(ErrorKind::kConfig, "'{}' is not one of {}{}", text, join(choices, ", "), DidYouMean(text, choices));
+}
+
+void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std::string_view owner) {
+  std::vector<bool> given(fields.size());
+  for (const auto& [key, text] : kwargs) {
+    if (IsHiddenKey(key)) continue;
+    const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == key; });
+    if (found == fields.end()) {
+      std::vector<std::string> names;
+      for (const Field& field : fields) names.push_back(field.info.name);
+      const std::string nearest = DidYouMean(key, names);
+      Throw(ErrorKind::kConfig, "{} has no parameter '{}'{}", owner, key,
+            !nearest.empty() ? nearest : names.empty() ? "; it takes none" : format("; it takes {}", join(names, ", ")));
+    }
+    given[static_cast<size_t>(found - fields.begin())] = true;
+    if (found->info.ignored) continue;
+    try {
+      found->parse(object, text);
+    } catch (const Error& error) {
+      Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", owner, key, text, error.what());
+    }
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (given[i] || fields[i].info.ignored) continue;
+    if (!fields[i].set_default) {
+      Throw(ErrorKind::kConfig, "{} needs the parameter '{}' ({})", owner, fields[i].info.name, Describe(fields[i].info));
+    }
+    fields[i].set_default(object);
+  }
+}
+
+Kwargs ToKwargs(std::span<const Field> fields, const void* object) {
+  Kwargs kwargs;
+  for (const Field& field : fields) {
+    if (!field.info.ignored) kwargs.emplace_back(field.info.name, field.print(object));
+  }
+  return kwargs;
+}
+
+std::vector<std::string> IgnoredKeys(std::span<const Field> fields, const Kwargs& kwargs) {
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : kwargs) {
+    for (const Field& field : fields) {
+      if (field.info.ignored && field.info.name == key) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+}  // namespace mxtrain::params

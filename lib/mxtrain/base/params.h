@@ -1,0 +1,249 @@
+#pragma once
+// Typed parameters, declared once. From one declaration come parsing, defaults, range checks, error messages and the reference printed by
+// `mxtrain ops`.
+//
+//   struct PoolingParam : Parameter<PoolingParam> {
+//     TShape kernel; int pool_type; bool global_pool;
+//     static void Declare(Fields<PoolingParam>& f) {
+//       f.Add("kernel", &PoolingParam::kernel).Default(TShape{}).Help("window, (h, w)");
+//       f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", kMax}, {"avg", kAvg}}).Default(kMax).Help("...");
+//       f.Add("num_filter", &P::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
+//       f.Ignored("workspace", "scratch size of the reference system");
+//     }
+//   };
+//   PoolingParam p; p.Init(kwargs, "Pooling");
+//
+// Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number stands for one element), DType,
+// std::vector<double>, std::vector<std::string>, std::optional<T> of the scalar ones ("None" = unset), int with Enum. Text forms are those of
+// the reference system (reference for users: `mxtrain ops NAME`). A key of the form __x__ is an attribute and skipped.
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "mxtrain/base/dtype.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/shape.h"
+
+namespace mxtrain {
+
+// Keyword arguments in the order in which they were given.
+using Kwargs = std::vector<std::pair<std::string, std::string>>;
+
+// What is known of one parameter, for people and for schemas.
+struct FieldInfo {
+  std::string name, type;        // type: "int", "tuple", "max | avg | sum"
+  std::string default_text;      // as the reference system prints it; "" when required
+  std::string range, help;       // range: ">= 1", "0 .. 1", "" when free
+  bool required = false;
+  bool ignored = false;          // accepted for files of the reference system, without effect here
+  std::vector<std::string> choices;
+};
+
+namespace params {
+// Parsers throw Error(kConfig) with a phrase that says what is expected: "expected an integer". They do not name the parameter.
+MXTRAIN_API void Parse(std::string_view text, bool* value);
+MXTRAIN_API void Parse(std::string_view text, int* value);
+MXTRAIN_API void Parse(std::string_view text, int64_t* value);
+MXTRAIN_API void Parse(std::string_view text, float* value);
+MXTRAIN_API void Parse(std::string_view text, double* value);
+MXTRAIN_API void Parse(std::string_view text, std::string* value);
+MXTRAIN_API void Parse(std::string_view text, TShape* value);
+MXTRAIN_API void Parse(std::string_view text, DType* value);
+MXTRAIN_API void Parse(std::string_view text, std::vector<double>* value);
+MXTRAIN_API void Parse(std::string_view text, std::vector<std::string>* value);
+MXTRAIN_API std::string Print(bool value);  // "True" / "False"
+MXTRAIN_API std::string Print(int value);
+MXTRAIN_API std::string Print(int64_t value);
+MXTRAIN_API std::string Print(float value);  // shortest text that reads back to the same number
+MXTRAIN_API std::string Print(double value);
+MXTRAIN_API std::string Print(const std::string& value);
+MXTRAIN_API std::string Print(const TShape& value);
+MXTRAIN_API std::string Print(DType value);
+MXTRAIN_API std::string Print(const std::vector<double>& value);
+MXTRAIN_API std::string Print(const std::vector<std::string>& value);
+template <typename T>
+void Parse(std::string_view text, std::optional<T>* value) {
+  if (text == "None" || text == "none") {
+    value->reset();
+  } else {
+    value->emplace();
+    Parse(text, &**value);
+  }
+}
+template <typename T>
+std::string Print(const std::optional<T>& value) { return value ? Print(*value) : "None"; }
+
+template <typename T> struct TypeName { static constexpr const char* text = "string"; };
+template <> struct TypeName<bool> { static constexpr const char* text = "boolean"; };
+template <> struct TypeName<int> { static constexpr const char* text = "integer"; };
+template <> struct TypeName<int64_t> { static constexpr const char* text = "integer"; };
+template <> struct TypeName<float> { static constexpr const char* text = "number"; };
+template <> struct TypeName<double> { static constexpr const char* text = "number"; };
+template <> struct TypeName<TShape> { static constexpr const char* text = "tuple"; };
+template <> struct TypeName<DType> { static constexpr const char* text = "element type"; };
+template <> struct TypeName<std::vector<double>> { static constexpr const char* text = "list of numbers"; };
+template <> struct TypeName<std::vector<std::string>> { static constexpr const char* text = "list"; };
+template <typename T> struct TypeName<std::optional<T>> : TypeName<T> {};
+
+// One field with its owner's type erased. `object` is the parameter struct.
+struct Field {
+  FieldInfo info;
+  std::function<void(void* object, std::string_view text)> parse;  // null when ignored; checks range and choices
+  std::function<std::string(const void* object)> print;
+  std::function<void(void* object)> set_default;                   // null when required
+};
+
+// Sets every field of `object` from kwargs and defaults. Throws one kConfig error: "OWNER has no parameter 'x'; did you mean 'y'?",
+// "OWNER needs the parameter 'num_filter' (integer >= 1: number of output channels)", "OWNER: stride = 'a': expected ...".
+MXTRAIN_API void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std::string_view owner);
+// Every parameter with its value, ignored ones left out.
+MXTRAIN_API Kwargs ToKwargs(std::span<const Field> fields, const void* object);
+// Keys of `kwargs` that are accepted without effect.
+MXTRAIN_API std::vector<std::string> IgnoredKeys(std::span<const Field> fields, const Kwargs& kwargs);
+MXTRAIN_API std::string RangeText(double low, double high, bool integer);
+[[noreturn]] MXTRAIN_API void ThrowOutOfRange(const std::string& value, const std::string& range);
+[[noreturn]] MXTRAIN_API void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choices);
+}  // namespace params
+
+template <typename P>
+class Fields {
+ public:
+  template <typename T>
+  class Builder {
+   public:
+    Builder(params::Field* field, T P::*member) : field_(field), member_(member) {}
+    Builder& Required() {
+      field_->info.required = true;
+      return *this;
+    }
+    Builder& Default(T value) {
+      field_->info.default_text = names_ ? NameOfChoice(*names_, value) : params::Print(value);
+      field_->set_default = [m = member_, value](void* object) { static_cast<P*>(object)->*m = value; };
+      return *this;
+    }
+    Builder& Help(std::string text) {
+      field_->info.help = std::move(text);
+      return *this;
+    }
+    // Inclusive bounds, for numbers.
+    Builder& Range(double low, double high = std::numeric_limits<double>::infinity()) {
+      field_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
+      field_->parse = [inner = field_->parse, m = member_, low, high, range = field_->info.range](void* object, std::string_view text) {
+        inner(object, text);
+        const double v = Number(static_cast<P*>(object)->*m, low);
+        if (!(v >= low && v <= high)) params::ThrowOutOfRange(std::string(text), range);
+      };
+      return *this;
+    }
+    // Words for the values of an int field.
+    Builder& Enum(std::vector<std::pair<std::string, int>> names)
+      requires std::is_same_v<T, int> || std::is_same_v<T, std::optional<int>>
+    {
+      names_ = std::make_shared<Names>(std::move(names));
+      for (const auto& [name, value] : *names_) field_->info.choices.push_back(name);
+      field_->info.type.clear();
+      for (const std::string& choice : field_->info.choices) field_->info.type += (field_->info.type.empty() ? "" : " | ") + choice;
+      field_->parse = [names = names_, m = member_, choices = field_->info.choices](void* object, std::string_view text) {
+        if constexpr (!std::is_same_v<T, int>) {
+          if (text == "None") {
+            (static_cast<P*>(object)->*m).reset();
+            return;
+          }
+        }
+        for (const auto& [name, value] : *names) {
+          if (name == text) {
+            static_cast<P*>(object)->*m = value;
+            return;
+          }
+        }
+        params::ThrowNoChoice(text, choices);
+      };
+      field_->print = [names = names_, m = member_](const void* object) { return NameOfChoice(*names, static_cast<const P*>(object)->*m); };
+      return *this;
+    }
+
+   private:
+    using Names = std::vector<std::pair<std::string, int>>;
+    template <typename V>
+    static std::string NameOfChoice(const Names& names, const V& value) {
+      if constexpr (std::is_same_v<V, int>) {
+        for (const auto& [name, number] : names) {
+          if (number == value) return name;
+        }
+        return "?";
+      } else if constexpr (std::is_same_v<V, std::optional<int>>) {
+        return value ? NameOfChoice(names, *value) : "None";
+      } else {
+        return "";
+      }
+    }
+    template <typename V>
+    static double Number(const V& value, double unset) {
+      if constexpr (std::is_arithmetic_v<V>) {
+        return static_cast<double>(value);
+      } else {
+        return value ? static_cast<double>(*value) : unset;
+      }
+    }
+    params::Field* field_;
+    T P::*member_;
+    std::shared_ptr<Names> names_;
+  };
+
+  template <typename T>
+  Builder<T> Add(std::string name, T P::*member) {
+    params::Field& field = fields_.emplace_back();
+    field.info.name = std::move(name);
+    field.info.type = params::TypeName<T>::text;
+    field.parse = [member](void* object, std::string_view text) { params::Parse(text, &(static_cast<P*>(object)->*member)); };
+    field.print = [member](const void* object) { return params::Print(static_cast<const P*>(object)->*member); };
+    return Builder<T>(&field, member);
+  }
+  // A key of the reference system's files that means nothing here.
+  void Ignored(std::string name, std::string help) {
+    params::Field& field = fields_.emplace_back();
+    field.info.name = std::move(name);
+    field.info.help = std::move(help);
+    field.info.ignored = true;
+  }
+  std::vector<params::Field> Take() { return std::move(fields_); }
+
+ private:
+  std::vector<params::Field> fields_;
+};
+
+template <typename P>
+struct Parameter {
+  void Init(const Kwargs& kwargs, std::string_view owner) { params::Init(Schema(), static_cast<P*>(this), kwargs, owner); }
+  Kwargs ToKwargs() const { return params::ToKwargs(Schema(), static_cast<const P*>(this)); }
+  static std::vector<FieldInfo> Describe() {
+    std::vector<FieldInfo> infos;
+    for (const params::Field& field : Schema()) infos.push_back(field.info);
+    return infos;
+  }
+  static std::vector<std::string> IgnoredKeys(const Kwargs& kwargs) { return params::IgnoredKeys(Schema(), kwargs); }
+
+ private:
+  static std::span<const params::Field> Schema() {
+    static const std::vector<params::Field> schema = [] {
+      Fields<P> fields;
+      P::Declare(fields);
+      return fields.Take();
+    }();
+    return schema;
+  }
+};
+
+// Parameters of something that has none.
+struct NoParam : Parameter<NoParam> {
+  static void Declare(Fields<NoParam>&) {}
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,51 @@
+#pragma once
+// Layouts that permute the axes and cut some of them into inner blocks: NHWC ("acdb"), oneDNN's nChw8c ("aBcd8b"), OIhw8i8o ("ABcd8b8a"). An
+// axis whose length is no multiple of its block is padded with zeros.
+//
+// The place of an element is a sum of one term per axis, so a table per axis (OffsetTable) describes the whole layout of a shape.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/device/layout.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API BlockedLayout final : public LayoutDesc {
+ public:
+  struct Block {
+    int axis;
+    int64_t size;
+    friend bool operator==(const Block&, const Block&) = default;
+  };
+  // `order`: axes from the outermost to the innermost. `blocks`: inner blocks from the outermost to the innermost; an axis may be cut
+  // more than once.
+  BlockedLayout(std::vector<int> order, std::vector<Block> blocks);
+  // From a name such as "aBcd8b"; throws kBug for a malformed one.
+  static std::unique_ptr<BlockedLayout> FromName(std::string_view name);
+
+  std::string Name() const override { return name_; }
+  int64_t Bytes(const TShape& shape, DType type) const override;
+  bool Padded(const TShape& shape) const override;
+
+  int ndim() const { return static_cast<int>(order_.size()); }
+  const std::vector<int>& order() const { return order_; }
+  const std::vector<Block>& blocks() const { return blocks_; }
+  int64_t BlockOf(int axis) const;  // product of the blocks of an axis; 1 when it is not cut
+  TShape PaddedShape(const TShape& shape) const;
+
+  // Entry i of table `axis`: what index i of that axis adds to the element offset. Length: the padded length of the axis.
+  std::vector<int64_t> OffsetTable(const TShape& shape, int axis) const;
+
+ private:
+  std::vector<int> order_;
+  std::vector<Block> blocks_;
+  std::string name_;
+};
+
+// The same table for a plain array.
+MXTRAIN_API std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis);
+
+}  // namespace mxtrain

@@ -1,0 +1,77 @@
+#pragma once
+// An asynchronous n-dimensional array: bytes, an engine variable and a layout, shared by all copies of the handle. Calls push work and
+// return; WaitToRead and the host copies wait. Arithmetic is in operator/imperative.h and is found by argument-dependent lookup.
+//
+// Thread-safe as handles are copied; one handle must not be assigned and read at once. The Runtime must outlive every array.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/ndarray/resource.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API NDArray {
+ public:
+  NDArray() = default;  // no array: empty() is true
+  // Uninitialised memory (padding of an opaque layout is zeroed). `who` is the holder's name in memory reports.
+  NDArray(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {},
+          const std::string& who = "array");
+  // A part of another array's bytes, with that array's variable: how the arena is divided.
+  NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout);
+  // From host elements, plain; the values are copied at once.
+  static NDArray FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values, Context ctx = Context::cpu());
+  static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {});
+
+  bool empty() const { return chunk_ == nullptr; }
+  const TShape& shape() const { return spec_.shape; }
+  DType dtype() const { return spec_.type; }
+  Layout layout() const { return spec_.layout; }
+  const TensorSpec& spec() const { return spec_; }
+  Context ctx() const;
+  engine::VarHandle var() const;
+  Runtime& runtime() const;
+  const std::string& who() const;  // holder's name
+  bool SharesMemory(const NDArray& other) const { return chunk_ == other.chunk_; }
+
+  // Views that share the bytes. Plain arrays only: an opaque one throws an Error that names ToPlain().
+  NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
+  NDArray Reshape(const TShape& shape) const;       // same number of elements
+
+  NDArray ToPlain() const;                // the same handle when it is plain
+  NDArray ToLayout(Layout layout) const;  // the same handle when nothing is to do
+  NDArray Copy(Context ctx) const;        // a new array of the same layout
+  void CopyFrom(const NDArray& from);     // any layout and device on both sides; equal shape and type, else kConfig
+  void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns when they have been taken
+  void CopyToHost(void* elements, int64_t bytes) const;    // plain elements; waits
+  std::vector<float> ToVector() const;                     // plain, converted to float; waits
+  void Fill(double value);                                 // elements; padding stays zero
+
+  void WaitToRead() const;   // pending writes
+  void WaitToWrite() const;  // pending reads and writes
+
+  // The bytes. Valid only inside a pushed function that names var(), or after a wait with nothing pushed since.
+  TBlob data() const;
+
+ private:
+  struct Chunk;
+  std::shared_ptr<Chunk> chunk_;
+  int64_t offset_ = 0;  // bytes
+  TensorSpec spec_;
+};
+
+// Files of the reference system (".params"): a list of arrays with names ("arg:conv1_weight"), or without. Reads versions V0 to V3 (dense),
+// writes V2. Damaged or sparse files throw kData with the offset and what was wrong; nothing is allocated that the file cannot hold.
+// Arrays are saved plain and loaded to the CPU.
+struct NamedArrays {
+  std::vector<std::string> names;  // empty for an unnamed list
+  std::vector<NDArray> arrays;
+};
+MXTRAIN_API std::string SerializeArrays(const NamedArrays& arrays);  // waits for each
+MXTRAIN_API NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes, const std::string& file_name);
+MXTRAIN_API void SaveArrays(const std::string& path, const NamedArrays& arrays);
+MXTRAIN_API NamedArrays LoadArrays(Runtime& runtime, const std::string& path);
+
+}  // namespace mxtrain

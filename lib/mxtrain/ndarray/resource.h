@@ -1,0 +1,40 @@
+#pragma once
+// What an operator asks the system for beside its arrays.
+#include "mxtrain/base/philox.h"
+#include "mxtrain/ndarray/tblob.h"
+
+namespace mxtrain {
+
+struct ResourceRequest {
+  enum Type { kRandom, kTempSpace };
+  Type type = kTempSpace;
+  int64_t bytes = 0;  // of kTempSpace: known when the operator is planned, part of the memory plan
+};
+
+// Changes from step to step and is read by kernels through a pointer, so that a recorded step stays valid.
+struct RandomState {
+  uint64_t seed = 0;
+  uint64_t step = 0;  // training forward passes so far
+};
+
+// The answer to request i is `requested[i]`.
+struct MXTRAIN_API Resource {
+  ResourceRequest::Type type = ResourceRequest::kTempSpace;
+  void* space = nullptr;
+  int64_t bytes = 0;
+  const RandomState* random = nullptr;
+  uint64_t stream = 0;    // hash of the drawing node's name: stable under every rewriting of the graph
+  const char* who = "";   // node, for errors
+
+  // `n` elements of scratch; throws kBug, naming the operator, when they are more than were asked for.
+  template <typename T>
+  T* GetSpace(int64_t n) const { return static_cast<T*>(Check(n * static_cast<int64_t>(sizeof(T)))); }
+  // Element `index` of this node's draws in the current step.
+  MXTRAIN_HD float Uniform(uint64_t index) const { return UniformAt(random->seed, stream, random->step, index); }
+  MXTRAIN_HD float Normal(uint64_t index) const { return NormalAt(random->seed, stream, random->step, index); }
+
+ private:
+  void* Check(int64_t wanted) const;
+};
+
+}  // namespace mxtrain

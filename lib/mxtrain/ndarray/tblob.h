@@ -1,0 +1,25 @@
+#pragma once
+// A view of an array's bytes, as kernels get it: no ownership, trivially copyable.
+#include <type_traits>
+
+#include "mxtrain/device/context.h"
+#include "mxtrain/device/layout.h"
+
+namespace mxtrain {
+
+struct TBlob {
+  void* data = nullptr;  // null: not given (a backward input that the plan did not ask for), or no elements
+  TShape shape;
+  DType type = DType::kUnknown;
+  Layout layout;
+  Context ctx;
+
+  template <typename T>
+  MXTRAIN_HD T* dptr() const { return static_cast<T*>(data); }
+  MXTRAIN_HD int64_t Size() const { return shape.Size(); }
+  // Elements with padding: what a flat kernel runs over.
+  int64_t StoredSize() const { return layout.plain() ? shape.Size() : layout.Bytes(shape, type) / SizeOf(type); }
+};
+static_assert(std::is_trivially_copyable_v<TBlob>);
+
+}  // namespace mxtrain

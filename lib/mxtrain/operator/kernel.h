@@ -1,0 +1,88 @@
+#pragma once
+// What an operator's author writes with: type switch, assignment that honours the request, launch of a functor.
+#include <cstdint>
+#include <type_traits>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/operator/operator.h"
+
+namespace mxtrain {
+
+// A type as a value: f(TypeTag<float>{}).
+template <typename T>
+struct TypeTag {
+  using type = T;
+};
+
+// Calls f with the tag of a floating type; other types throw kConfig naming `who`.
+template <typename F>
+void SwitchFloating(DType type, const char* who, F&& f) {
+  switch (type) {
+    case DType::kFloat32: return f(TypeTag<float>{});
+    case DType::kFloat64: return f(TypeTag<double>{});
+    case DType::kFloat16: return f(TypeTag<float16>{});
+    case DType::kBfloat16: return f(TypeTag<bfloat16>{});
+    default: Throw(ErrorKind::kConfig, "{} takes float32, float64, float16 or bfloat16, not {}", who, NameOf(type));
+  }
+}
+// As above for every type.
+template <typename F>
+void SwitchType(DType type, const char* who, F&& f) {
+  switch (type) {
+    case DType::kUint8: return f(TypeTag<uint8_t>{});
+    case DType::kInt32: return f(TypeTag<int32_t>{});
+    case DType::kInt64: return f(TypeTag<int64_t>{});
+    default: return SwitchFloating(type, who, f);
+  }
+}
+
+// The type in which sums over T are formed.
+template <typename T>
+using AccumulatorOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
+
+// out[i] = value or out[i] += value. Not called for kNullOp.
+template <typename T, typename V>
+MXTRAIN_HD inline void Assign(OpReqType req, T* out, int64_t i, V value) {
+  out[i] = req == OpReqType::kAddTo ? static_cast<T>(static_cast<V>(out[i]) + value) : static_cast<T>(value);
+}
+
+// Calls f(std::bool_constant<accumulate>{}) so that the choice is made outside the loop; nothing for kNullOp.
+template <typename F>
+void SwitchReq(OpReqType req, F&& f) {
+  if (req == OpReqType::kNullOp) return;
+  if (req == OpReqType::kAddTo) {
+    f(std::true_type{});
+  } else {
+    f(std::false_type{});
+  }
+}
+
+inline constexpr int64_t kParallelGrain = 16384;  // elements below which a second thread costs more than it brings
+
+// f(i) for every i in [0, n), on the device of `ctx`. In a .cc file this is the CPU; a .cu file includes kernel_cuda.h, which has the same
+// function for the GPU.
+template <typename F>
+void Launch(const RunContext& ctx, int64_t n, F f) {
+  (void)ctx;
+  ParallelFor(n, kParallelGrain, [&f](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
+// out[i] = f(i) honouring the request, over the stored elements of `out`.
+template <typename T, typename F>
+void Map(const RunContext& ctx, const TBlob& out, OpReqType req, F f) {
+  T* data = out.dptr<T>();
+  SwitchReq(req, [&](auto accumulate) {
+    Launch(ctx, out.StoredSize(), [=](int64_t i) {
+      if constexpr (accumulate()) {
+        data[i] = static_cast<T>(data[i] + f(i));
+      } else {
+        data[i] = static_cast<T>(f(i));
+      }
+    });
+  });
+}
+
+}  // namespace mxtrain

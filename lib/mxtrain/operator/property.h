@@ -1,0 +1,88 @@
+#pragma once
+// The meaning of an operator, the same in every build: names, parameters, shapes, what its gradient reads, what may share memory. It knows no
+// device; abilities are the rows of the registry's table.
+//
+// A property is made by OperatorRegistry::Create, initialised once by Init and immutable afterwards, hence safe from every thread.
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/operator/operator.h"
+
+namespace mxtrain {
+
+class Backend;
+class OperatorRegistry;
+
+class MXTRAIN_API OperatorProperty {
+ public:
+  virtual ~OperatorProperty() = default;
+
+  virtual std::string TypeString() const = 0;  // the registered name: "Convolution"
+  virtual void Init(const Kwargs& kwargs) = 0;  // throws kConfig for unknown keys and bad values
+  virtual Kwargs GetParams() const = 0;         // every parameter with its value, in declaration order
+  virtual std::vector<FieldInfo> DescribeParams() const = 0;
+  virtual std::string Description() const { return ""; }
+
+  virtual std::vector<std::string> ListArguments() const { return {"data"}; }
+  virtual std::vector<std::string> ListOutputs() const { return {"output"}; }
+  virtual std::vector<std::string> ListAuxiliaryStates() const { return {}; }
+  virtual int NumOutputs() const { return static_cast<int>(ListOutputs().size()); }
+  virtual int NumVisibleOutputs() const { return NumOutputs(); }
+  // Variadic operators (Concat, ElementWiseSum): the parameter that counts the inputs; "" for the rest.
+  virtual std::string NumArgsKey() const { return ""; }
+  // A missing argument becomes a variable that carries this initialiser ("constant" 0.25 for PReLU's gamma), as JSON text; "" for none.
+  virtual std::string DefaultInit(int argument) const { return (void)argument, ""; }
+
+  // Fills what follows from what is known, in both directions, as far as the operator can. Returns whether everything is known; throws
+  // kConfig when shapes contradict, with both shapes. `in` has an entry per argument, with unknown parts; out and aux likewise.
+  virtual bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const = 0;
+  // Default: one type for all; auxiliaries likewise.
+  virtual bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const;
+
+  // Ids of the arrays that the gradient reads, out of those given. Default: all.
+  virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+                                                     const std::vector<int>& out_data) const;
+  // Loss operators: Backward reads no head gradient. Derived from DeclareBackwardDependency.
+  bool NeedsHeadGradient() const;
+  // Which inputs may have a gradient at all (labels have none). Default: all.
+  virtual bool HasGradient(int argument) const { return (void)argument, true; }
+
+  virtual std::vector<InplacePair> ForwardInplaceOption() const { return {}; }
+  virtual std::vector<InplacePair> BackwardInplaceOption() const { return {}; }
+  // Output is the input, byte for byte, when both are plain (Flatten, Reshape, BlockGrad; the gradients of an addition): the planner may
+  // make it an alias that never runs.
+  virtual std::vector<InplacePair> ForwardIdentityOption() const { return {}; }
+  virtual std::vector<InplacePair> BackwardIdentityOption() const { return {}; }
+
+  virtual std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const { return (void)in_shape, std::vector<ResourceRequest>{}; }
+  virtual std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const { return (void)in_shape, std::vector<ResourceRequest>{}; }
+
+  // Multiply-adds of a forward pass, for `plan` and cost models. Default: elements of the outputs.
+  virtual double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const;
+
+  // The best row of the table that takes the request. Throws kConfig when none does, with every refusal.
+  Plan CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const;
+};
+
+// A property whose parameters are one typed struct P : Parameter<P>.
+template <typename P>
+class PropertyWithParam : public OperatorProperty {
+ public:
+  void Init(const Kwargs& kwargs) override {
+    param_.Init(kwargs, TypeString());
+    Check();
+  }
+  Kwargs GetParams() const override { return param_.ToKwargs(); }
+  std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
+  const P& param() const { return param_; }
+
+ protected:
+  virtual void Check() {}  // relations between parameters; throws kConfig
+  P param_;
+};
+
+// Joins `from` into `into`; throws kConfig "WHO: WHAT has shape A, but B was expected" on contradiction. The tool of InferShape.
+MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what);
+
+}  // namespace mxtrain

@@ -1,0 +1,86 @@
+#pragma once
+// The operators that a program knows, and the table of their implementations. Filled once at start (RegisterOperators, plug-ins), read-only
+// afterwards, hence safe from every thread then.
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/device/backend.h"
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+// A row of the table: one implementation. Rows of an operator and device are asked in order of rank; `ref` (rank kRefRank) is the last.
+using PlanFn = std::function<Expected<Plan, Refusal>(const OperatorProperty&, const PlanRequest&, Backend&)>;
+struct PlanRow {
+  std::string op;
+  DeviceType device = DeviceType::kCPU;
+  std::string name;  // "ref", "onednn", "simd"
+  int rank = 0;
+  PlanFn plan;
+};
+inline constexpr int kRefRank = 1000;
+
+// A rewriting rule as data, kept in the folder of the operator that it makes. Matches a chain of operators, each the only reader of the one
+// before it, through input 0.
+struct FusePattern {
+  std::string name;                // "batch_norm+relu"
+  std::vector<std::string> chain;  // producer first
+  std::string into;
+  bool for_training = true, for_inference = true;
+  // Parameters of `into`, or nullopt when these operators do not fit.
+  std::function<std::optional<Kwargs>(std::span<const OperatorProperty* const> chain)> params;
+};
+
+class MXTRAIN_API OperatorRegistry {
+ public:
+  OperatorRegistry();
+  ~OperatorRegistry();
+
+  // Throws kConfig when the name or an alias is taken.
+  void AddProperty(const std::string& name, const std::vector<std::string>& aliases, std::function<std::unique_ptr<OperatorProperty>()> make);
+  void AddRow(PlanRow row);
+  void AddPattern(FusePattern pattern);
+
+  // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.
+  std::shared_ptr<const OperatorProperty> Create(std::string_view name, const Kwargs& kwargs) const;
+  std::unique_ptr<OperatorProperty> CreateUninitialized(std::string_view name) const;  // for `ops`: parameters, help
+  bool Has(std::string_view name) const;
+  std::string CanonicalName(std::string_view name) const;
+  std::vector<std::string> Names() const;                      // canonical, sorted
+  std::vector<std::string> Aliases(std::string_view name) const;
+  std::vector<const PlanRow*> Rows(std::string_view op, DeviceType device) const;  // by rank
+  std::span<const FusePattern> Patterns() const;
+
+  // Opens a shared object made by mxtrain_add_plugin and lets it register. Throws kConfig: not found, not a plug-in, or built for another
+  // ABI number (both are named).
+  void LoadPlugin(const std::string& path);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What a plug-in must agree on with the library that loads it; raised with every incompatible change of the headers of operator/.
+inline constexpr int kPluginAbi = 1;
+struct PluginInfo {
+  int abi;
+  const char* name;
+  const char* version;  // of the headers that it was built with
+};
+
+// A registry with every operator of this build.
+MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators();
+// Generated from the folders of operators/.
+void RegisterOperators(OperatorRegistry& registry);
+
+// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddRow(...); }
+// The build generates the list that calls them, for the tree and for a plug-in alike.
+#define MXTRAIN_OPERATOR(id, registry) \
+  extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry); \
+  extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry)
+
+}  // namespace mxtrain

@@ -1,0 +1,103 @@
+#pragma once
+// One entry gives an NDArray function and a Symbol operator: for operators of one or two inputs and one output. For more, write an
+// OperatorProperty.
+//
+//   MXTRAIN_OPERATOR(smooth_l1, registry) {
+//     SimpleOp(registry, "smooth_l1").set_function(DeviceType::kCPU, Forward, kNoInplace)
+//         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn).set_enable_scalar(true).describe("...");
+//   }
+// A second SimpleOp object of the same name adds to the entry that the first made (a _cuda.cu adds its functions so). Each function becomes a
+// row of the table; an operator without a gradient is refused at bind when its gradient is wanted.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+
+struct EnvArguments {
+  float scalar = 0;                 // when enabled
+  Kwargs kwargs;                    // when enabled
+  std::vector<Resource> resource;   // answers to set_resource_request, in its order
+};
+
+struct GradFunctionArgument {
+  TBlob data;
+};
+struct OutputGrad : GradFunctionArgument {};
+struct OutputValue : GradFunctionArgument {};
+struct Input0 : GradFunctionArgument {};
+struct Input1 : GradFunctionArgument {};
+
+enum SimpleOpInplaceOption {
+  kNoInplace,
+  kInplaceInOut,   // unary: data with out
+  kInplaceOutIn,   // unary: out_grad with in_grad
+  kInplaceLhsOut,  // binary: lhs with out
+  kInplaceOutLhs,  // binary: out_grad with lhs_grad
+};
+
+using UnaryShapeFunction = TShape (*)(const TShape& src, const EnvArguments& env);
+using BinaryShapeFunction = TShape (*)(const TShape& lhs, const TShape& rhs, const EnvArguments& env);
+using UnaryFunction = void (*)(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
+using BinaryFunction = void (*)(const TBlob& lhs, const TBlob& rhs, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
+// T0 reads the head gradient only, T1 also the output, T2 also the input(s).
+using UnaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx);
+using UnaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value, const EnvArguments& env, TBlob* in_grad,
+                                     OpReqType req, RunContext ctx);
+using UnaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& in_data0, const EnvArguments& env, TBlob* in_grad,
+                                     OpReqType req, RunContext ctx);
+using BinaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env, TBlob* lhs_grad, TBlob* rhs_grad,
+                                      OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
+using BinaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value, const EnvArguments& env, TBlob* lhs_grad,
+                                      TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
+using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& lhs, const Input1& rhs, const EnvArguments& env,
+                                      TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
+
+// May the functions see an array of an opaque layout as a flat run of elements? With padding only when f(0) = 0.
+enum class Elementwise { kNo, kYes, kZeroToZero };
+
+class MXTRAIN_API SimpleOp {
+ public:
+  SimpleOp(OperatorRegistry& registry, const std::string& name);
+
+  // Without a shape function the output has the input's shape; two inputs must agree.
+  SimpleOp& set_shape_function(UnaryShapeFunction function);
+  SimpleOp& set_shape_function(BinaryShapeFunction function);
+  SimpleOp& set_function(DeviceType device, UnaryFunction function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_function(DeviceType device, BinaryFunction function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT0 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT1 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT2 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT0 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT1 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT2 function, SimpleOpInplaceOption inplace);
+  // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
+  SimpleOp& set_enable_scalar(bool enable, float default_value = 1);
+  SimpleOp& set_enable_kwargs(bool enable);
+  // Declares the keyword arguments: parsing, `ops` and errors come from them. Without it any key is passed through.
+  template <typename P>
+  SimpleOp& set_kwargs_struct() {
+    return set_kwargs_schema(P::Describe(), [](const Kwargs& kwargs, std::string_view owner) {
+      P p;
+      p.Init(kwargs, owner);
+      return p.ToKwargs();
+    });
+  }
+  using NormalizeKwargs = std::function<Kwargs(const Kwargs& kwargs, std::string_view owner)>;
+  SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, NormalizeKwargs normalize);
+  // Scratch of a size that follows from the input shape(s), or random numbers; for the function and for the gradient alike.
+  using ResourceBytes = std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
+  SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
+  SimpleOp& set_elementwise(Elementwise elementwise);
+  SimpleOp& add_alias(const std::string& alias);
+  SimpleOp& describe(const std::string& text);
+
+  struct Entry;  // shared by all SimpleOp objects of the name and by its properties and rows
+
+ private:
+  std::shared_ptr<Entry> entry_;
+};
+
+}  // namespace mxtrain

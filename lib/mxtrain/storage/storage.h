@@ -1,0 +1,33 @@
+#pragma once
+// Pooled memory of all devices. Blocks are 64-byte aligned on the CPU, freed blocks are kept by size and given out again. Thread-safe.
+#include <functional>
+#include <memory>
+
+#include "mxtrain/device/backend.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API Storage {
+ public:
+  struct Handle {
+    void* ptr = nullptr;
+    int64_t bytes = 0;  // as asked for
+    Context ctx;
+  };
+  struct Stats {
+    int64_t in_use = 0, cached = 0, peak = 0;  // bytes; peak of in_use
+    int64_t allocations = 0;                   // calls of the device's own allocator so far
+  };
+  // `backend` finds the backend of a context and must outlive the storage's users.
+  static std::unique_ptr<Storage> Create(std::function<Backend&(Context)> backend);
+  virtual ~Storage() = default;  // returns everything to the devices
+
+  // `who` names the holder in out-of-memory errors ("conv1_weight", "arena"). A zero-sized block has a null pointer. When the device is
+  // full the cache is released and the device asked once more; then kMemory, with the size, what is in use and the largest holders.
+  virtual Handle Alloc(Context ctx, int64_t bytes, const char* who) = 0;
+  virtual void Free(Handle handle) = 0;  // at once; deferring to the engine is the owner's business
+  virtual void ReleaseCache(Context ctx) = 0;
+  virtual Stats GetStats(Context ctx) const = 0;
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,61 @@
+#pragma once
+// The graph that Symbol composes and that the executor's passes rewrite: nodes in topological order, each the inputs of later ones. A pass
+// takes a Graph and returns a new one; ids are positions and change with it, names do not.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+
+// Output `index` of node `node`; node < 0: none.
+struct NodeEntry {
+  int node = -1, index = 0;
+  explicit operator bool() const { return node >= 0; }
+  friend auto operator<=>(const NodeEntry&, const NodeEntry&) = default;
+};
+
+using Attrs = std::map<std::string, std::string>;
+
+struct Node {
+  // kVariable: an argument. kAux: an auxiliary state. The rest have inputs.
+  enum class Kind : uint8_t { kVariable, kAux, kForward, kBackward, kReorder, kCopy };
+  Kind kind = Kind::kVariable;
+  std::string name;   // unique; stable under rewriting: random streams hang on it
+  std::string where;  // "net.yaml:31" for errors; may be empty
+  Attrs attrs;        // lr_mult, wd_mult, ctx_group, __shape__, __init__, ...
+  std::shared_ptr<const OperatorProperty> op;  // of kForward and kBackward
+
+  // kForward: arguments, then auxiliary states. kReorder, kCopy: one. kBackward: see executor/passes.h.
+  std::vector<NodeEntry> inputs;
+  int num_args = 0;  // kForward: how many of the inputs are arguments
+
+  bool is_variable() const { return kind == Kind::kVariable || kind == Kind::kAux; }
+};
+
+struct Graph {
+  std::vector<Node> nodes;  // topological order
+  std::vector<NodeEntry> heads;
+
+  // Ids of the argument and auxiliary variables, in the order of the user's symbol: depth first, inputs before the node.
+  std::vector<int> Arguments() const;
+  std::vector<int> Auxiliaries() const;
+};
+
+// What is known and found about shapes and types: [node][output].
+struct InferredSpecs {
+  std::vector<std::vector<TShape>> shapes;
+  std::vector<std::vector<DType>> types;
+  bool complete = false;
+};
+
+// Infers in both directions until nothing changes. `known` holds shapes and types of variables by name; a variable's __shape__ and __dtype__
+// attributes count as well. Contradictions throw kConfig with node, its place, the shapes that met and their sources. With `allow_partial`
+// false, what stays unknown throws too, naming the first such node and what would help.
+MXTRAIN_API InferredSpecs InferSpecs(const Graph& graph, const std::map<std::string, TShape>& shapes,
+                                     const std::map<std::string, DType>& types, bool allow_partial);
+
+}  // namespace mxtrain
