@@ -3,7 +3,7 @@
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
 # part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
 # the layer test (tests/integration/layers_test.cc) reads it. LINKS are the third-party libraries that it alone uses.
-# Its *_test.cc files become the test executable test_<name>.
+# A module of headers alone has no object library. Its *_test.cc files become the test executable test_<name>.
 define_property(GLOBAL PROPERTY MXTRAIN_MODULES BRIEF_DOCS "modules, in order of declaration")
 
 function(mxtrain_module name)
@@ -18,11 +18,13 @@ function(mxtrain_module name)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
-  add_library(mxtrain_${name} OBJECT ${sources})
-  target_include_directories(mxtrain_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib)
-  target_link_libraries(mxtrain_${name} PUBLIC ${ARG_LINKS} PRIVATE mxtrain_flags)
-  target_compile_definitions(mxtrain_${name} PRIVATE ${ARG_DEFINITIONS})
-  target_link_libraries(${ARG_LIBRARY} PRIVATE mxtrain_${name} ${ARG_LINKS})
+  if(sources)
+    add_library(mxtrain_${name} OBJECT ${sources})
+    target_include_directories(mxtrain_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib)
+    target_link_libraries(mxtrain_${name} PUBLIC ${ARG_LINKS} PRIVATE mxtrain_flags)
+    target_compile_definitions(mxtrain_${name} PRIVATE ${ARG_DEFINITIONS})
+    target_link_libraries(${ARG_LIBRARY} PRIVATE mxtrain_${name} ${ARG_LINKS})
+  endif()
   set_property(GLOBAL APPEND PROPERTY MXTRAIN_MODULES ${name})
   set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_DEPENDS "${ARG_DEPENDS}")
   set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_TESTS "${tests}")

@@ -1,0 +1,10 @@
+# oneDNN as DNNL::dnnl. Debian's own configuration file insists on the OpenCL development files, which a CPU build does not need.
+find_path(OneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+find_library(OneDNN_LIBRARY dnnl)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OneDNN REQUIRED_VARS OneDNN_LIBRARY OneDNN_INCLUDE_DIR)
+if(OneDNN_FOUND AND NOT TARGET DNNL::dnnl)
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${OneDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${OneDNN_INCLUDE_DIR})
+endif()
+mark_as_advanced(OneDNN_INCLUDE_DIR OneDNN_LIBRARY)
