@@ -27,6 +27,8 @@ class MXTRAIN_API Backend {
   virtual Layout Intern(std::unique_ptr<LayoutDesc> desc) = 0;
   // Copies elements between layouts; both on this backend's devices. Writes the padding of `to` as zeros.
   virtual void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) = 0;
+  // Moves bytes; at least one side is on this backend's devices, the other may be host memory.
+  virtual void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) = 0;
 };
 
 // Throws kDevice with the backend's reason when it has no such device.

@@ -15,7 +15,7 @@ class MXTRAIN_API Storage {
     Context ctx;
   };
   struct Stats {
-    int64_t in_use = 0, cached = 0, peak = 0;  // bytes; peak of in_use
+    int64_t in_use = 0, cached = 0, peak = 0;  // bytes as taken from the device (sizes are rounded up by less than 1/8); peak of in_use
     int64_t allocations = 0;                   // calls of the device's own allocator so far
   };
   // `backend` finds the backend of a context and must outlive the storage's users.

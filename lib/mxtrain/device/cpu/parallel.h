@@ -1,6 +1,6 @@
 #pragma once
 // The loop of every CPU kernel: cuts [0, n) into one contiguous piece per thread of the calling lane's OpenMP team. The cut depends on n, the
-// grain and the size of the team only, so that sums over pieces repeat bit for bit.
+// grain and the size of the team only, so that sums over pieces repeat bit for bit. Inside a piece a nested loop runs its pieces one after the other.
 #include <cstdint>
 #include <type_traits>
 
@@ -10,6 +10,8 @@ namespace mxtrain {
 
 // Size of the team of the calling thread.
 MXTRAIN_API int TeamSize();
+// Sets it, for the calling thread alone. A new thread does not see its creator's setting.
+MXTRAIN_API void SetTeamSize(int threads);
 
 namespace detail {
 MXTRAIN_API void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure);

@@ -16,6 +16,7 @@ class NoGpu final : public Backend {
   std::unique_ptr<Stream> NewStream(Context ctx, int) override { Refuse(ctx); }
   Layout Intern(std::unique_ptr<LayoutDesc>) override { Refuse(Context::gpu()); }
   void Reorder(RunContext ctx, const TensorSpec&, const void*, const TensorSpec&, void*) override { Refuse(ctx.ctx); }
+  void CopyBytes(RunContext ctx, Context, const void*, Context, void*, int64_t) override { Refuse(ctx.ctx); }
 
  private:
   [[noreturn]] void Refuse(Context ctx) const {

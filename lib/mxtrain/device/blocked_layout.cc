@@ -1,0 +1,109 @@
+#include "mxtrain/device/blocked_layout.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+char Letter(int axis, bool cut) {
+  return static_cast<char>((cut ? 'A' : 'a') + axis);
+}
+
+[[noreturn]] void Malformed(std::string_view name) {
+  Throw(ErrorKind::kBug, "'{}' is not the name of a blocked layout", name);
+}
+
+}  // namespace
+
+BlockedLayout::BlockedLayout(std::vector<int> order, std::vector<Block> blocks) : order_(std::move(order)), blocks_(std::move(blocks)) {
+  std::vector<int> sorted = order_;
+  std::sort(sorted.begin(), sorted.end());
+  for (int axis = 0; axis < ndim(); ++axis) {
+    if (ndim() > TShape::kMaxDims || sorted[static_cast<size_t>(axis)] != axis) {
+      Throw(ErrorKind::kBug, "the axes ({}) of a layout are no permutation", join(order_, ", "));
+    }
+  }
+  for (const Block& block : blocks_) {
+    if (block.axis < 0 || block.axis >= ndim() || block.size < 2) {
+      Throw(ErrorKind::kBug, "a block of {} on axis {} in a layout of {} axes", block.size, block.axis, ndim());
+    }
+  }
+  for (int axis : order_) name_ += Letter(axis, BlockOf(axis) > 1);
+  for (const Block& block : blocks_) name_ += std::to_string(block.size) + Letter(block.axis, false);
+}
+
+std::unique_ptr<BlockedLayout> BlockedLayout::FromName(std::string_view name) {
+  std::vector<int> order;
+  std::vector<Block> blocks;
+  size_t i = 0;
+  for (; i < name.size() && std::isalpha(static_cast<unsigned char>(name[i])); ++i) {
+    order.push_back(std::tolower(static_cast<unsigned char>(name[i])) - 'a');
+  }
+  while (i < name.size()) {
+    int64_t size = 0;
+    for (; i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])) && size < 65536; ++i) size = size * 10 + (name[i] - '0');
+    if (i == name.size() || !std::islower(static_cast<unsigned char>(name[i]))) Malformed(name);
+    blocks.push_back({name[i++] - 'a', size});
+  }
+  auto layout = std::make_unique<BlockedLayout>(std::move(order), std::move(blocks));
+  if (layout->Name() != name) Malformed(name);  // capitals that do not agree with the blocks
+  return layout;
+}
+
+int64_t BlockedLayout::BlockOf(int axis) const {
+  int64_t size = 1;
+  for (const Block& block : blocks_) size *= block.axis == axis ? block.size : 1;
+  return size;
+}
+
+TShape BlockedLayout::PaddedShape(const TShape& shape) const {
+  if (shape.ndim() != ndim()) Throw(ErrorKind::kBug, "layout {} on an array of shape {}", name_, shape.ToString());
+  TShape padded = shape;
+  for (int axis = 0; axis < ndim(); ++axis) {
+    const int64_t block = BlockOf(axis);
+    padded[axis] = (shape[axis] + block - 1) / block * block;
+  }
+  return padded;
+}
+
+int64_t BlockedLayout::Bytes(const TShape& shape, DType type) const {
+  return PaddedShape(shape).Size() * SizeOf(type);
+}
+
+bool BlockedLayout::Padded(const TShape& shape) const {
+  return PaddedShape(shape) != shape;
+}
+
+std::vector<int64_t> BlockedLayout::OffsetTable(const TShape& shape, int axis) const {
+  const TShape padded = PaddedShape(shape);
+  int64_t outer_stride = 1;
+  for (const Block& block : blocks_) outer_stride *= block.size;
+  for (auto at = order_.rbegin(); at != order_.rend() && *at != axis; ++at) outer_stride *= padded[*at] / BlockOf(*at);
+
+  const int64_t length = padded[axis], cut = BlockOf(axis);
+  std::vector<int64_t> table(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) {
+    int64_t offset = i / cut * outer_stride, rest = i % cut, stride = 1;
+    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {  // the innermost block takes the lowest digits
+      if (block->axis == axis) {
+        offset += rest % block->size * stride;
+        rest /= block->size;
+      }
+      stride *= block->size;
+    }
+    table[static_cast<size_t>(i)] = offset;
+  }
+  return table;
+}
+
+std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis) {
+  const int64_t stride = shape.Product(axis + 1, shape.ndim());
+  std::vector<int64_t> table(static_cast<size_t>(shape[axis]));
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int64_t>(i) * stride;
+  return table;
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,68 @@
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/backend.h"
+#include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/device/cpu/reorder.h"
+
+namespace mxtrain {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are the same cores and memory under several names
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : threads_(threads > 0 ? threads : UsableCpuCount()) {}
+
+  int DeviceCount() const override { return kLogicalDevices; }
+  std::string WhyAbsent() const override { return ""; }
+  int threads() const override { return threads_; }
+
+  void* Allocate(Context, int64_t bytes) override {
+    const bool huge = bytes >= kHugePage;
+    void* data = nullptr;
+    if (posix_memalign(&data, huge ? static_cast<size_t>(kHugePage) : kAlignment, static_cast<size_t>(bytes)) != 0) return nullptr;
+    if (huge) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a wish: a kernel without huge pages refuses it without harm
+    return data;
+  }
+  void Free(Context, void* data) override { std::free(data); }
+
+  std::unique_ptr<Stream> NewStream(Context, int) override { return nullptr; }
+  void EnterThread() override { SetTeamSize(threads_); }
+
+  Layout Intern(std::unique_ptr<LayoutDesc> desc) override {
+    const std::lock_guard lock(mutex_);
+    std::string name = desc->Name();
+    return Layout(layouts_.try_emplace(std::move(name), std::move(desc)).first->second.get());
+  }
+
+  void Reorder(RunContext, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+    ReorderCpu(from, src, to, dst);
+  }
+  void CopyBytes(RunContext, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+    if (from.type == DeviceType::kGPU || to.type == DeviceType::kGPU) {
+      Throw(ErrorKind::kBug, "the CPU was asked to copy from {} to {}", from.ToString(), to.ToString());
+    }
+    CopyBytesCpu(src, dst, bytes);
+  }
+
+ private:
+  const int threads_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_;  // guarded by mutex_; descriptions are never removed
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> NewCpuBackend(int threads) {
+  return std::make_unique<CpuBackend>(threads);
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,38 @@
+#include "mxtrain/device/cpu/parallel.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+namespace mxtrain {
+
+int TeamSize() {
+  return omp_get_max_threads();
+}
+
+void SetTeamSize(int threads) {
+  omp_set_dynamic(0);
+  omp_set_num_threads(std::max(threads, 1));
+}
+
+namespace detail {
+
+void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure) {
+  if (n <= 0) return;
+  const int64_t pieces = std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, TeamSize());
+  const int64_t share = n / pieces, longer = n % pieces;  // the first `longer` pieces hold one index more
+  auto run = [&](int64_t piece) {
+    const int64_t begin = piece * share + std::min(piece, longer);
+    body(closure, begin, begin + share + (piece < longer ? 1 : 0), static_cast<int>(piece));
+  };
+  if (pieces == 1 || omp_in_parallel()) {
+    for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
+    return;
+  }
+  // Always the whole team, even for fewer pieces: libgomp ends the threads that a smaller team leaves over, and making them again is slow.
+#pragma omp parallel
+  for (int64_t piece = omp_get_thread_num(); piece < pieces; piece += omp_get_num_threads()) run(piece);
+}
+
+}  // namespace detail
+}  // namespace mxtrain

@@ -1,0 +1,144 @@
+#include "mxtrain/storage/storage.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+constexpr size_t kHoldersNamed = 5;
+
+// Sizes that are kept apart. Small ones go up by cache lines, middle ones in eight steps per power of two (at most 1/8 is wasted), large
+// ones, of which there are few, in huge pages.
+int64_t SizeClass(int64_t bytes) {
+  auto round = [bytes](int64_t step) { return (bytes + step - 1) / step * step; };
+  if (bytes <= 4096) return round(64);
+  if (bytes >= int64_t{64} << 20) return round(int64_t{2} << 20);
+  return round(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8);
+}
+
+class PooledStorage final : public Storage {
+ public:
+  explicit PooledStorage(std::function<Backend&(Context)> backend) : backend_(std::move(backend)) {}
+
+  ~PooledStorage() override {
+    for (auto& [ctx, pool] : pools_) {
+      Drain(ctx, &pool);
+      for (auto& [data, block] : pool.live) backend_(ctx).Free(ctx, data);
+    }
+  }
+
+  Handle Alloc(Context ctx, int64_t bytes, const char* who) override {
+    if (bytes < 0) Throw(ErrorKind::kBug, "'{}' asked for {} bytes", who, bytes);
+    if (bytes == 0) return {nullptr, 0, ctx};
+    const std::lock_guard lock(mutex_);
+    Pool& pool = pools_[ctx];
+    const int64_t size = SizeClass(bytes);
+    void* data = Take(ctx, &pool, size);
+    if (!data) ThrowFull(ctx, pool, bytes, who);
+    pool.live.emplace(data, Block{size, who});
+    pool.stats.in_use += size;
+    pool.stats.peak = std::max(pool.stats.peak, pool.stats.in_use);
+    return {data, bytes, ctx};
+  }
+
+  void Free(Handle handle) override {
+    if (!handle.ptr) return;
+    const std::lock_guard lock(mutex_);
+    Pool& pool = pools_[handle.ctx];
+    const auto found = pool.live.find(handle.ptr);
+    if (found == pool.live.end()) Throw(ErrorKind::kBug, "a block on {} was freed twice, or never allocated", handle.ctx.ToString());
+    const int64_t size = found->second.bytes;
+    pool.live.erase(found);
+    pool.cache[size].push_back(handle.ptr);
+    pool.stats.in_use -= size;
+    pool.stats.cached += size;
+  }
+
+  void ReleaseCache(Context ctx) override {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = pools_.find(ctx); found != pools_.end()) Drain(ctx, &found->second);
+  }
+
+  Stats GetStats(Context ctx) const override {
+    const std::lock_guard lock(mutex_);
+    const auto found = pools_.find(ctx);
+    return found == pools_.end() ? Stats{} : found->second.stats;
+  }
+
+ private:
+  struct Block {
+    int64_t bytes;  // of its size class
+    std::string who;
+  };
+  struct Pool {
+    std::unordered_map<void*, Block> live;
+    std::unordered_map<int64_t, std::vector<void*>> cache;  // by size class
+    Stats stats;
+  };
+
+  // A block of a size class from the cache or from the device; null when neither has one.
+  void* Take(Context ctx, Pool* pool, int64_t size) {
+    if (const auto found = pool->cache.find(size); found != pool->cache.end() && !found->second.empty()) {
+      void* data = found->second.back();
+      found->second.pop_back();
+      pool->stats.cached -= size;
+      return data;
+    }
+    void* data = AskDevice(ctx, pool, size);
+    if (!data && pool->stats.cached > 0) {
+      Drain(ctx, pool);
+      data = AskDevice(ctx, pool, size);
+    }
+    return data;
+  }
+
+  void* AskDevice(Context ctx, Pool* pool, int64_t size) {
+    ++pool->stats.allocations;
+    return backend_(ctx).Allocate(ctx, size);
+  }
+
+  void Drain(Context ctx, Pool* pool) {
+    for (auto& [size, blocks] : pool->cache) {
+      for (void* data : blocks) backend_(ctx).Free(ctx, data);
+    }
+    pool->cache.clear();
+    pool->stats.cached = 0;
+  }
+
+  [[noreturn]] static void ThrowFull(Context ctx, const Pool& pool, int64_t bytes, const char* who) {
+    std::map<std::string, std::pair<int64_t, int>> by_holder;  // bytes and blocks
+    for (const auto& [data, block] : pool.live) {
+      by_holder[block.who].first += block.bytes;
+      by_holder[block.who].second += 1;
+    }
+    std::vector<std::pair<std::string, std::pair<int64_t, int>>> holders(by_holder.begin(), by_holder.end());
+    std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    if (holders.size() > kHoldersNamed) holders.resize(kHoldersNamed);
+    std::string list;
+    for (const auto& [name, sum] : holders) {
+      list += format("{}'{}' {}", list.empty() ? "" : ", ", name, FormatBytes(sum.first));
+      if (sum.second > 1) list += format(" in {} blocks", sum.second);
+    }
+    Throw(ErrorKind::kMemory, "{} has no room for {} ('{}'): {} in use{}{}; make the batch smaller or set memory_budget", ctx.ToString(),
+          FormatBytes(bytes), who, FormatBytes(pool.stats.in_use), list.empty() ? "" : ", most by ", list);
+  }
+
+  const std::function<Backend&(Context)> backend_;
+  mutable std::mutex mutex_;
+  std::map<Context, Pool> pools_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend) {
+  return std::make_unique<PooledStorage>(std::move(backend));
+}
+
+}  // namespace mxtrain
