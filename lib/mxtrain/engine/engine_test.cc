@@ -1,0 +1,396 @@
+// The contract of engine.h, case by case, on both engines where it does not speak of concurrency.
+#include "mxtrain/engine/engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::engine {
+namespace {
+
+using Vars = std::vector<VarHandle>;
+
+std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
+  EngineOptions options;
+  options.type = type;
+  options.cpu_workers = workers;
+  return Create(std::move(options));
+}
+
+// The message of what `call` throws, "" when it throws nothing.
+template <typename Call>
+std::string MessageOf(Call&& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+[[noreturn]] void Fail(const char* what) {
+  Throw(ErrorKind::kData, "{}", what);
+}
+
+// Holds functions back until it is opened.
+class Gate {
+ public:
+  void Open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+// What happened, in order.
+class Log {
+ public:
+  void Add(const std::string& entry) {
+    std::lock_guard lock(mutex_);
+    text_ += entry;
+  }
+  std::string text() const {
+    std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+const char* const kTypes[] = {"naive", "threaded"};
+
+}  // namespace
+
+TEST_CASE("an unknown engine type is refused") {
+  CHECK(MessageOf([] { Make("fast"); }) == "engine type 'fast' is unknown; use 'threaded' or 'naive'");
+}
+
+TEST_CASE("DeduplicateVars leaves every variable once, as a write where it is one") {
+  auto engine = Make("naive");
+  VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
+  Vars reads{a, b, a, c}, writes{c, c};
+  DeduplicateVars(&reads, &writes);
+  CHECK(writes == Vars{c});
+  CHECK(reads.size() == 2);
+  CHECK(std::count(reads.begin(), reads.end(), a) == 1);
+  CHECK(std::count(reads.begin(), reads.end(), b) == 1);
+}
+
+TEST_CASE("writes of one variable run in push order and versions count them") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type, 3);
+    VarHandle var = engine->NewVar();
+    std::vector<int> order;
+    for (int i = 0; i < 100; ++i) engine->PushSync([&, i](RunContext) { order.push_back(i); }, {}, Vars{var}, {});
+    CHECK(engine->Version(var) == 100);
+    engine->WaitForVar(var);
+    REQUIRE(order.size() == 100);
+    CHECK(std::is_sorted(order.begin(), order.end()));
+  }
+}
+
+TEST_CASE("two readers run together") {
+  auto engine = Make("threaded", 2);
+  VarHandle var = engine->NewVar();
+  std::promise<void> first, second;
+  auto first_ran = first.get_future(), second_ran = second.get_future();
+  engine->PushSync([&](RunContext) { first.set_value(), second_ran.wait(); }, Vars{var}, {}, {});
+  engine->PushSync([&](RunContext) { second.set_value(), first_ran.wait(); }, Vars{var}, {}, {});
+  engine->WaitForAll();  // would never end if one waited for the other
+}
+
+TEST_CASE("a variable that stands twice in a push is refused") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle var = engine->NewVar();
+    const std::string expected = "'twice' names one variable twice in a push; make the lists distinct with DeduplicateVars";
+    for (const auto& [reads, writes] : {std::pair{Vars{var, var}, Vars{}}, {Vars{}, Vars{var, var}}, {Vars{var}, Vars{var}}}) {
+      CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, reads, writes, {.name = "twice"}); }) == expected);
+    }
+    CHECK(engine->Version(var) == 0);
+    engine->WaitForAll();
+  }
+}
+
+TEST_CASE("a device without workers is refused at the push") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"}); }) ==
+          "'conv' was pushed to gpu(1), but this engine has workers for the CPU only; push it to cpu(0)");
+  }
+}
+
+TEST_CASE("an error stays on the written variables, skips what needs them, and is thrown once by each wait") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type, 2);
+    VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
+    bool reader_ran = false, other_ran = false;
+    engine->PushSync([](RunContext) { Fail("broken"); }, {}, Vars{a}, {.name = "loader"});
+    engine->PushSync([&](RunContext) { reader_ran = true; }, Vars{a}, Vars{b}, {.name = "reader"});
+    engine->PushSync([&](RunContext) { other_ran = true; }, {}, Vars{c}, {.name = "other"});
+    CHECK(MessageOf([&] { engine->WaitToRead(b); }) == "loader: broken");
+    CHECK(MessageOf([&] { engine->WaitToRead(b); }) == "");
+    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "loader: broken");
+    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "");
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");  // a wait has thrown it
+    CHECK_FALSE(reader_ran);
+    CHECK(other_ran);
+    engine->PushSync([&](RunContext) { reader_ran = true; }, Vars{a}, Vars{b}, {.name = "reader"});
+    engine->WaitForAll();
+    CHECK(reader_ran);
+  }
+}
+
+TEST_CASE("WaitForAll throws the first error that no wait has thrown and clears all") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle a = engine->NewVar(), b = engine->NewVar();
+    engine->PushSync([](RunContext) { Fail("one"); }, {}, Vars{a}, {.name = "first"});
+    engine->PushSync([](RunContext) { Fail("two"); }, {}, Vars{b}, {.name = "second"});
+    engine->PushSync([](RunContext) { Fail("three"); }, {}, {}, {.name = "third"});
+    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "first: one");
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "second: two");
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
+    CHECK(MessageOf([&] { engine->WaitForVar(b); }) == "");
+  }
+}
+
+TEST_CASE("an error keeps its kind; exceptions of other types become bugs with their message") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    for (const auto& [throws_error, kind] : {std::pair{true, ErrorKind::kData}, {false, ErrorKind::kBug}}) {
+      engine->PushSync([throws_error = throws_error](RunContext) { throws_error ? Fail("why") : throw std::runtime_error("why"); }, {}, {},
+                       {.name = "fn"});
+      try {
+        engine->WaitForAll();
+        FAIL("WaitForAll threw nothing");
+      } catch (const Error& error) {
+        CHECK(error.kind() == kind);
+        CHECK(std::string(error.what()) == "fn: why");
+      }
+    }
+  }
+}
+
+TEST_CASE("waiting inside an engine function is an error, not a dead lock") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle var = engine->NewVar();
+    engine->PushSync([&](RunContext) { engine->WaitForVar(var); }, {}, Vars{var}, {.name = "waits"});
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) ==
+          "waits: WaitForVar was called inside an engine function: it would wait for itself; push a function that names the variable "
+          "instead");
+    engine->PushSync([&](RunContext) { engine->WaitForAll(); }, {}, {}, {.name = "waits"});
+    CHECK(MessageOf([&] { engine->WaitForAll(); }).starts_with("waits: WaitForAll was called inside"));
+  }
+}
+
+TEST_CASE("a function may push; what it pushes runs after it where they share a variable") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type, 2);
+    VarHandle var = engine->NewVar();
+    Log log;
+    engine->PushSync(
+        [&](RunContext) {
+          engine->PushSync([&](RunContext) { log.Add("b"); }, {}, Vars{var}, {});
+          log.Add("a");
+        },
+        {}, Vars{var}, {});
+    engine->WaitForAll();
+    CHECK(log.text() == "ab");
+  }
+}
+
+TEST_CASE("an asynchronous function ends when its callback is called, from whichever thread") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle var = engine->NewVar();
+    std::thread outside;
+    std::atomic<bool> done = false;
+    engine->PushAsync(
+        [&](RunContext, Callback callback) {
+          outside = std::thread([&done, callback = std::move(callback)]() mutable {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            done = true;
+            callback();
+          });
+        },
+        {}, Vars{var}, {.name = "async"});
+    bool seen = false;
+    engine->PushSync([&](RunContext) { seen = done; }, Vars{var}, {}, {});
+    engine->WaitForAll();
+    outside.join();
+    CHECK(seen);
+  }
+}
+
+TEST_CASE("errors of asynchronous functions: thrown, given to the callback, callback dropped") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle var = engine->NewVar();
+    engine->PushAsync([](RunContext, Callback) { Fail("thrown"); }, {}, Vars{var}, {.name = "async"});
+    CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "async: thrown");
+    engine->PushAsync([](RunContext, Callback callback) { callback(std::make_exception_ptr(Error(ErrorKind::kData, "given"))); }, {},
+                      Vars{var}, {.name = "async"});
+    CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "async: given");
+    engine->PushAsync([](RunContext, Callback) {}, {}, Vars{var}, {.name = "async"});
+    CHECK(MessageOf([&] { engine->WaitForVar(var); }).starts_with("async: the callback was dropped without being called"));
+    engine->PushAsync(
+        [](RunContext, Callback callback) {
+          callback();
+          callback();
+        },
+        {}, Vars{var}, {.name = "async"});
+    CHECK(MessageOf([&] { engine->WaitForVar(var); }).starts_with("async: the callback of an asynchronous function was called twice"));
+  }
+}
+
+TEST_CASE("among ready functions the higher priority runs first, equal ones in push order") {
+  auto engine = Make("threaded");
+  Gate gate;
+  Log log;
+  engine->PushSync([&](RunContext) { gate.Pass(); }, {}, {}, {});
+  const std::pair<int, const char*> pushes[] = {{0, "c"}, {5, "a"}, {-1, "f"}, {0, "d"}, {5, "b"}, {0, "e"}};
+  for (const auto& [priority, name] : pushes)
+    engine->PushSync([&log, name = name](RunContext) { log.Add(name); }, {}, {}, {.priority = priority});
+  gate.Open();
+  engine->WaitForAll();
+  CHECK(log.text() == "abcdef");
+}
+
+TEST_CASE("a function that became ready late goes before later pushes of its priority") {
+  auto engine = Make("threaded", 2);
+  VarHandle var = engine->NewVar();
+  Gate hold_var, hold_lane;
+  Log log;
+  engine->PushSync([&](RunContext) { hold_var.Pass(); }, {}, Vars{var}, {.property = FnProperty::kIO});
+  engine->PushSync([&](RunContext) { hold_lane.Pass(); }, {}, {}, {});
+  engine->PushSync([&](RunContext) { hold_lane.Pass(); }, {}, {}, {});
+  VarHandle ready = engine->NewVar();
+  engine->PushSync([&](RunContext) { log.Add("a"); }, Vars{var}, Vars{ready}, {});
+  engine->PushSync([&](RunContext) { log.Add("b"); }, {}, Vars{ready}, {});
+  hold_var.Open();
+  hold_lane.Open();
+  engine->WaitForAll();
+  CHECK(log.text() == "ab");
+}
+
+TEST_CASE("each purpose has workers of its own") {
+  auto engine = Make("threaded");
+  Gate gate;
+  const FnProperty others[] = {FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice, FnProperty::kIO, FnProperty::kComm};
+  engine->PushSync([&](RunContext) { gate.Pass(); }, {}, {}, {});
+  for (FnProperty property : others) {
+    VarHandle var = engine->NewVar();
+    engine->PushSync([](RunContext) {}, {}, Vars{var}, {.property = property});
+    engine->WaitForVar(var);  // would never end if it stood behind the gate
+  }
+  gate.Open();
+  engine->WaitForAll();
+}
+
+TEST_CASE("deletion of a variable in use waits for what was pushed before and runs even after errors") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type, 2);
+    VarHandle var = engine->NewVar();
+    Log log;
+    for (int i = 0; i < 3; ++i) engine->PushSync([&](RunContext) { log.Add("w"); }, {}, Vars{var}, {});
+    engine->PushSync([](RunContext) { Fail("late"); }, {}, Vars{var}, {.name = "fails"});
+    engine->DeleteVariable(
+        var, [&](RunContext) { log.Add("f"); }, Context::cpu());
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "fails: late");
+    CHECK(log.text() == "wwwf");
+    VarHandle plain = engine->NewVar();
+    engine->PushSync([&](RunContext) { log.Add("p"); }, {}, Vars{plain}, {});
+    engine->DeleteVariable(plain, {}, Context::cpu());
+    engine->WaitForAll();
+    CHECK(log.text() == "wwwfp");
+    CHECK(engine->Version(engine->NewVar()) == 0);
+  }
+}
+
+TEST_CASE("an operator is pushed many times; its deletion waits for the pushes") {
+  for (const char* type : kTypes) {
+    auto owned = std::make_shared<int>(0);
+    auto engine = Make(type);
+    VarHandle in = engine->NewVar(), out = engine->NewVar();
+    OprHandle opr = engine->NewOperator(
+        [owned](RunContext, Callback callback) {
+          ++*owned;
+          callback();
+        },
+        Vars{in}, Vars{out}, {.name = "opr"});
+    for (int i = 0; i < 50; ++i) engine->Push(opr, i % 3);
+    engine->DeleteOperator(opr);
+    CHECK(engine->Version(out) == 50);
+    engine->WaitForAll();
+    CHECK(*owned == 50);
+    CHECK(owned.use_count() == 1);
+  }
+}
+
+TEST_CASE("what a function owned is gone when a wait returns") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    VarHandle var = engine->NewVar();
+    auto owned = std::make_shared<int>(1);
+    engine->PushSync([owned](RunContext) {}, {}, Vars{var}, {});
+    engine->WaitForVar(var);
+    CHECK(owned.use_count() == 1);
+  }
+}
+
+TEST_CASE("a worker that cannot start fails its functions with the reason") {
+  EngineOptions options;
+  options.on_worker_start = [](Context, FnProperty property) {
+    if (property == FnProperty::kIO) Fail("no threads left");
+  };
+  auto engine = Create(std::move(options));
+  VarHandle var = engine->NewVar();
+  engine->PushSync([](RunContext) {}, {}, Vars{var}, {.property = FnProperty::kIO, .name = "read"});
+  CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "read: no threads left");
+  engine->PushAsync([](RunContext, Callback callback) { callback(); }, {}, Vars{var}, {.property = FnProperty::kIO, .name = "read"});
+  CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "read: no threads left");
+  engine->PushSync([](RunContext) {}, {}, Vars{var}, {});
+  engine->WaitForAll();
+}
+
+TEST_CASE("workers hand their stream to the functions") {
+  struct Numbered : Stream {};
+  for (const char* type : kTypes) {
+    EngineOptions options;
+    options.type = type;
+    options.new_stream = [](Context, FnProperty) { return std::make_unique<Numbered>(); };
+    auto engine = Create(std::move(options));
+    Context ctx;
+    bool has_stream = false;
+    engine->PushSync([&](RunContext run) { ctx = run.ctx, has_stream = dynamic_cast<Numbered*>(run.stream); }, {}, {},
+                     {.ctx = Context::cpu(1)});
+    engine->WaitForAll();
+    CHECK(ctx == Context::cpu(1));
+    CHECK(has_stream);
+  }
+}
+
+}  // namespace mxtrain::engine

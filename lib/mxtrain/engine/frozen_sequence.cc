@@ -1,0 +1,104 @@
+#include "mxtrain/engine/frozen_sequence.h"
+
+#include <algorithm>
+
+namespace mxtrain::engine {
+
+FrozenSequence::FrozenSequence(std::vector<SequenceOp> ops, std::vector<PortUse> port_uses, std::span<WorkerPool* const> pools)
+    : ops_(std::move(ops)), port_uses_(std::move(port_uses)) {
+  PortUse token{.written = true, .ops = {}};
+  nodes_.reserve(ops_.size());
+  for (int i = 0; i < num_ops(); ++i) {
+    const SequenceOp& op = ops_[i];
+    nodes_.push_back({pools[i], {}, op.reads});
+    nodes_[i].ports.insert(nodes_[i].ports.end(), op.writes.begin(), op.writes.end());
+    for (int earlier : op.after) nodes_[earlier].successors.push_back(i);
+    if (op.after.empty()) token.ops.push_back(i);
+    initial_counters_.push_back(static_cast<int>(op.after.size() + nodes_[i].ports.size() + (op.after.empty() ? 1 : 0)));
+  }
+  port_uses_.push_back(std::move(token));
+  for (const PortUse& use : port_uses_) initial_counters_.push_back(static_cast<int>(use.ops.size()));
+  initial_counters_.push_back(num_ops());
+}
+
+SequenceRun* FrozenSequence::TakeRun() {
+  if (SequenceRun* run = free_runs_.Get()) return run;
+  return runs_.emplace_back(std::make_unique<SequenceRun>(*this)).get();
+}
+
+SequenceRun::SequenceRun(FrozenSequence& sequence)
+    : sequence_(sequence), works_(sequence.num_ops()), ports_(sequence.port_uses_.size()), errors_(sequence.num_ops()) {
+  for (int i = 0; i < sequence.num_ops(); ++i) {
+    works_[i].kind = WorkKind::kSequenceOp;
+    works_[i].priority = sequence.ops_[i].priority;
+    works_[i].pool = sequence.nodes_[i].pool;
+    works_[i].run = this;
+    works_[i].index = i;
+  }
+  for (int i = 0; i < static_cast<int>(ports_.size()); ++i) {
+    SequencePortClaim& port = ports_[i];
+    port.kind = WorkKind::kSequencePort;
+    port.run = this;
+    port.port = i;
+    port.link.claim = &port;
+    port.link.write = sequence.port_uses_[i].written;
+  }
+}
+
+void SequenceRun::Reset(uint64_t first_order) {
+  first_order_ = first_order;
+  counters_ = sequence_.initial_counters_;
+  for (SequencePortClaim& port : ports_) port.missing.store(1, std::memory_order_relaxed);
+  if (!failed_.load(std::memory_order_relaxed)) return;
+  failed_.store(false, std::memory_order_relaxed);
+  for (RankedError& error : errors_) error.Clear();
+  for (SequencePortClaim& port : ports_) {
+    port.error.Clear();
+    port.leaving.Clear();
+  }
+}
+
+void SequenceRun::CountDown(int op, ReadyList* ready) {
+  if (!CountDown(op)) return;
+  works_[op].order = first_order_ + op;
+  ready->Push(&works_[op]);
+}
+
+void SequenceRun::GrantPort(SequencePortClaim& port, ReadyList* ready) {
+  const PortUse& use = sequence_.port_uses_[port.port];
+  if (port.error.get()) {
+    failed_.store(true, std::memory_order_relaxed);
+    for (int op : use.ops) errors_[op].Offer(port.error.get(), port.port);
+  }
+  // The last count may let the run end on another thread and begin anew: nothing of the run is read after it but what never changes.
+  for (int op : use.ops) CountDown(op, ready);
+}
+
+std::exception_ptr SequenceRun::InheritedError(int op) const {
+  return failed_.load(std::memory_order_relaxed) ? errors_[op].get() : nullptr;
+}
+
+void SequenceRun::Fail(int op, const std::exception_ptr& error) {
+  errors_[op].Offer(error, sequence_.num_ports() + op);
+  failed_.store(true, std::memory_order_relaxed);
+}
+
+void SequenceRun::SpreadError(int op) {
+  if (!errors_[op].get()) return;
+  for (int successor : sequence_.nodes_[op].successors) errors_[successor].Offer(errors_[op]);
+  for (int port : sequence_.ops_[op].writes) ports_[port].leaving.Offer(errors_[op]);
+}
+
+bool SequenceRun::Finish(int op, ErrorLedger& ledger, ReadyList* ready) {
+  const FrozenSequence::Node& node = sequence_.nodes_[op];
+  if (failed_.load(std::memory_order_relaxed)) SpreadError(op);
+  for (int successor : node.successors) CountDown(successor, ready);
+  for (int port : node.ports) {
+    if (!CountDown(sequence_.PortCounter(port))) continue;
+    Link& link = ports_[port].link;
+    link.var->Release(&link, ports_[port].leaving.get(), ledger, ready);
+  }
+  return CountDown(sequence_.RunCounter());
+}
+
+}  // namespace mxtrain::engine

@@ -1,0 +1,43 @@
+#include "mxtrain/engine/lane_kind.h"
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::engine {
+namespace {
+
+const char* NameOf(FnProperty property) {
+  switch (property) {
+    case FnProperty::kNormal:
+      return "compute";
+    case FnProperty::kCopyFromDevice:
+      return "copy from device";
+    case FnProperty::kCopyToDevice:
+      return "copy to device";
+    case FnProperty::kIO:
+      return "io";
+    case FnProperty::kComm:
+      return "communication";
+  }
+  Throw(ErrorKind::kBug, "function property {} is unknown", static_cast<int>(property));
+}
+
+}  // namespace
+
+LaneKind LaneKindOf(Context ctx, FnProperty property) {
+  return {ctx.type == DeviceType::kGPU ? ctx : Context::cpu(), property};
+}
+
+std::string NameOf(LaneKind kind) {
+  const std::string device = kind.ctx.type == DeviceType::kGPU ? kind.ctx.ToString() : "cpu";
+  return device + " " + NameOf(kind.property);
+}
+
+void ThrowNoWorkers(Context ctx, const char* name) {
+  Throw(ErrorKind::kDevice, "'{}' was pushed to {}, but this engine has workers for the CPU only; push it to cpu(0)", name, ctx.ToString());
+}
+
+void ThrowRepeatedVar(const char* name) {
+  Throw(ErrorKind::kBug, "'{}' names one variable twice in a push; make the lists distinct with DeduplicateVars", name);
+}
+
+}  // namespace mxtrain::engine

@@ -1,0 +1,317 @@
+#include "mxtrain/engine/naive_engine.h"
+
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/engine/function_scope.h"
+#include "mxtrain/engine/handles.h"
+#include "mxtrain/engine/sequence_plan.h"
+
+namespace mxtrain::engine {
+
+struct NaiveEngine::NaiveVar : Var {
+  std::atomic<uint64_t> version{0};
+  KeptError error;
+};
+
+struct NaiveEngine::NaiveOpr : Opr {
+  AsyncFn fn;
+  std::vector<VarHandle> reads;
+  std::vector<VarHandle> writes;
+  PushOptions options;
+};
+
+struct NaiveEngine::NaiveSequence : Sequence {
+  std::vector<SequenceOp> ops;
+  std::vector<PortUse> port_uses;
+};
+
+namespace {
+
+using Vars = std::vector<VarHandle>;
+
+Vars Copy(std::span<const VarHandle> vars) {
+  return Vars(vars.begin(), vars.end());
+}
+
+void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  if (options.ctx.type == DeviceType::kGPU) ThrowNoWorkers(options.ctx, options.name);
+  std::set<VarHandle> seen(reads.begin(), reads.end());
+  seen.insert(writes.begin(), writes.end());
+  if (seen.size() != reads.size() + writes.size()) ThrowRepeatedVar(options.name);
+}
+
+// Where a function's callback reports to the push that waits for it.
+struct Completion {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::exception_ptr error;
+
+  static void Complete(void* token, std::exception_ptr error) {
+    auto* self = static_cast<Completion*>(token);
+    std::lock_guard lock(self->mutex);
+    self->done = true;
+    self->error = std::move(error);
+    self->changed.notify_all();
+  }
+};
+
+}  // namespace
+
+NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)) {}
+
+NaiveEngine::~NaiveEngine() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return !running_; });
+}
+
+void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
+  std::unique_lock lock(mutex_);
+  if (!running_) EnterThread();
+  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->version.fetch_add(1, std::memory_order_relaxed);
+  queue_.push_back(std::move(job));
+  if (running_) return;
+  running_ = true;
+  while (!queue_.empty()) {
+    Job next = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    {
+      FunctionScope scope(this);
+      next();
+      next = Job();
+    }
+    lock.lock();
+  }
+  running_ = false;
+  idle_.notify_all();
+}
+
+void NaiveEngine::EnterThread() {
+  if (entered_.insert(std::this_thread::get_id()).second && options_.on_worker_start) {
+    options_.on_worker_start(Context::cpu(), FnProperty::kNormal);
+  }
+}
+
+RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
+  if (!options_.new_stream) return {ctx, nullptr};
+  const LaneKind kind = LaneKindOf(ctx, property);
+  std::unique_ptr<Stream>& stream = streams_[kind];
+  if (!stream) stream = options_.new_stream(kind.ctx, kind.property);
+  return {ctx, stream.get()};
+}
+
+std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority, const char* name) {
+  try {
+    ProfileScope span(profiler_, profiler_.on() ? profiler_.Row("caller") : 0, name, priority);
+    body(MakeRunContext(ctx, property));
+    return nullptr;
+  } catch (...) {
+    std::exception_ptr error = NameError(std::current_exception(), name);
+    ledger_.Enter(error);
+    return error;
+  }
+}
+
+void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  std::exception_ptr error;
+  for (const auto list : {reads, writes}) {
+    for (VarHandle var : list) {
+      if (!error) error = static_cast<NaiveVar*>(var)->error.Get(ledger_);
+    }
+  }
+  if (!error) error = Try(body, options.ctx, options.property, options.priority, options.name);
+  if (!error) return;
+  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->error.Keep(error, ledger_);
+}
+
+void NaiveEngine::RunToCallback(AsyncFn& fn, RunContext context) {
+  Completion completion;
+  std::exception_ptr error;
+  try {
+    fn(context, Callback(&Completion::Complete, &completion));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::unique_lock lock(completion.mutex);
+  completion.changed.wait(lock, [&] { return completion.done; });
+  if (!error) error = completion.error;
+  if (error) std::rethrow_exception(error);
+}
+
+VarHandle NaiveEngine::NewVar() {
+  auto var = std::make_unique<NaiveVar>();
+  VarHandle handle = var.get();
+  std::lock_guard lock(mutex_);
+  vars_.emplace(handle, std::move(var));
+  return handle;
+}
+
+void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
+  if (ctx.type == DeviceType::kGPU) ThrowNoWorkers(ctx, "DeleteVariable");
+  Submit(
+      [this, var, ctx, free = std::move(on_free)]() mutable {
+        if (free) Try(free, ctx, FnProperty::kNormal, 0, "DeleteVariable");
+        std::lock_guard lock(mutex_);
+        vars_.erase(var);
+      },
+      {});
+}
+
+uint64_t NaiveEngine::Version(VarHandle var) const {
+  return static_cast<NaiveVar*>(var)->version.load(std::memory_order_relaxed);
+}
+
+void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  CheckPush(reads, writes, options);
+  Submit([this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), options]() mutable { RunFunction(fn, r, w, options); }, writes);
+}
+
+void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  PushSync([fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); }, reads, writes, options);
+}
+
+OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                                   const PushOptions& options) {
+  CheckPush(reads, writes, options);
+  auto opr = std::make_shared<NaiveOpr>();
+  opr->fn = std::move(fn);
+  opr->reads = Copy(reads);
+  opr->writes = Copy(writes);
+  opr->options = options;
+  std::lock_guard lock(mutex_);
+  oprs_.emplace(opr.get(), opr);
+  return opr.get();
+}
+
+void NaiveEngine::Push(OprHandle handle, int priority) {
+  std::shared_ptr<NaiveOpr> opr;
+  {
+    std::lock_guard lock(mutex_);
+    opr = oprs_.at(handle);
+  }
+  Submit(
+      [this, opr, priority] {
+        PushOptions options = opr->options;
+        options.priority = priority;
+        Body body = [&](RunContext context) { RunToCallback(opr->fn, context); };
+        RunFunction(body, opr->reads, opr->writes, options);
+      },
+      opr->writes);
+}
+
+void NaiveEngine::DeleteOperator(OprHandle handle) {
+  std::shared_ptr<NaiveOpr> last;
+  std::lock_guard lock(mutex_);
+  last = std::move(oprs_.at(handle));
+  oprs_.erase(handle);
+}
+
+SequenceHandle NaiveEngine::NewSequence(std::vector<SequenceOp> ops, int num_ports) {
+  auto sequence = std::make_shared<NaiveSequence>();
+  sequence->port_uses = CheckSequence(ops, num_ports);
+  for (const SequenceOp& op : ops) {
+    if (op.ctx.type == DeviceType::kGPU) ThrowNoWorkers(op.ctx, op.name.c_str());
+  }
+  sequence->ops = std::move(ops);
+  std::lock_guard lock(mutex_);
+  sequences_.emplace(sequence.get(), sequence);
+  return sequence.get();
+}
+
+void NaiveEngine::Push(SequenceHandle handle, std::span<const VarHandle> ports) {
+  std::shared_ptr<NaiveSequence> sequence;
+  {
+    std::lock_guard lock(mutex_);
+    sequence = sequences_.at(handle);
+  }
+  CheckPortCount(sequence->port_uses.size(), ports.size());
+  CheckPush(ports, {}, {.name = "sequence"});
+  Vars written;
+  for (size_t port = 0; port < ports.size(); ++port) {
+    if (sequence->port_uses[port].written) written.push_back(ports[port]);
+  }
+  Submit([this, sequence, vars = Copy(ports)] { RunSequence(*sequence, vars); }, written);
+}
+
+void NaiveEngine::DeleteSequence(SequenceHandle handle) {
+  std::shared_ptr<NaiveSequence> last;
+  std::lock_guard lock(mutex_);
+  last = std::move(sequences_.at(handle));
+  sequences_.erase(handle);
+}
+
+// Of several errors that reach an operation or a port, the one with the lowest rank counts: ports first, then operations, by index.
+void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports) {
+  struct Ranked {
+    size_t rank = std::numeric_limits<size_t>::max();
+    std::exception_ptr error;
+    void Offer(const Ranked& other) {
+      if (other.error && other.rank < rank) *this = other;
+    }
+  };
+  const size_t num_ports = ports.size();
+  std::vector<Ranked> arriving(num_ports), leaving(num_ports), of_op(sequence.ops.size());
+  for (size_t port = 0; port < num_ports; ++port) {
+    if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get(ledger_)};
+  }
+  for (size_t i = 0; i < sequence.ops.size(); ++i) {
+    SequenceOp& op = sequence.ops[i];
+    Ranked& error = of_op[i];
+    for (int port : op.reads) error.Offer(arriving[port]);
+    for (int port : op.writes) error.Offer(arriving[port]);
+    for (int earlier : op.after) error.Offer(of_op[earlier]);
+    if (!error.error) error = {num_ports + i, Try(op.fn, op.ctx, op.property, op.priority, op.name.c_str())};
+    for (int port : op.writes) leaving[port].Offer(error);
+  }
+  for (size_t port = 0; port < num_ports; ++port) {
+    if (leaving[port].error) static_cast<NaiveVar*>(ports[port])->error.Keep(leaving[port].error, ledger_);
+  }
+}
+
+void NaiveEngine::Wait(VarHandle var, const char* what) {
+  RefuseInsideFunction(this, what);
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return !running_; });
+  std::exception_ptr error;
+  if (var) {
+    error = static_cast<NaiveVar*>(var)->error.Take(ledger_);
+    ledger_.StrikeOut(error);
+  } else {
+    error = ledger_.TakeFirstAndClear();
+  }
+  lock.unlock();
+  if (error) std::rethrow_exception(error);
+}
+
+void NaiveEngine::WaitToRead(VarHandle var) {
+  Wait(var, "WaitToRead");
+}
+void NaiveEngine::WaitForVar(VarHandle var) {
+  Wait(var, "WaitForVar");
+}
+void NaiveEngine::WaitForAll() {
+  Wait(nullptr, "WaitForAll");
+}
+
+void NaiveEngine::StartProfile() {
+  profiler_.Start();
+}
+
+void NaiveEngine::StopProfile(const std::string& path) {
+  RefuseInsideFunction(this, "StopProfile");
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return !running_; });
+  lock.unlock();
+  WriteFileAtomically(path, profiler_.Stop());
+}
+
+void NaiveEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) {
+  if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
+}
+
+}  // namespace mxtrain::engine

@@ -1,0 +1,80 @@
+#pragma once
+// Runs every function at its push, one after the other in push order, in the thread that pushes: the oracle of the tests and the debugging
+// aid, written without any part of the threaded engine's scheduling. A push made while a function runs (from inside it, or from another
+// thread) joins a queue and runs before the running push returns. The push of an AsyncFn waits for its callback.
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "mxtrain/engine/engine.h"
+#include "mxtrain/engine/error_ledger.h"
+#include "mxtrain/engine/lane_kind.h"
+#include "mxtrain/engine/profiler.h"
+
+namespace mxtrain::engine {
+
+class NaiveEngine final : public Engine {
+ public:
+  explicit NaiveEngine(EngineOptions options);
+  ~NaiveEngine() override;
+
+  VarHandle NewVar() override;
+  void DeleteVariable(VarHandle var, Fn on_free, Context ctx) override;
+  uint64_t Version(VarHandle var) const override;
+  void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
+  void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
+  OprHandle NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                        const PushOptions& options) override;
+  void Push(OprHandle opr, int priority) override;
+  void DeleteOperator(OprHandle opr) override;
+  SequenceHandle NewSequence(std::vector<SequenceOp> ops, int num_ports) override;
+  void Push(SequenceHandle sequence, std::span<const VarHandle> ports) override;
+  void DeleteSequence(SequenceHandle sequence) override;
+  void WaitToRead(VarHandle var) override;
+  void WaitForVar(VarHandle var) override;
+  void WaitForAll() override;
+  void StartProfile() override;
+  void StopProfile(const std::string& path) override;
+  void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) override;
+
+ private:
+  struct NaiveVar;
+  struct NaiveOpr;
+  struct NaiveSequence;
+  using Job = UniqueFunction<void()>;
+  using Body = UniqueFunction<void(RunContext)>;
+
+  // Counts the writes and runs the job, or leaves it to the thread that runs jobs now.
+  void Submit(Job job, std::span<const VarHandle> writes);
+  void EnterThread();  // with mutex_ held
+  // Runs `body` unless one of the variables carries an error; an error of either kind goes to the written ones.
+  void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options);
+  // Null, or the named and entered error.
+  std::exception_ptr Try(Body& body, Context ctx, FnProperty property, int priority, const char* name);
+  void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports);
+  static void RunToCallback(AsyncFn& fn, RunContext context);
+  RunContext MakeRunContext(Context ctx, FnProperty property);
+  void Wait(VarHandle var, const char* what);
+
+  const EngineOptions options_;
+  Profiler profiler_;
+  ErrorLedger ledger_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  bool running_ = false;  // guarded by mutex_, as all that follows; while it is true, the running thread alone touches what variables keep
+  std::deque<Job> queue_;
+  std::set<std::thread::id> entered_;
+  std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_;
+  std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
+  std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
+
+  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone
+};
+
+}  // namespace mxtrain::engine

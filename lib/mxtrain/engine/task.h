@@ -1,0 +1,70 @@
+#pragma once
+// One push of a function, and one wait: the claims of the threaded engine that are not part of a sequence.
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <variant>
+#include <vector>
+
+#include "mxtrain/engine/engine.h"
+#include "mxtrain/engine/threaded_var.h"
+#include "mxtrain/engine/work.h"
+
+namespace mxtrain::engine {
+
+class ThreadedEngine;
+
+// An operator: kept until it is deleted and no push of it is under way.
+struct ThreadedOpr : Opr {
+  AsyncFn fn;
+  std::vector<VarHandle> reads;
+  std::vector<VarHandle> writes;
+  PushOptions options;
+  WorkerPool* pool = nullptr;
+  std::atomic<int> uses{1};  // the owner's, and one for each push under way
+};
+
+// Pooled; all members are set by the push and reset at completion.
+struct Task : Claim {
+  // An array of `count` links, valid until the next call.
+  Link* MakeLinks(int count) {
+    num_links = count;
+    if (count <= static_cast<int>(few_links.size())) return links = few_links.data();
+    if (count > static_cast<int>(many_links.size())) many_links.resize(count);
+    return links = many_links.data();
+  }
+
+  ThreadedEngine* engine = nullptr;
+  const char* name = "";
+  Context ctx;
+  std::variant<std::monostate, Fn, AsyncFn> function;  // empty when `opr` has it, or when there is nothing to run
+  ThreadedOpr* opr = nullptr;
+
+  std::exception_ptr outcome;  // what the written variables will carry
+
+  // An asynchronous function ends when both its body has returned and its callback was called; who comes second completes it.
+  std::atomic<int> open_ends{0};
+  std::exception_ptr callback_error;
+  int64_t begin_ns = -1;  // of a traced asynchronous function
+
+  int num_links = 0;
+  Link* links = nullptr;
+  std::array<Link, 4> few_links;
+  std::vector<Link> many_links;
+
+  Task* next_free = nullptr;  // FreeList's
+};
+
+// On the stack of the thread that waits.
+struct Waiter : Claim {
+  Link link;
+  std::exception_ptr taken;  // the error that the variable carried; guarded by mutex, as `done`
+  bool done = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+}  // namespace mxtrain::engine

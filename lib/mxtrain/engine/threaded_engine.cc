@@ -1,0 +1,459 @@
+#include "mxtrain/engine/threaded_engine.h"
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/engine/function_scope.h"
+
+namespace mxtrain::engine {
+namespace {
+
+ThreadedVar* Get(VarHandle var) {
+  return static_cast<ThreadedVar*>(var);
+}
+
+}  // namespace
+
+ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(options)) {
+  WorkRunner& runner = *this;
+  const auto add = [this, &runner](FnProperty property, int workers) {
+    if (workers < 1) Throw(ErrorKind::kUsage, "an engine needs at least one worker of each kind; {} were asked for", workers);
+    const LaneKind kind = LaneKindOf(Context::cpu(), property);
+    pools_.emplace_back(kind, std::make_unique<WorkerPool>(runner, options_, kind, workers));
+  };
+  add(FnProperty::kNormal, options_.cpu_workers);
+  add(FnProperty::kCopyFromDevice, options_.copy_workers);
+  add(FnProperty::kCopyToDevice, options_.copy_workers);
+  add(FnProperty::kIO, options_.io_workers);
+  add(FnProperty::kComm, 1);  // collectives run in one order
+}
+
+ThreadedEngine::~ThreadedEngine() {
+  WaitUntilIdle();
+  pools_.clear();
+}
+
+WorkerPool* ThreadedEngine::PoolFor(Context ctx, FnProperty property, const char* name) {
+  const LaneKind wanted = LaneKindOf(ctx, property);
+  for (auto& [kind, pool] : pools_) {
+    if (kind == wanted) {
+      pool->Start();
+      return pool.get();
+    }
+  }
+  ThrowNoWorkers(ctx, name);
+}
+
+// ---- Pushing
+
+VarHandle ThreadedEngine::NewVar() {
+  std::lock_guard lock(push_lock_);
+  return vars_.Get();
+}
+
+void ThreadedEngine::CheckDistinct(Vars reads, Vars writes, const char* name) {
+  ++last_push_;
+  for (const Vars list : {reads, writes}) {
+    for (VarHandle var : list) {
+      if (Get(var)->last_push == last_push_) ThrowRepeatedVar(name);
+      Get(var)->last_push = last_push_;
+    }
+  }
+}
+
+Task* ThreadedEngine::NewTask(WorkerPool* pool, const PushOptions& options) {
+  Task* task = tasks_.Get();
+  task->kind = WorkKind::kTask;
+  task->engine = this;
+  task->pool = pool;
+  task->priority = options.priority;
+  task->name = options.name;
+  task->ctx = options.ctx;
+  return task;
+}
+
+void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, ReadyList* ready) {
+  const int count = static_cast<int>(reads.size() + writes.size());
+  Link* link = task->MakeLinks(count);
+  task->order = next_order_++;
+  task->missing.store(count + 1, std::memory_order_relaxed);
+  CountPushed();
+  int granted = 1;
+  int rank = 0;
+  for (const Vars list : {reads, writes}) {
+    for (VarHandle var : list) {
+      *link = {.var = Get(var), .claim = task, .write = rank >= static_cast<int>(reads.size()), .rank = rank};
+      if (link->write) link->var->CountWrite();
+      granted += link->var->Acquire(link, ledger_);
+      ++link;
+      ++rank;
+    }
+  }
+  if (CountGranted(*task, granted)) ready->Push(task);
+}
+
+template <typename Function>
+void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options) {
+  WorkerPool* pool = PoolFor(options.ctx, options.property, options.name);
+  ReadyList ready;
+  {
+    std::lock_guard lock(push_lock_);
+    CheckDistinct(reads, writes, options.name);
+    Task* task = NewTask(pool, options);
+    task->function.emplace<Function>(std::move(fn));
+    Submit(task, reads, writes, &ready);
+  }
+  Dispatch(ready, nullptr);
+}
+
+void ThreadedEngine::PushSync(Fn fn, Vars reads, Vars writes, const PushOptions& options) {
+  PushFunction(std::move(fn), reads, writes, options);
+}
+
+void ThreadedEngine::PushAsync(AsyncFn fn, Vars reads, Vars writes, const PushOptions& options) {
+  PushFunction(std::move(fn), reads, writes, options);
+}
+
+void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
+  const PushOptions options{.ctx = ctx, .name = "DeleteVariable"};
+  WorkerPool* pool = on_free ? PoolFor(ctx, FnProperty::kNormal, options.name) : nullptr;
+  ReadyList ready;
+  {
+    std::lock_guard lock(push_lock_);
+    Task* task = NewTask(pool, options);
+    task->kind = WorkKind::kDeletion;
+    if (on_free) task->function.emplace<Fn>(std::move(on_free));
+    Submit(task, {}, {&var, 1}, &ready);
+  }
+  Dispatch(ready, nullptr);
+}
+
+uint64_t ThreadedEngine::Version(VarHandle var) const {
+  return Get(var)->version();
+}
+
+OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes, const PushOptions& options) {
+  auto opr = std::make_unique<ThreadedOpr>();
+  opr->pool = PoolFor(options.ctx, options.property, options.name);
+  {
+    std::lock_guard lock(push_lock_);
+    CheckDistinct(reads, writes, options.name);
+  }
+  opr->fn = std::move(fn);
+  opr->reads.assign(reads.begin(), reads.end());
+  opr->writes.assign(writes.begin(), writes.end());
+  opr->options = options;
+  return opr.release();
+}
+
+void ThreadedEngine::Push(OprHandle handle, int priority) {
+  auto* opr = static_cast<ThreadedOpr*>(handle);
+  opr->uses.fetch_add(1, std::memory_order_relaxed);
+  ReadyList ready;
+  {
+    std::lock_guard lock(push_lock_);
+    Task* task = NewTask(opr->pool, opr->options);
+    task->priority = priority;
+    task->opr = opr;
+    Submit(task, opr->reads, opr->writes, &ready);
+  }
+  Dispatch(ready, nullptr);
+}
+
+void ThreadedEngine::DeleteOperator(OprHandle opr) {
+  DropUse(static_cast<ThreadedOpr*>(opr));
+}
+
+SequenceHandle ThreadedEngine::NewSequence(std::vector<SequenceOp> ops, int num_ports) {
+  std::vector<PortUse> port_uses = CheckSequence(ops, num_ports);
+  std::vector<WorkerPool*> pools;
+  for (const SequenceOp& op : ops) pools.push_back(PoolFor(op.ctx, op.property, op.name.c_str()));
+  return new FrozenSequence(std::move(ops), std::move(port_uses), pools);
+}
+
+void ThreadedEngine::SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready) {
+  SequenceRun* run = sequence.TakeRun();
+  run->Reset(next_order_);
+  next_order_ += sequence.num_ops();
+  CountPushed();
+  for (int i = 0; i <= sequence.num_ports(); ++i) {
+    if (sequence.port_use(i).ops.empty()) continue;
+    SequencePortClaim& port = run->port(i);
+    const bool is_token = i == sequence.num_ports();
+    port.link.var = is_token ? &sequence.token() : Get(ports[i]);
+    if (port.link.write && !is_token) port.link.var->CountWrite();
+    if (port.link.var->Acquire(&port.link, ledger_)) ready->Push(&port);
+  }
+}
+
+void ThreadedEngine::Push(SequenceHandle handle, Vars ports) {
+  auto* sequence = static_cast<FrozenSequence*>(handle);
+  CheckPortCount(sequence->num_ports(), ports.size());
+  ReadyList ready;
+  {
+    std::lock_guard lock(push_lock_);
+    CheckDistinct(ports, {}, "sequence");
+    if (sequence->num_ops() == 0) return;
+    sequence->uses.fetch_add(1, std::memory_order_relaxed);
+    SubmitRun(*sequence, ports, &ready);
+  }
+  Dispatch(ready, nullptr);
+}
+
+void ThreadedEngine::DeleteSequence(SequenceHandle sequence) {
+  DropUse(static_cast<FrozenSequence*>(sequence));
+}
+
+// ---- What became ready
+
+Work* ThreadedEngine::Dispatch(ReadyList& ready, const WorkerPool* here) {
+  Work* mine = nullptr;
+  while (Work* work = ready.Pop()) {
+    if (!work->pool) {
+      Settle(static_cast<Claim*>(work), &ready);
+      continue;
+    }
+    if (work->pool == here && (!mine || Precedes(*work, *mine))) std::swap(work, mine);
+    if (work) work->pool->Enqueue(work);
+  }
+  return mine;
+}
+
+void ThreadedEngine::Settle(Claim* claim, ReadyList* ready) {
+  switch (claim->kind) {
+    case WorkKind::kSequencePort: {
+      auto* port = static_cast<SequencePortClaim*>(claim);
+      port->run->GrantPort(*port, ready);
+      return;
+    }
+    case WorkKind::kWaiter:
+      return SettleWaiter(static_cast<Waiter*>(claim), ready);
+    case WorkKind::kDeletion:
+      Release(static_cast<Task*>(claim), ready);
+      CountFinishedByOutsider();
+      return;
+    case WorkKind::kTask:
+    case WorkKind::kSequenceOp:
+      break;
+  }
+  MXTRAIN_ASSERT(!"a function without workers became ready");
+}
+
+void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
+  std::exception_ptr error = waiter->link.var->TakeError(ledger_);
+  waiter->link.var->Release(&waiter->link, nullptr, ledger_, ready);
+  std::lock_guard lock(waiter->mutex);  // held to the end: the waiter may die as soon as it sees `done`
+  waiter->taken = std::move(error);
+  waiter->done = true;
+  waiter->changed.notify_one();
+}
+
+// ---- Running
+
+void ThreadedEngine::EnterWorker(Worker* worker, LaneKind kind, int index) {
+  worker->profile_row = profiler_.Row(format("{} {}", NameOf(kind), index));
+}
+
+template <typename Body>
+std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Context ctx, const char* name, int priority) {
+  try {
+    if (worker.startup_error) std::rethrow_exception(worker.startup_error);
+    ProfileScope span(profiler_, worker.profile_row, name, priority);
+    body(RunContext{ctx, worker.stream});
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name) {
+  if (!error) return nullptr;
+  std::exception_ptr named = NameError(std::move(error), name);
+  ledger_.Enter(named);
+  return named;
+}
+
+Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
+  FunctionScope scope(this);
+  if (work->kind == WorkKind::kSequenceOp) return RunSequenceOp(static_cast<SequenceOpWork*>(work), worker);
+  return RunTask(static_cast<Task*>(work), worker);
+}
+
+Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
+  if (task->kind == WorkKind::kTask && task->error.get()) {
+    task->outcome = task->error.get();
+  } else if (Fn* fn = std::get_if<Fn>(&task->function)) {
+    std::exception_ptr error = Try(*fn, worker, task->ctx, task->name, task->priority);
+    task->outcome = EnterFailure(std::move(error), task->name);
+  } else {
+    return RunAsync(task, task->opr ? task->opr->fn : std::get<AsyncFn>(task->function), worker);
+  }
+  ReadyList ready;
+  Release(task, &ready);
+  Work* next = Dispatch(ready, worker.pool);
+  CountFinished();
+  return next;
+}
+
+Work* ThreadedEngine::RunAsync(Task* task, AsyncFn& fn, const Worker& worker) {
+  task->begin_ns = profiler_.on() ? NowNs() : -1;
+  task->open_ends.store(2, std::memory_order_relaxed);
+  task->outcome = Try([&](RunContext context) { fn(context, Callback(&ThreadedEngine::OnCallback, task)); }, worker, task->ctx, task->name,
+                      task->priority);
+  if (worker.startup_error) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was handed out
+  if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+  JoinAsyncEnds(task);
+  ReadyList ready;
+  Release(task, &ready);
+  Work* next = Dispatch(ready, worker.pool);
+  CountFinished();
+  return next;
+}
+
+Work* ThreadedEngine::RunSequenceOp(SequenceOpWork* work, const Worker& worker) {
+  SequenceRun* run = work->run;
+  FrozenSequence& sequence = run->sequence();
+  const int index = work->index;
+  if (!run->InheritedError(index)) {
+    SequenceOp& op = sequence.op(index);
+    std::exception_ptr error = Try(op.fn, worker, op.ctx, op.name.c_str(), op.priority);
+    if (error) run->Fail(index, EnterFailure(std::move(error), op.name.c_str()));
+  }
+  ReadyList ready;
+  const bool last = run->Finish(index, ledger_, &ready);
+  if (last) {
+    Link& token = run->port(sequence.num_ports()).link;
+    sequence.token().Release(&token, nullptr, ledger_, &ready);
+    sequence.ReturnRun(run);
+  }
+  Work* next = Dispatch(ready, worker.pool);
+  if (last) {
+    DropUse(&sequence);
+    CountFinished();
+  }
+  return next;
+}
+
+// ---- Completion
+
+void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
+  auto* task = static_cast<Task*>(token);
+  ThreadedEngine* engine = task->engine;
+  task->callback_error = std::move(error);
+  if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  FunctionScope scope(engine);  // what the function owns dies here and must not wait either
+  engine->JoinAsyncEnds(task);
+  ReadyList ready;
+  engine->Release(task, &ready);
+  engine->Dispatch(ready, nullptr);
+  engine->CountFinishedByOutsider();
+}
+
+void ThreadedEngine::JoinAsyncEnds(Task* task) {
+  std::exception_ptr error = task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
+  task->callback_error = nullptr;
+  task->outcome = EnterFailure(std::move(error), task->name);
+  if (task->begin_ns >= 0) profiler_.AddAsync(task->name, task->priority, task->begin_ns, NowNs());
+}
+
+// The function dies first, so that whoever waits for the variables finds what it owned gone.
+void ThreadedEngine::Release(Task* task, ReadyList* ready) {
+  task->function.emplace<std::monostate>();
+  if (task->opr) DropUse(std::exchange(task->opr, nullptr));
+  for (int i = 0; i < task->num_links; ++i) {
+    Link& link = task->links[i];
+    link.var->Release(&link, task->outcome, ledger_, ready);
+  }
+  if (task->kind == WorkKind::kDeletion) {
+    task->links[0].var->Reset();
+    vars_.Put(task->links[0].var);
+  }
+  task->outcome = nullptr;
+  task->error.Clear();
+  tasks_.Put(task);
+}
+
+void ThreadedEngine::DropUse(ThreadedOpr* opr) {
+  if (opr->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete opr;
+}
+
+void ThreadedEngine::DropUse(FrozenSequence* sequence) {
+  if (sequence->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete sequence;
+}
+
+// Either this thread sees the waiter's mark, or the waiter sees the new count: both orders are sequentially consistent.
+void ThreadedEngine::CountFinished() {
+  finished_.fetch_add(1);
+  if (idle_waiters_.load() == 0) return;
+  std::lock_guard lock(idle_mutex_);
+  idle_.notify_all();
+}
+
+// As CountFinished, for threads that the destructor does not join: it must not get past the lock before they are done with the engine.
+void ThreadedEngine::CountFinishedByOutsider() {
+  std::lock_guard lock(idle_mutex_);
+  finished_.fetch_add(1);
+  idle_.notify_all();
+}
+
+// ---- Waiting
+
+void ThreadedEngine::Wait(VarHandle var, bool write, const char* what) {
+  RefuseInsideFunction(this, what);
+  Waiter waiter;
+  waiter.kind = WorkKind::kWaiter;
+  waiter.missing.store(1, std::memory_order_relaxed);
+  waiter.link = {.var = Get(var), .claim = &waiter, .write = write};
+  ReadyList ready;
+  {
+    std::lock_guard lock(push_lock_);
+    if (Get(var)->Acquire(&waiter.link, ledger_)) ready.Push(&waiter);
+  }
+  Dispatch(ready, nullptr);
+  std::unique_lock lock(waiter.mutex);
+  waiter.changed.wait(lock, [&] { return waiter.done; });
+  if (!waiter.taken) return;
+  ledger_.StrikeOut(waiter.taken);
+  std::rethrow_exception(waiter.taken);
+}
+
+void ThreadedEngine::WaitToRead(VarHandle var) {
+  Wait(var, false, "WaitToRead");
+}
+void ThreadedEngine::WaitForVar(VarHandle var) {
+  Wait(var, true, "WaitForVar");
+}
+
+void ThreadedEngine::WaitUntilIdle() {
+  idle_waiters_.fetch_add(1);
+  std::unique_lock lock(idle_mutex_);
+  // `finished_` first: read in this order, equal counts were equal at one moment.
+  idle_.wait(lock, [&] {
+    const uint64_t finished = finished_.load();
+    return finished == pushed_.load();
+  });
+  idle_waiters_.fetch_sub(1);
+}
+
+void ThreadedEngine::WaitForAll() {
+  RefuseInsideFunction(this, "WaitForAll");
+  WaitUntilIdle();
+  if (std::exception_ptr error = ledger_.TakeFirstAndClear()) std::rethrow_exception(error);
+}
+
+// ---- Traces
+
+void ThreadedEngine::StartProfile() {
+  profiler_.Start();
+}
+
+void ThreadedEngine::StopProfile(const std::string& path) {
+  RefuseInsideFunction(this, "StopProfile");
+  WaitUntilIdle();
+  WriteFileAtomically(path, profiler_.Stop());
+}
+
+void ThreadedEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) {
+  if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
+}
+
+}  // namespace mxtrain::engine

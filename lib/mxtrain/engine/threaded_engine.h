@@ -1,0 +1,110 @@
+#pragma once
+// The engine with workers. A push enters its function into the queues of its variables (threaded_var.h) and counts what is missing; who
+// grants the last variable puts the function before the workers of its lane (worker_pool.h), or settles it at once when it is a wait, a
+// port or a deletion without a function.
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "mxtrain/engine/engine.h"
+#include "mxtrain/engine/error_ledger.h"
+#include "mxtrain/engine/free_list.h"
+#include "mxtrain/engine/frozen_sequence.h"
+#include "mxtrain/engine/profiler.h"
+#include "mxtrain/engine/task.h"
+#include "mxtrain/engine/worker_pool.h"
+
+namespace mxtrain::engine {
+
+class ThreadedEngine final : public Engine, private WorkRunner {
+ public:
+  explicit ThreadedEngine(EngineOptions options);
+  ~ThreadedEngine() override;
+
+  VarHandle NewVar() override;
+  void DeleteVariable(VarHandle var, Fn on_free, Context ctx) override;
+  uint64_t Version(VarHandle var) const override;
+  void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
+  void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
+  OprHandle NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                        const PushOptions& options) override;
+  void Push(OprHandle opr, int priority) override;
+  void DeleteOperator(OprHandle opr) override;
+  SequenceHandle NewSequence(std::vector<SequenceOp> ops, int num_ports) override;
+  void Push(SequenceHandle sequence, std::span<const VarHandle> ports) override;
+  void DeleteSequence(SequenceHandle sequence) override;
+  void WaitToRead(VarHandle var) override;
+  void WaitForVar(VarHandle var) override;
+  void WaitForAll() override;
+  void StartProfile() override;
+  void StopProfile(const std::string& path) override;
+  void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) override;
+
+ private:
+  using Vars = std::span<const VarHandle>;
+
+  // The started pool that serves such functions; kDevice when there is none.
+  WorkerPool* PoolFor(Context ctx, FnProperty property, const char* name);
+
+  // Pushing; all but Dispatch with push_lock_ held.
+  void CheckDistinct(Vars reads, Vars writes, const char* name);
+  template <typename Function>
+  void PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options);
+  Task* NewTask(WorkerPool* pool, const PushOptions& options);
+  void Submit(Task* task, Vars reads, Vars writes, ReadyList* ready);
+  void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready);
+  void CountPushed() { pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+  // Settles what needs no worker and hands the rest to its pools, but for the first work of `here`, which it returns: its caller is a
+  // worker of that pool and runs it next.
+  Work* Dispatch(ReadyList& ready, const WorkerPool* here);
+  void Settle(Claim* claim, ReadyList* ready);
+  void SettleWaiter(Waiter* waiter, ReadyList* ready);
+
+  // Running, on a worker's thread.
+  void EnterWorker(Worker* worker, LaneKind kind, int index) override;
+  Work* RunWork(Work* work, const Worker& worker) override;
+  Work* RunTask(Task* task, const Worker& worker);
+  Work* RunAsync(Task* task, AsyncFn& fn, const Worker& worker);
+  Work* RunSequenceOp(SequenceOpWork* work, const Worker& worker);
+  // Calls `body` with the run context; null, or its exception.
+  template <typename Body>
+  std::exception_ptr Try(Body&& body, const Worker& worker, Context ctx, const char* name, int priority);
+  // The failure with the function's name, entered into the ledger; null for null.
+  std::exception_ptr EnterFailure(std::exception_ptr error, const char* name);
+
+  // Completion; from any thread.
+  static void OnCallback(void* task, std::exception_ptr error);
+  void JoinAsyncEnds(Task* task);
+  void Release(Task* task, ReadyList* ready);
+  void DropUse(ThreadedOpr* opr);
+  void DropUse(FrozenSequence* sequence);
+  void CountFinished();
+  void CountFinishedByOutsider();
+
+  void Wait(VarHandle var, bool write, const char* what);
+  void WaitUntilIdle();
+
+  const EngineOptions options_;
+  std::vector<std::pair<LaneKind, std::unique_ptr<WorkerPool>>> pools_;  // constant after construction
+  Profiler profiler_;
+  ErrorLedger ledger_;
+
+  SpinLock push_lock_;      // makes pushes atomic: every variable's queue holds them in one common order
+  uint64_t last_push_ = 0;  // guarded by push_lock_, as all that follows: number of the last check for distinct variables
+  uint64_t next_order_ = 0;
+  ObjectPool<ThreadedVar> vars_;
+  ObjectPool<Task> tasks_;
+
+  // Nothing is under way when the two are equal. They stand apart: one is written by pushing threads, the other by workers.
+  alignas(64) std::atomic<uint64_t> pushed_{0};  // written under push_lock_
+  alignas(64) std::atomic<uint64_t> finished_{0};
+  std::atomic<int> idle_waiters_{0};
+  std::mutex idle_mutex_;
+  std::condition_variable idle_;
+};
+
+}  // namespace mxtrain::engine

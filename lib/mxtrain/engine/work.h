@@ -1,0 +1,96 @@
+#pragma once
+// The threaded engine's units. A Work can become ready and then run once; a Claim is a Work that first waits for variables.
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+
+#include "mxtrain/engine/spin_lock.h"
+
+namespace mxtrain::engine {
+
+class WorkerPool;
+class ThreadedVar;
+
+enum class WorkKind : uint8_t { kTask, kDeletion, kSequenceOp, kSequencePort, kWaiter };
+
+struct Work {
+  WorkKind kind = WorkKind::kTask;
+  int priority = 0;
+  uint64_t order = 0;          // position among all pushes of the engine
+  WorkerPool* pool = nullptr;  // who runs it; null: it is settled at once by the thread that makes it ready
+  Work* next = nullptr;        // in the one list in which it stands: of ready works, or of a pool
+};
+
+// Which of two ready works runs first: the higher priority, then the earlier push.
+inline bool Precedes(const Work& a, const Work& b) {
+  return a.priority != b.priority ? a.priority > b.priority : a.order < b.order;
+}
+
+// Works that became ready, in the order in which they did.
+class ReadyList {
+ public:
+  void Push(Work* work) {
+    work->next = nullptr;
+    (tail_ ? tail_->next : head_) = work;
+    tail_ = work;
+  }
+  Work* Pop() {
+    Work* work = head_;
+    if (work) {
+      head_ = work->next;
+      if (!head_) tail_ = nullptr;
+    }
+    return work;
+  }
+
+ private:
+  Work* head_ = nullptr;
+  Work* tail_ = nullptr;
+};
+
+// Of several errors that may arrive from several threads at once, the one with the lowest rank stays: the outcome does not depend on
+// timing.
+class RankedError {
+ public:
+  void Offer(const std::exception_ptr& error, int rank) {
+    std::lock_guard lock(lock_);
+    if (error && (!error_ || rank < rank_)) {
+      error_ = error;
+      rank_ = rank;
+    }
+  }
+  void Offer(const RankedError& other) { Offer(other.error_, other.rank_); }
+  // These three need no lock once all offers have happened.
+  const std::exception_ptr& get() const { return error_; }
+  int rank() const { return rank_; }
+  void Clear() { error_ = nullptr; }
+
+ private:
+  SpinLock lock_;
+  int rank_ = 0;
+  std::exception_ptr error_;
+};
+
+struct Claim;
+
+// A claim's place in the queue of one variable.
+struct Link {
+  ThreadedVar* var = nullptr;
+  Claim* claim = nullptr;
+  Link* next = nullptr;
+  bool write = false;
+  int rank = 0;  // place among the claim's variables
+};
+
+struct Claim : Work {
+  std::atomic<int> missing{0};  // variables not yet granted, and one while the push is under way
+  RankedError error;            // of the first of its variables that carries one
+};
+
+// Counts a granted variable; true when the claim got its last.
+inline bool CountGranted(Claim& claim, int granted = 1) {
+  return claim.missing.fetch_sub(granted, std::memory_order_acq_rel) == granted;
+}
+
+}  // namespace mxtrain::engine

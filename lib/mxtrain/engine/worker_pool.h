@@ -1,0 +1,69 @@
+#pragma once
+// The threads that serve one kind of lane, and what is ready for them. A worker spins briefly before it parks. Threads start at the first
+// use of the pool, so that an engine has none that nobody needs. Enqueue may be called from any thread.
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/engine/lane_kind.h"
+#include "mxtrain/engine/ready_queue.h"
+#include "mxtrain/engine/spin_lock.h"
+
+namespace mxtrain::engine {
+
+struct Worker {
+  WorkerPool* pool = nullptr;
+  Stream* stream = nullptr;
+  int profile_row = 0;
+  std::exception_ptr startup_error;  // what made this worker unfit; its functions fail with it
+};
+
+// Runs what a worker took; implemented by the engine.
+class WorkRunner {
+ public:
+  virtual ~WorkRunner() = default;
+  // Called first on the worker's thread; fills in the worker's row of the trace.
+  virtual void EnterWorker(Worker* worker, LaneKind kind, int index) = 0;
+  // Runs `work`; returns a work of the same pool that the worker may run next without its going through the queue, or null.
+  virtual Work* RunWork(Work* work, const Worker& worker) = 0;
+};
+
+class WorkerPool {
+ public:
+  WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers);
+  ~WorkerPool();  // nothing may be ready; ends the threads
+
+  void Start();  // at the first call; throws std::system_error when the system gives no thread
+  void Enqueue(Work* work);
+
+ private:
+  void RunWorker(int index);
+  Worker MakeWorker(int index);
+  // The next to run: of `candidate` (may be null) and what waits the first one. Blocks while there is neither; null at the end.
+  Work* Take(Work* candidate);
+  void Park();
+
+  WorkRunner& runner_;
+  const EngineOptions& options_;
+  const LaneKind kind_;
+  const int num_workers_;
+
+  std::once_flag started_;
+  std::vector<std::thread> threads_;
+
+  alignas(64) std::atomic<bool> waiting_{false};  // queue_ is not empty or stopping_: what an idle worker may look at without the lock
+  SpinLock lock_;
+  ReadyQueue queue_;       // guarded by lock_
+  int sleepers_ = 0;       // guarded by lock_: workers that parked or are about to, and that nobody has called yet
+  bool stopping_ = false;  // guarded by lock_
+
+  std::mutex park_mutex_;
+  std::condition_variable called_;
+  int calls_ = 0;  // guarded by park_mutex_: wake-ups not yet taken
+};
+
+}  // namespace mxtrain::engine
