@@ -23,7 +23,8 @@ class MXTRAIN_API NDArray {
   NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout);
   // From host elements, plain; the values are copied at once.
   static NDArray FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values, Context ctx = Context::cpu());
-  static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {});
+  static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(),
+                       Layout layout = {});
 
   bool empty() const { return chunk_ == nullptr; }
   const TShape& shape() const { return spec_.shape; }
@@ -40,10 +41,10 @@ class MXTRAIN_API NDArray {
   NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
   NDArray Reshape(const TShape& shape) const;       // same number of elements
 
-  NDArray ToPlain() const;                // the same handle when it is plain
-  NDArray ToLayout(Layout layout) const;  // the same handle when nothing is to do
-  NDArray Copy(Context ctx) const;        // a new array of the same layout
-  void CopyFrom(const NDArray& from);     // any layout and device on both sides; equal shape and type, else kConfig
+  NDArray ToPlain() const;                                 // the same handle when it is plain
+  NDArray ToLayout(Layout layout) const;                   // the same handle when nothing is to do
+  NDArray Copy(Context ctx) const;                         // a new array of the same layout; plain on another kind of device
+  void CopyFrom(const NDArray& from);                      // any layout and device on both sides; equal shape and type, else kConfig
   void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns when they have been taken
   void CopyToHost(void* elements, int64_t bytes) const;    // plain elements; waits
   std::vector<float> ToVector() const;                     // plain, converted to float; waits
@@ -57,6 +58,12 @@ class MXTRAIN_API NDArray {
 
  private:
   struct Chunk;
+  Chunk& chunk() const;                       // kBug when empty
+  void RequirePlain(const char* what) const;  // throws the Error that names ToPlain()
+  int64_t PlainBytes() const;                 // of the elements, without padding
+  void PushZeros();                           // every byte, padding too
+  void PushReorder(const NDArray& from);      // both on one backend
+  void PushTransfer(const NDArray& from);     // both plain, any devices
   std::shared_ptr<Chunk> chunk_;
   int64_t offset_ = 0;  // bytes
   TensorSpec spec_;

@@ -1,0 +1,214 @@
+// Copies, fills and host access: everything of NDArray that moves elements. Pushed functions hold addresses, not handles: a chunk's bytes
+// are freed through the engine, after whatever was pushed on its variable, so none of them can be the last owner of an array.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/ndarray/chunk.h"
+
+namespace mxtrain {
+namespace {
+
+constexpr int64_t kFillGrain = 16384;
+
+// Calls f with a value of the element type; the value itself means nothing.
+template <typename F>
+void WithType(DType type, F&& f) {
+  switch (type) {
+    case DType::kFloat32:
+      return f(float{});
+    case DType::kFloat64:
+      return f(double{});
+    case DType::kFloat16:
+      return f(float16{});
+    case DType::kBfloat16:
+      return f(bfloat16{});
+    case DType::kUint8:
+      return f(uint8_t{});
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt64:
+      return f(int64_t{});
+    case DType::kUnknown:
+      break;
+  }
+  Throw(ErrorKind::kBug, "an array of the unknown element type {}", static_cast<int>(type));
+}
+
+template <typename T>
+T FromDouble(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
+    const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // one above the largest, exact in double
+    if (!(value >= low && value < high)) {
+      Throw(ErrorKind::kConfig, "{} is no value of {}", value, NameOf(DTypeOf<T>::value));
+    }
+    return static_cast<T>(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return value;
+  } else {
+    return T(static_cast<float>(value));
+  }
+}
+
+template <typename T>
+void FillElements(void* data, int64_t n, T value) {
+  T* elements = static_cast<T*>(data);
+  ParallelFor(n, kFillGrain, [=](int64_t begin, int64_t end) { std::fill(elements + begin, elements + end, value); });
+}
+
+TensorSpec SpecOf(const TBlob& blob) {
+  return {blob.shape, blob.type, blob.layout};
+}
+
+bool OnGpu(Context ctx) {
+  return ctx.type == DeviceType::kGPU;
+}
+
+}  // namespace
+
+void NDArray::PushZeros() {
+  const int64_t bytes = spec_.Bytes();
+  if (OnGpu(ctx())) {
+    const std::vector<char> zeros(static_cast<size_t>(bytes));
+    NDArray raw(*this, 0, {bytes}, DType::kUint8, {});
+    raw.CopyFromHost(zeros.data(), bytes);
+    return;
+  }
+  const engine::VarHandle writes[] = {var()};
+  runtime().engine().PushSync([data = data().data, bytes](RunContext) { FillElements<uint8_t>(data, bytes, 0); }, {}, writes,
+                              {.ctx = ctx(), .name = "NDArray::Zeros"});
+}
+
+void NDArray::Fill(double value) {
+  if (value == 0 && !std::signbit(value)) return PushZeros();
+  WithType(dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    const T element = FromDouble<T>(value);
+    if (OnGpu(ctx()) || layout().Padded(shape())) {
+      const std::vector<T> host(static_cast<size_t>(shape().Size()), element);
+      CopyFromHost(host.data(), PlainBytes());
+      return;
+    }
+    const engine::VarHandle writes[] = {var()};
+    runtime().engine().PushSync([data = data().data, n = shape().Size(), element](RunContext) { FillElements<T>(data, n, element); }, {},
+                                writes, {.ctx = ctx(), .name = "NDArray::Fill"});
+  });
+}
+
+void NDArray::PushReorder(const NDArray& from) {
+  Backend* backend = &runtime().backend(ctx());
+  std::vector<engine::VarHandle> reads = {from.var()}, writes = {var()};
+  engine::DeduplicateVars(&reads, &writes);
+  runtime().engine().PushSync([backend, source = from.data(), target = data()](
+                                  RunContext ctx) { backend->Reorder(ctx, SpecOf(source), source.data, SpecOf(target), target.data); },
+                              reads, writes, {.ctx = ctx(), .name = "NDArray::CopyFrom"});
+}
+
+void NDArray::PushTransfer(const NDArray& from) {
+  const bool leaves_gpu = OnGpu(from.ctx());
+  const Context where = leaves_gpu ? from.ctx() : ctx();
+  Backend* backend = &runtime().backend(where);
+  const engine::VarHandle reads[] = {from.var()}, writes[] = {var()};
+  runtime().engine().PushSync([backend, source = from.data(), target = data(), bytes = PlainBytes()](
+                                  RunContext ctx) { backend->CopyBytes(ctx, source.ctx, source.data, target.ctx, target.data, bytes); },
+                              reads, writes,
+                              {.ctx = where,
+                               .property = leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
+                               .name = "NDArray::CopyFrom"});
+}
+
+void NDArray::CopyFrom(const NDArray& from) {
+  if (shape() != from.shape() || dtype() != from.dtype()) {
+    Throw(ErrorKind::kConfig, "copy from '{}' ({} {}) to '{}' ({} {}): shape and type must agree", from.who(), NameOf(from.dtype()),
+          from.shape().ToString(), who(), NameOf(dtype()), shape().ToString());
+  }
+  if (SharesMemory(from) && offset_ == from.offset_ && layout() == from.layout()) return;
+  if (&runtime().backend(ctx()) == &runtime().backend(from.ctx())) return PushReorder(from);
+  const NDArray source = from.ToPlain();
+  if (layout().plain()) return PushTransfer(source);
+  NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
+  plain.PushTransfer(source);
+  PushReorder(plain);
+}
+
+NDArray NDArray::ToLayout(Layout wanted) const {
+  if (wanted == layout()) return *this;
+  NDArray other(runtime(), shape(), dtype(), ctx(), wanted, who());
+  other.PushReorder(*this);
+  return other;
+}
+
+NDArray NDArray::ToPlain() const {
+  return ToLayout({});
+}
+
+NDArray NDArray::Copy(Context to) const {
+  const bool same_backend = &runtime().backend(ctx()) == &runtime().backend(to);
+  NDArray copy(runtime(), shape(), dtype(), to, same_backend ? layout() : Layout{}, who());
+  copy.CopyFrom(*this);
+  return copy;
+}
+
+void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
+  if (bytes != PlainBytes()) {
+    Throw(ErrorKind::kConfig, "{} bytes from the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
+          shape().ToString(), PlainBytes());
+  }
+  if (!layout().plain()) {
+    NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
+    plain.CopyFromHost(elements, bytes);
+    return PushReorder(plain);
+  }
+  Backend* backend = &runtime().backend(ctx());
+  const engine::VarHandle writes[] = {var()};
+  runtime().engine().PushSync([backend, elements, target = data(), bytes](
+                                  RunContext ctx) { backend->CopyBytes(ctx, Context::cpu(), elements, target.ctx, target.data, bytes); },
+                              {}, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost"});
+  WaitToRead();
+}
+
+void NDArray::CopyToHost(void* elements, int64_t bytes) const {
+  if (bytes != PlainBytes()) {
+    Throw(ErrorKind::kConfig, "{} bytes on the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
+          shape().ToString(), PlainBytes());
+  }
+  WaitToRead();  // here, so that an error that the array carries is thrown and cleared on its own variable
+  const NDArray source = ToPlain();
+  engine::Engine& engine = runtime().engine();
+  Backend* backend = &runtime().backend(ctx());
+  const engine::VarHandle done = engine.NewVar();
+  const engine::VarHandle reads[] = {source.var()}, writes[] = {done};
+  engine.PushSync([backend, elements, source,
+                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.ctx(), source.data().data, Context::cpu(), elements, bytes); },
+                  reads, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyFromDevice, .name = "NDArray::CopyToHost"});
+  std::exception_ptr error;
+  try {
+    engine.WaitToRead(done);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  engine.DeleteVariable(done, {}, ctx());
+  if (error) std::rethrow_exception(error);
+}
+
+std::vector<float> NDArray::ToVector() const {
+  std::vector<float> values(static_cast<size_t>(shape().Size()));
+  WithType(dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_same_v<T, float>) {
+      CopyToHost(values.data(), PlainBytes());
+    } else {
+      std::vector<T> elements(values.size());
+      CopyToHost(elements.data(), PlainBytes());
+      std::transform(elements.begin(), elements.end(), values.begin(), [](T v) { return static_cast<float>(v); });
+    }
+  });
+  return values;
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,94 @@
+#include "mxtrain/ndarray/runtime.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/parallel.h"
+
+namespace mxtrain {
+
+// Members are destroyed from the last to the first: the engine, then storage, then the backends under both.
+struct Runtime::Impl {
+  explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(NewGpuBackend()) {
+    storage = Storage::Create([this](Context ctx) -> Backend& { return BackendOf(ctx); });
+    engine::EngineOptions engine_options;
+    engine_options.type = options.engine;
+    engine_options.on_worker_start = [this](Context ctx, engine::FnProperty property) {
+      // One lane computes with the whole team; a second team beside it would fight over the cores.
+      if (property == engine::FnProperty::kNormal) {
+        BackendOf(ctx).EnterThread();
+      } else {
+        SetTeamSize(1);
+      }
+    };
+    engine_options.new_stream = [this](Context ctx, engine::FnProperty property) {
+      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);
+    };
+    engine = engine::Create(std::move(engine_options));
+    cpu->EnterThread();
+  }
+
+  // Pinned memory is the GPU's where there is one, and plain host memory elsewhere.
+  Backend& BackendOf(Context ctx) {
+    if (ctx.type == DeviceType::kGPU) return *gpu;
+    return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : *cpu;
+  }
+
+  // Errors for which nobody waited are said, so that none is lost.
+  void DrainEngine() {
+    for (int i = 0; i < 100; ++i) {
+      try {
+        return engine->WaitForAll();
+      } catch (...) {
+        options.log.Warning("an error that nothing waited for: {}", WhatOf(std::current_exception()));
+      }
+    }
+  }
+
+  const RuntimeOptions options;
+  const std::unique_ptr<Backend> cpu;
+  const std::unique_ptr<Backend> gpu;
+  std::unique_ptr<Storage> storage;
+  std::unique_ptr<engine::Engine> engine;
+  std::atomic<uint64_t> imperative_step = 0;
+  std::recursive_mutex extensions_mutex;  // an extension may ask for another while it is made
+  std::map<std::string, std::shared_ptr<void>> extensions;
+};
+
+Runtime::Runtime(RuntimeOptions options, std::shared_ptr<const OperatorRegistry> operators)
+    : operators_(std::move(operators)), impl_(std::make_unique<Impl>(std::move(options))) {}
+
+Runtime::~Runtime() {
+  impl_->DrainEngine();
+  impl_->extensions.clear();  // may free arrays, through the engine
+  impl_->DrainEngine();
+}
+
+engine::Engine& Runtime::engine() {
+  return *impl_->engine;
+}
+Storage& Runtime::storage() {
+  return *impl_->storage;
+}
+Backend& Runtime::backend(Context ctx) {
+  return impl_->BackendOf(ctx);
+}
+const Logger& Runtime::log() const {
+  return impl_->options.log;
+}
+const RuntimeOptions& Runtime::options() const {
+  return impl_->options;
+}
+uint64_t Runtime::NextImperativeStep() {
+  return impl_->imperative_step.fetch_add(1);
+}
+
+std::shared_ptr<void> Runtime::Extension(const std::string& key, const std::function<std::shared_ptr<void>()>& make) {
+  const std::lock_guard lock(impl_->extensions_mutex);
+  if (const auto found = impl_->extensions.find(key); found != impl_->extensions.end()) return found->second;
+  return impl_->extensions[key] = make();
+}
+
+}  // namespace mxtrain
