@@ -1,4 +1,4 @@
-# mxtrain_collect_operators(folder... SOURCES var REGISTRATIONS file FUNCTION name)
+# mxtrain_collect_operators(FOLDERS folder... SOURCES var REGISTRATIONS file FUNCTION name)
 #
 # Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines
 # FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every <name>.cc and <name>_cpu.cc that holds a
@@ -37,7 +37,7 @@ function(mxtrain_collect_operators)
 #include \"mxtrain/operator/registry.h\"
 ${declarations}
 namespace mxtrain {
-void ${ARG_FUNCTION}(OperatorRegistry& registry) {
+void ${ARG_FUNCTION}([[maybe_unused]] OperatorRegistry& registry) {
 ${calls}}
 }  // namespace mxtrain
 " @ONLY)

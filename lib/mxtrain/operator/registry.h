@@ -42,7 +42,8 @@ class MXTRAIN_API OperatorRegistry {
 
   // Throws kConfig when the name or an alias is taken.
   void AddProperty(const std::string& name, const std::vector<std::string>& aliases, std::function<std::unique_ptr<OperatorProperty>()> make);
-  void AddRow(PlanRow row);
+  void AddAlias(const std::string& name, const std::string& alias);
+  void AddRow(PlanRow row);  // throws kConfig when the operator has a row of that name for the device
   void AddPattern(FusePattern pattern);
 
   // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.

@@ -7,7 +7,8 @@
 //         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn).set_enable_scalar(true).describe("...");
 //   }
 // A second SimpleOp object of the same name adds to the entry that the first made (a _cuda.cu adds its functions so). Each function becomes a
-// row of the table; an operator without a gradient is refused at bind when its gradient is wanted.
+// row of the table; an operator without a gradient is refused at bind when its gradient is wanted. What cannot be (unary and binary functions
+// mixed, a gradient before its function, an option of the other arity) throws kConfig at the call that brings it.
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace mxtrain {
 
 struct EnvArguments {
-  float scalar = 0;                 // when enabled
+  double scalar = 0;                // when enabled
   Kwargs kwargs;                    // when enabled
   std::vector<Resource> resource;   // answers to set_resource_request, in its order
 };
@@ -55,7 +56,8 @@ using BinaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputVa
 using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& lhs, const Input1& rhs, const EnvArguments& env,
                                       TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
 
-// May the functions see an array of an opaque layout as a flat run of elements? With padding only when f(0) = 0.
+// May the functions see an array of an opaque layout as a flat run of elements? With padding only when the function and its gradient map
+// zeros to zeros.
 enum class Elementwise { kNo, kYes, kZeroToZero };
 
 class MXTRAIN_API SimpleOp {
@@ -74,7 +76,7 @@ class MXTRAIN_API SimpleOp {
   SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT1 function, SimpleOpInplaceOption inplace);
   SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT2 function, SimpleOpInplaceOption inplace);
   // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
-  SimpleOp& set_enable_scalar(bool enable, float default_value = 1);
+  SimpleOp& set_enable_scalar(bool enable, double default_value = 1);
   SimpleOp& set_enable_kwargs(bool enable);
   // Declares the keyword arguments: parsing, `ops` and errors come from them. Without it any key is passed through.
   template <typename P>
@@ -91,6 +93,10 @@ class MXTRAIN_API SimpleOp {
   using ResourceBytes = std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
   SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
   SimpleOp& set_elementwise(Elementwise elementwise);
+  // Pairs whose output is the input byte for byte: data to output in forward, head gradient to argument in backward.
+  SimpleOp& set_identity(std::vector<InplacePair> forward, std::vector<InplacePair> backward);
+  // Default: "data", or "lhs" and "rhs".
+  SimpleOp& set_arguments(std::vector<std::string> names);
   SimpleOp& add_alias(const std::string& alias);
   SimpleOp& describe(const std::string& text);
 

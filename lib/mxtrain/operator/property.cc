@@ -1,0 +1,89 @@
+#include "mxtrain/operator/property.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+namespace {
+
+// The shapes and types of a request, for errors: "(float32 [8, 4], float32 [3, 4])".
+std::string Describe(std::span<const TensorSpec> specs) {
+  std::vector<std::string> texts;
+  for (const TensorSpec& spec : specs) texts.push_back(format("{} {}", NameOf(spec.type), spec.shape.ToString()));
+  return format("({})", join(texts, ", "));
+}
+
+[[noreturn]] void ThrowNoRow(const std::string& op, const PlanRequest& request, const std::vector<std::string>& refusals) {
+  if (refusals.empty()) {
+    Throw(ErrorKind::kConfig, "{} has no implementation for {} in this build; run it on another device", op, request.ctx.ToString());
+  }
+  Throw(ErrorKind::kConfig, "{}: no implementation on {} takes inputs {}{}: {}", op, request.ctx.ToString(), Describe(request.in),
+        request.needs_backward ? " with gradients" : "", join(refusals, "; "));
+}
+
+}  // namespace
+
+bool OperatorProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+  DType common = DType::kUnknown;
+  for (const std::vector<DType>* types : {in, out, aux}) {
+    for (DType type : *types) {
+      if (type == DType::kUnknown) continue;
+      if (common != DType::kUnknown && type != common) {
+        Throw(ErrorKind::kConfig, "{} takes arrays of one type, but was given {} and {}; insert a Cast", TypeString(), NameOf(common),
+              NameOf(type));
+      }
+      common = type;
+    }
+  }
+  for (std::vector<DType>* types : {in, out, aux}) std::fill(types->begin(), types->end(), common);
+  return common != DType::kUnknown || in->size() + out->size() + aux->size() == 0;
+}
+
+std::vector<int> OperatorProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+                                                             const std::vector<int>& out_data) const {
+  std::vector<int> all = out_grad;
+  all.insert(all.end(), in_data.begin(), in_data.end());
+  all.insert(all.end(), out_data.begin(), out_data.end());
+  return all;
+}
+
+bool OperatorProperty::NeedsHeadGradient() const {
+  const int num_in = static_cast<int>(ListArguments().size());
+  std::vector<int> out_grad(static_cast<size_t>(NumVisibleOutputs())), in_data(static_cast<size_t>(num_in)),
+      out_data(static_cast<size_t>(NumOutputs()));
+  std::iota(out_grad.begin(), out_grad.end(), 0);
+  std::iota(in_data.begin(), in_data.end(), NumVisibleOutputs());
+  std::iota(out_data.begin(), out_data.end(), NumVisibleOutputs() + num_in);
+  const std::vector<int> read = DeclareBackwardDependency(out_grad, in_data, out_data);
+  return std::any_of(read.begin(), read.end(), [this](int id) { return id < NumVisibleOutputs(); });
+}
+
+double OperatorProperty::ForwardFlops(const std::vector<TShape>&, const std::vector<TShape>& out) const {
+  double elements = 0;
+  for (const TShape& shape : out) elements += static_cast<double>(shape.Size());
+  return elements;
+}
+
+Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const {
+  std::vector<std::string> refusals;
+  for (const PlanRow* row : registry.Rows(TypeString(), request.ctx.type)) {
+    Expected<Plan, Refusal> plan = row->plan(*this, request, backend);
+    if (!plan) {
+      refusals.push_back(format("{}: {}", row->name, plan.error().reason));
+      continue;
+    }
+    plan->kernel = row->name.c_str();
+    return std::move(*plan);
+  }
+  ThrowNoRow(TypeString(), request, refusals);
+}
+
+void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what) {
+  const TShape expected = *into;
+  if (MergeShape(from, into)) return;
+  Throw(ErrorKind::kConfig, "{}: {} has shape {}, but {} was expected", who, what, from.ToString(), expected.ToString());
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,149 @@
+#include "mxtrain/operator/registry.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain {
+namespace {
+
+struct CloseLibrary {
+  void operator()(void* handle) const { dlclose(handle); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+std::string LastLoaderError() {
+  const char* text = dlerror();
+  return text ? text : "unknown error";
+}
+
+template <typename F>
+F* FindSymbol(const Library& library, const char* symbol, const std::string& path) {
+  void* address = dlsym(library.get(), symbol);
+  if (!address) {
+    Throw(ErrorKind::kConfig, "{} is not a plug-in of mxtrain: it has no {}; build it with mxtrain_add_plugin", path, symbol);
+  }
+  return reinterpret_cast<F*>(address);
+}
+
+}  // namespace
+
+struct OperatorRegistry::Impl {
+  struct Maker {
+    std::vector<std::string> aliases;
+    std::function<std::unique_ptr<OperatorProperty>()> make;
+  };
+  // First, so that the code of plug-ins outlives everything below that was made by it.
+  std::vector<Library> plugins;
+  std::map<std::string, Maker, std::less<>> makers;          // by canonical name
+  std::map<std::string, std::string, std::less<>> canonical;  // names and aliases
+  // By operator and device, each sorted by rank. A deque keeps the addresses that Rows() hands out.
+  std::map<std::pair<std::string, DeviceType>, std::vector<const PlanRow*>, std::less<>> order;
+  std::deque<PlanRow> rows;
+  std::vector<FusePattern> patterns;
+
+  void Claim(const std::string& name, const std::string& target) {
+    const auto [taken, fresh] = canonical.emplace(name, target);
+    if (!fresh) Throw(ErrorKind::kConfig, "operator {}: the name '{}' is already taken by operator {}", target, name, taken->second);
+  }
+
+  const std::string& Resolve(std::string_view name) const {
+    const auto found = canonical.find(name);
+    if (found != canonical.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [known_name, target] : canonical) known.push_back(known_name);
+    const std::string nearest = DidYouMean(name, known);
+    Throw(ErrorKind::kConfig, "there is no operator '{}'{}", name, nearest.empty() ? "; `mxtrain ops` lists them" : nearest);
+  }
+};
+
+OperatorRegistry::OperatorRegistry() : impl_(std::make_unique<Impl>()) {}
+OperatorRegistry::~OperatorRegistry() = default;
+
+void OperatorRegistry::AddProperty(const std::string& name, const std::vector<std::string>& aliases,
+                                   std::function<std::unique_ptr<OperatorProperty>()> make) {
+  impl_->Claim(name, name);
+  impl_->makers.emplace(name, Impl::Maker{{}, std::move(make)});
+  for (const std::string& alias : aliases) AddAlias(name, alias);
+}
+
+void OperatorRegistry::AddAlias(const std::string& name, const std::string& alias) {
+  const std::string& target = impl_->Resolve(name);
+  impl_->Claim(alias, target);
+  impl_->makers.find(target)->second.aliases.push_back(alias);
+}
+
+void OperatorRegistry::AddRow(PlanRow row) {
+  for (const PlanRow* other : Rows(row.op, row.device)) {
+    if (other->name == row.name) Throw(ErrorKind::kConfig, "operator {}: the row '{}' stands in the table already", row.op, row.name);
+  }
+  const PlanRow* added = &impl_->rows.emplace_back(std::move(row));
+  std::vector<const PlanRow*>& order = impl_->order[{added->op, added->device}];
+  order.insert(std::upper_bound(order.begin(), order.end(), added, [](auto* a, auto* b) { return a->rank < b->rank; }), added);
+}
+
+void OperatorRegistry::AddPattern(FusePattern pattern) { impl_->patterns.push_back(std::move(pattern)); }
+
+std::unique_ptr<OperatorProperty> OperatorRegistry::CreateUninitialized(std::string_view name) const {
+  return impl_->makers.find(impl_->Resolve(name))->second.make();
+}
+
+std::shared_ptr<const OperatorProperty> OperatorRegistry::Create(std::string_view name, const Kwargs& kwargs) const {
+  std::unique_ptr<OperatorProperty> property = CreateUninitialized(name);
+  property->Init(kwargs);
+  return property;
+}
+
+bool OperatorRegistry::Has(std::string_view name) const { return impl_->canonical.find(name) != impl_->canonical.end(); }
+
+std::string OperatorRegistry::CanonicalName(std::string_view name) const { return impl_->Resolve(name); }
+
+std::vector<std::string> OperatorRegistry::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, maker] : impl_->makers) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> OperatorRegistry::Aliases(std::string_view name) const {
+  return impl_->makers.find(impl_->Resolve(name))->second.aliases;
+}
+
+std::vector<const PlanRow*> OperatorRegistry::Rows(std::string_view op, DeviceType device) const {
+  const auto canonical = impl_->canonical.find(op);
+  const std::string key = canonical == impl_->canonical.end() ? std::string(op) : canonical->second;
+  const auto found = impl_->order.find(std::pair(key, device));
+  return found == impl_->order.end() ? std::vector<const PlanRow*>{} : found->second;
+}
+
+std::span<const FusePattern> OperatorRegistry::Patterns() const { return impl_->patterns; }
+
+void OperatorRegistry::LoadPlugin(const std::string& path) {
+  // A bare file name would be searched for in the system's library folders.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  Library library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!library) Throw(ErrorKind::kConfig, "cannot load the plug-in {}: {}", path, LastLoaderError());
+  const PluginInfo* info = FindSymbol<const PluginInfo*()>(library, "mxtrain_plugin_info", path)();
+  if (info->abi != kPluginAbi) {
+    Throw(ErrorKind::kConfig, "the plug-in {} ({}, built with mxtrain {}) has ABI number {}, but this program has {}; build it anew", path,
+          info->name, info->version, info->abi, kPluginAbi);
+  }
+  auto* enter = FindSymbol<void(OperatorRegistry&)>(library, "mxtrain_plugin_register", path);
+  impl_->plugins.push_back(std::move(library));
+  try {
+    enter(*this);
+  } catch (...) {
+    RethrowWithPrefix(std::current_exception(), format("plug-in {} ({})", path, info->name));
+  }
+}
+
+std::shared_ptr<OperatorRegistry> BuiltinOperators() {
+  auto registry = std::make_shared<OperatorRegistry>();
+  RegisterOperators(*registry);
+  return registry;
+}
+
+}  // namespace mxtrain
