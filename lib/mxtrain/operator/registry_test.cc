@@ -1,0 +1,110 @@
+#include "mxtrain/operator/registry.h"
+
+#include <doctest/doctest.h>
+
+#include "mxtrain/operator/simple_op.h"
+
+namespace mxtrain {
+namespace {
+
+class Toy final : public OperatorProperty {
+ public:
+  std::string TypeString() const override { return "Toy"; }
+  void Init(const Kwargs& kwargs) override { NoParam().Init(kwargs, TypeString()); }
+  Kwargs GetParams() const override { return {}; }
+  std::vector<FieldInfo> DescribeParams() const override { return {}; }
+  std::vector<std::string> ListArguments() const override { return {"data", "label"}; }
+  bool InferShape(std::vector<TShape>*, std::vector<TShape>*, std::vector<TShape>*) const override { return true; }
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>& in,
+                                             const std::vector<int>& out) const override {
+    return {in[1], out[0]};
+  }
+};
+
+std::unique_ptr<OperatorProperty> MakeToy() { return std::make_unique<Toy>(); }
+
+PlanRow Row(const std::string& name, int rank, PlanFn plan) { return {"Toy", DeviceType::kCPU, name, rank, std::move(plan)}; }
+
+PlanFn Refuse(const std::string& reason) {
+  return [reason](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{reason}); };
+}
+PlanFn Accept(double cost) {
+  return [cost](const OperatorProperty&, const PlanRequest&, Backend&) {
+    Plan plan;
+    plan.cost = cost;
+    return Expected<Plan, Refusal>(std::move(plan));
+  };
+}
+
+std::string MessageOf(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("names, aliases and the nearest name") {
+  OperatorRegistry registry;
+  registry.AddProperty("Toy", {"toy", "plaything"}, MakeToy);
+  CHECK(registry.Has("plaything"));
+  CHECK(registry.CanonicalName("toy") == "Toy");
+  CHECK(registry.Create("toy", {})->TypeString() == "Toy");
+  CHECK(registry.Names() == std::vector<std::string>{"Toy"});
+  CHECK(registry.Aliases("Toy") == std::vector<std::string>{"toy", "plaything"});
+  CHECK(MessageOf([&] { registry.Create("plaithing", {}); }) == "there is no operator 'plaithing'; did you mean 'plaything'?");
+  CHECK(MessageOf([&] { registry.AddProperty("Other", {"toy"}, MakeToy); }) ==
+        "operator Other: the name 'toy' is already taken by operator Toy");
+  CHECK(MessageOf([&] { registry.Create("Toy", {{"size", "3"}}); }) == "Toy has no parameter 'size'; it takes none");
+}
+
+TEST_CASE("rows are asked by rank and refusals are collected") {
+  OperatorRegistry registry;
+  registry.AddProperty("Toy", {}, MakeToy);
+  const auto toy = registry.Create("Toy", {});
+  const auto backend = NewCpuBackend(1);
+  const TensorSpec specs[] = {{TShape{2, 3}, DType::kFloat32, {}}};
+  PlanRequest request;
+  request.in = specs;
+  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+        "Toy has no implementation for cpu(0) in this build; run it on another device");
+
+  registry.AddRow(Row("ref", kRefRank, Refuse("float64 only")));
+  registry.AddRow(Row("fast", 10, Refuse("more than 4 axes only")));
+  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+        "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: float64 only");
+
+  registry.AddRow(Row("middle", 20, Accept(7)));
+  const Plan plan = toy->CreatePlan(registry, request, *backend);
+  CHECK(std::string(plan.kernel) == "middle");
+  CHECK(plan.cost == 7);
+  CHECK(registry.Rows("Toy", DeviceType::kCPU).size() == 3);
+  CHECK(registry.Rows("Toy", DeviceType::kGPU).empty());
+  CHECK(MessageOf([&] { registry.AddRow(Row("fast", 5, Accept(1))); }) == "operator Toy: the row 'fast' stands in the table already");
+}
+
+TEST_CASE("what a property derives") {
+  Toy toy;
+  CHECK_FALSE(toy.NeedsHeadGradient());
+  CHECK(toy.ForwardFlops({}, {TShape{2, 3}, TShape{4}}) == 10);
+
+  std::vector<DType> in = {DType::kUnknown, DType::kFloat16}, out = {DType::kUnknown}, aux;
+  CHECK(toy.InferType(&in, &out, &aux));
+  CHECK(in[0] == DType::kFloat16);
+  CHECK(out[0] == DType::kFloat16);
+  out[0] = DType::kFloat64;
+  CHECK(MessageOf([&] { toy.InferType(&in, &out, &aux); }) ==
+        "Toy takes arrays of one type, but was given float16 and float64; insert a Cast");
+  in = {DType::kUnknown, DType::kUnknown}, out = {DType::kUnknown};
+  CHECK_FALSE(toy.InferType(&in, &out, &aux));
+
+  TShape shape{2, -1};
+  UnifyShape(TShape{-1, 5}, &shape, "Toy", "data");
+  CHECK(shape == TShape{2, 5});
+  CHECK(MessageOf([&] { UnifyShape(TShape{2, 6}, &shape, "Toy", "data"); }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,62 @@
+#include <doctest/doctest.h>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+namespace {
+
+std::string PluginFile(const std::string& name) { return std::string(MXTRAIN_BINARY_DIR) + "/lib/" + name + ".so"; }
+
+std::string LoadError(const std::string& path) {
+  OperatorRegistry registry;
+  try {
+    registry.LoadPlugin(path);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a plug-in brings its operators") {
+  OperatorRegistry registry;
+  registry.LoadPlugin(PluginFile("twice"));
+  REQUIRE(registry.Has("twice"));
+  const auto twice = registry.Create("twice", {});
+  std::vector<TShape> in = {TShape{3}}, out(1), aux;
+  CHECK(twice->InferShape(&in, &out, &aux));
+
+  const TensorSpec specs[] = {{TShape{3}, DType::kFloat32, {}}};
+  const OpReqType req[] = {OpReqType::kWriteTo};
+  PlanRequest request;
+  request.in = request.out = specs;
+  request.out_req = req;
+  const auto backend = NewCpuBackend(1);
+  const auto op = twice->CreatePlan(registry, request, *backend).make();
+  float x[] = {1, -2, 3}, y[] = {0, 0, 0};
+  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}}, to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
+  op->Forward({}, from, req, to, {});
+  CHECK(y[0] == 2);
+  CHECK(y[1] == -4);
+  CHECK(y[2] == 6);
+}
+
+TEST_CASE("what is no plug-in for this program is refused by name") {
+  const std::string foreign = PluginFile("foreign_abi"), none = PluginFile("no_plugin");
+  CHECK(LoadError(foreign) == "the plug-in " + foreign + " (stranger, built with mxtrain 9.9.9) has ABI number " +
+                                  std::to_string(kPluginAbi + 41) + ", but this program has " + std::to_string(kPluginAbi) +
+                                  "; build it anew");
+  CHECK(LoadError(none) ==
+        none + " is not a plug-in of mxtrain: it has no mxtrain_plugin_info; build it with mxtrain_add_plugin");
+  CHECK(LoadError("/no/such/file.so").starts_with("cannot load the plug-in /no/such/file.so: "));
+}
+
+TEST_CASE("an operator that exists is not replaced by a plug-in") {
+  OperatorRegistry registry;
+  registry.LoadPlugin(PluginFile("twice"));
+  CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("twice")),
+                    doctest::Contains("(twice): SimpleOp twice: it has a function for cpu(0) already"));
+}
+
+}  // namespace
+}  // namespace mxtrain
