@@ -1,0 +1,425 @@
+#include "tests/support/operator_case.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "mxtrain/base/format.h"
+#include "mxtrain/device/blocked_layout.h"
+#include "tests/support/operator_pass.h"
+
+namespace mxtrain::test {
+namespace {
+
+// An array to compare with: whole, or at some elements only (`at` not empty).
+struct Expectation {
+  Values values;
+  std::vector<int64_t> at;
+  double slack = 0;  // error of the expectation itself
+};
+
+constexpr double kDifferenceSlack = 1e-7;  // truncation and rounding of central differences in double, with room
+constexpr int64_t kMaxDifferences = 48;    // elements of an input whose gradient is measured
+
+// Everything that is the same for all rows of a case and type.
+struct Numbers {
+  DType type = DType::kUnknown;
+  PassSetup setup;  // without row
+  bool differentiable = false;
+  Arrays out, aux_after_forward, aux_after_backward;
+  std::vector<Expectation> grad;
+};
+
+class Examiner {
+ public:
+  Examiner(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend)
+      : case_(c), registry_(registry), backend_(backend), property_(registry.Create(c.op, c.kwargs)) {}
+
+  CaseReport Examine() {
+    for (const DType type : case_.types) {
+      const Numbers numbers = MakeNumbers(type);
+      for (const PlanRow* row : registry_.Rows(case_.op, DeviceType::kCPU)) ExamineRow(numbers, *row);
+    }
+    return std::move(report_);
+  }
+
+  Numbers MakeNumbers(DType type) const;
+  PassTrial WriteTrial(const Numbers& n) const;
+  std::vector<std::vector<std::optional<Layout>>> Offers() const;
+
+ private:
+  std::vector<OpReqType> GradReq(const Numbers& n, OpReqType req) const;
+  std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
+  void ExamineRow(const Numbers& n, const PlanRow& row);
+  void ExamineOffer(const PassSetup& setup, const Numbers& n, const PlanRow& row, const PassTrial& base, Plan* plan);
+  void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const PlanRow& row, const PassOutcome& outcome);
+  void Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old);
+  void Problem(const std::string& text) { report_.problems.push_back(where_ + ": " + text); }
+  bool Listed(const std::vector<std::string>& rows, const std::string& row) const {
+    return std::find(rows.begin(), rows.end(), row) != rows.end();
+  }
+
+  const OperatorCase& case_;
+  const OperatorRegistry& registry_;
+  Backend& backend_;
+  std::shared_ptr<const OperatorProperty> property_;
+  CaseReport report_;
+  std::string where_;
+  std::optional<PassOutcome> baseline_;  // of random operators: the first result of a row and type
+};
+
+std::vector<TensorSpec> Specs(const std::vector<TShape>& shapes, const std::vector<DType>& types) {
+  std::vector<TensorSpec> specs;
+  for (size_t i = 0; i < shapes.size(); ++i) specs.push_back({shapes[i], types[i], Layout()});
+  return specs;
+}
+
+Arrays Draw(const std::vector<TensorSpec>& specs, const std::vector<Generator>& generators, uint64_t seed) {
+  Arrays arrays;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const Generator& generate = generators[std::min(i, generators.size() - 1)];
+    arrays.push_back(RoundTo(specs[i].type, generate(specs[i].shape.Size(), seed * 1000 + i)));
+  }
+  return arrays;
+}
+
+// d(sum of head * forward(in)) / d(in[which]) at up to kMaxDifferences elements.
+Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& aux, const Arrays& head, size_t which) {
+  const int64_t size = static_cast<int64_t>(in[which].size());
+  Expectation expected{Values(in[which].size()), {}, kDifferenceSlack};
+  const int64_t stride = std::max<int64_t>(1, size / kMaxDifferences);
+  for (int64_t i = 0; i < size; i += stride) {
+    const double x = in[which][i], h = 1e-5 * std::max(1.0, std::abs(x));
+    in[which][i] = x + h;
+    const Arrays high = c.forward(in, aux);
+    in[which][i] = x - h;
+    const Arrays low = c.forward(in, aux);
+    in[which][i] = x;
+    double sum = 0;
+    for (size_t o = 0; o < head.size(); ++o) {
+      for (size_t k = 0; k < head[o].size(); ++k) sum += head[o][k] * (high[o][k] - low[o][k]);
+    }
+    expected.values[i] = sum / (2 * h);
+    expected.at.push_back(i);
+  }
+  return expected;
+}
+
+Numbers Examiner::MakeNumbers(DType type) const {
+  const size_t count = property_->ListArguments().size();
+  if (case_.shapes.size() != count) Throw(ErrorKind::kBug, "case '{}': {} shapes for {} arguments", case_.name, case_.shapes.size(), count);
+  std::vector<TShape> in_shapes = case_.shapes, out_shapes(property_->NumOutputs()), aux_shapes(property_->ListAuxiliaryStates().size());
+  if (!property_->InferShape(&in_shapes, &out_shapes, &aux_shapes)) Throw(ErrorKind::kBug, "case '{}': shapes stay unknown", case_.name);
+  std::vector<DType> in_types(count, DType::kUnknown), out_types(out_shapes.size(), DType::kUnknown),
+      aux_types(aux_shapes.size(), DType::kUnknown);
+  std::copy(case_.input_types.begin(), case_.input_types.end(), in_types.begin());
+  if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = type;
+  if (!property_->InferType(&in_types, &out_types, &aux_types)) Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
+
+  Numbers n;
+  n.type = type;
+  PassSetup& s = n.setup;
+  s.property = property_.get();
+  s.backend = &backend_;
+  s.is_train = case_.is_train;
+  s.in = Specs(in_shapes, in_types);
+  s.out = Specs(out_shapes, out_types);
+  s.aux = Specs(aux_shapes, aux_types);
+  s.in_values = Draw(s.in, case_.inputs, case_.seed);
+  s.aux_values = Draw(s.aux, case_.aux, case_.seed + 100);
+  s.head_values = Draw(s.out, {Uniform(-1, 1)}, case_.seed + 200);
+  for (int i = property_->NumVisibleOutputs(); i < property_->NumOutputs(); ++i) {
+    std::fill(s.head_values[i].begin(), s.head_values[i].end(), 0.0);
+  }
+  s.old_out = Draw(s.out, {Uniform(-1, 1)}, case_.seed + 300);
+  s.old_grad = Draw(s.in, {Uniform(-1, 1)}, case_.seed + 400);
+  n.differentiable = case_.backward;
+  if (case_.check) return n;
+
+  n.out = case_.forward(s.in_values, s.aux_values);
+  n.aux_after_forward = case_.aux_after_forward ? case_.aux_after_forward(s.in_values, s.aux_values) : s.aux_values;
+  n.aux_after_backward = case_.aux_after_backward ? case_.aux_after_backward(s.in_values, s.aux_values) : n.aux_after_forward;
+  if (!n.differentiable) return n;
+  const Arrays gradient = case_.gradient ? case_.gradient(s.in_values, s.aux_values, s.head_values) : Arrays();
+  for (size_t i = 0; i < count; ++i) {
+    if (!property_->HasGradient(static_cast<int>(i))) {
+      n.grad.emplace_back();
+    } else if (case_.gradient) {
+      n.grad.push_back({gradient.at(i), {}, 0});
+    } else {
+      n.grad.push_back(CentralDifferences(case_, s.in_values, s.aux_values, s.head_values, i));
+    }
+  }
+  return n;
+}
+
+std::vector<OpReqType> Examiner::GradReq(const Numbers& n, OpReqType req) const {
+  std::vector<OpReqType> result;
+  for (size_t i = 0; i < n.setup.in.size(); ++i) {
+    result.push_back(property_->HasGradient(static_cast<int>(i)) ? req : OpReqType::kNullOp);
+  }
+  return result;
+}
+
+PassTrial Examiner::WriteTrial(const Numbers& n) const {
+  PassTrial trial;
+  trial.what = "write";
+  trial.backward = n.differentiable;
+  trial.out_req.assign(n.setup.out.size(), OpReqType::kWriteTo);
+  if (n.differentiable) trial.grad_req = GradReq(n, OpReqType::kWriteTo);
+  trial.offer.resize(n.setup.in.size());
+  return trial;
+}
+
+// Every input free, every input plain, and images in blocks of eight channels.
+std::vector<std::vector<std::optional<Layout>>> Examiner::Offers() const {
+  const size_t count = case_.shapes.size();
+  std::vector<std::vector<std::optional<Layout>>> offers = {std::vector<std::optional<Layout>>(count)};
+  offers.emplace_back(count, std::optional<Layout>(Layout()));
+  std::vector<std::optional<Layout>> blocked(count, std::optional<Layout>(Layout()));
+  bool any = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (case_.shapes[i].ndim() != 4) continue;
+    blocked[i] = backend_.Intern(BlockedLayout::FromName("aBcd8b"));
+    any = true;
+  }
+  if (any) offers.push_back(blocked);
+  return offers;
+}
+
+std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const {
+  std::vector<PassTrial> trials;
+  const auto add = [&](std::string what, auto change) {
+    trials.push_back(base);
+    trials.back().what = std::move(what);
+    change(trials.back());
+  };
+  const auto forward_only = [](PassTrial& t) {
+    t.backward = false;
+    t.grad_req.clear();
+  };
+  if (base.backward) add("write, no backward to follow", forward_only);
+  add("add to outputs", [&](PassTrial& t) {
+    forward_only(t);
+    std::fill(t.out_req.begin(), t.out_req.end(), OpReqType::kAddTo);
+  });
+  for (size_t o = 0; o < n.setup.out.size(); ++o) {
+    add(format("output {} not wanted", o), [&](PassTrial& t) {
+      forward_only(t);
+      t.out_req[o] = OpReqType::kNullOp;
+    });
+  }
+  for (const InplacePair& pair : plan.forward_inplace) {
+    add(format("output {} in place of input {}", pair.to, pair.from), [&](PassTrial& t) { t.forward_pair = pair; });
+  }
+  if (!base.backward) return trials;
+  if (plan.accumulates) add("add to gradients", [&](PassTrial& t) { t.grad_req = GradReq(n, OpReqType::kAddTo); });
+  for (const InplacePair& pair : plan.backward_inplace) {
+    if (!property_->HasGradient(pair.to)) continue;
+    add(format("gradient {} in place of head gradient {}", pair.to, pair.from), [&](PassTrial& t) { t.backward_pair = pair; });
+  }
+  for (size_t i = 0; i < n.setup.in.size(); ++i) {
+    if (!property_->HasGradient(static_cast<int>(i))) continue;
+    add(format("gradient {} not wanted", i), [&](PassTrial& t) { t.grad_req[i] = OpReqType::kNullOp; });
+  }
+  return trials;
+}
+
+void Examiner::Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old) {
+  if (actual.size() != expected.values.size()) {
+    return Problem(format("{} has {} elements, the reference {}", what, actual.size(), expected.values.size()));
+  }
+  const double compute = IsFloating(type) ? EpsilonOf(type == DType::kFloat64 ? type : DType::kFloat32) : 0;
+  const double storage = EpsilonOf(type) > compute ? 4 * EpsilonOf(type) : 0;
+  const double relative = case_.tolerance.epsilons * compute + storage + (old != nullptr ? 2 * EpsilonOf(type) : 0) + expected.slack;
+  const int64_t count = static_cast<int64_t>(expected.at.empty() ? actual.size() : expected.at.size());
+  int64_t wrong = 0;
+  std::string first;
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t i = expected.at.empty() ? k : expected.at[k];
+    const double want = expected.values[i] + (old != nullptr ? (*old)[i] : 0);
+    const double allowed = relative * std::max({1.0, std::abs(expected.values[i]), std::abs(want)});
+    const bool good =
+        std::isfinite(want) ? std::abs(actual[i] - want) <= allowed : (std::isnan(want) ? std::isnan(actual[i]) : actual[i] == want);
+    if (good) continue;
+    if (wrong++ == 0) first = format("element {} is {}, expected {} (allowed error {:.3g})", i, actual[i], want, allowed);
+  }
+  if (wrong > 0) Problem(format("{}: {} of {} elements wrong, {}", what, wrong, count, first));
+}
+
+void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const PlanRow& row,
+                              const PassOutcome& outcome) {
+  ++report_.trials;
+  for (const std::string& problem : outcome.problems) Problem(problem);
+  if (outcome.allocations > 0 && !Listed(case_.may_allocate, row.name)) {
+    Problem(format("Forward and Backward made {} heap allocations", outcome.allocations));
+  }
+  if (case_.check && !baseline_) {
+    baseline_ = outcome;
+    for (const std::string& problem :
+         case_.check({row.name, n.type, setup.in_values, setup.aux_values, setup.head_values, outcome.out, outcome.in_grad})) {
+      Problem(problem);
+    }
+    return;
+  }
+  const auto want = [](const Values& values) { return Expectation{values, {}, 0}; };
+  for (size_t o = 0; o < outcome.out.size(); ++o) {
+    if (trial.out_req[o] == OpReqType::kNullOp) continue;  // its bytes were watched
+    const Values* old = trial.out_req[o] == OpReqType::kAddTo ? &setup.old_out[o] : nullptr;
+    Compare(format("output {}", o), setup.out[o].type, outcome.out[o], want(case_.check ? baseline_->out[o] : n.out[o]), old);
+  }
+  for (size_t i = 0; i < outcome.in_grad.size(); ++i) {
+    if (trial.grad_req[i] == OpReqType::kNullOp) continue;
+    const Values* old = trial.grad_req[i] == OpReqType::kAddTo ? &setup.old_grad[i] : nullptr;
+    if (case_.check && baseline_->in_grad.empty()) continue;
+    Compare(format("gradient {}", i), setup.in[i].type, outcome.in_grad[i], case_.check ? want(baseline_->in_grad[i]) : n.grad[i], old);
+  }
+  if (case_.check) return;
+  for (size_t i = 0; i < outcome.aux_after_forward.size(); ++i) {
+    Compare(format("auxiliary state {} after forward", i), setup.aux[i].type, outcome.aux_after_forward[i], want(n.aux_after_forward[i]),
+            nullptr);
+  }
+  for (size_t i = 0; i < outcome.aux_after_backward.size(); ++i) {
+    Compare(format("auxiliary state {} after backward", i), setup.aux[i].type, outcome.aux_after_backward[i], want(n.aux_after_backward[i]),
+            nullptr);
+  }
+}
+
+void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const PlanRow& row, const PassTrial& base, Plan* plan) {
+  {
+    Pass pass(setup, base);
+    pass.Plan();
+    *plan = pass.plan();
+    const PassOutcome outcome = pass.Run();
+    CompareOutcome(n, setup, base, row, outcome);
+    if (base.backward && !outcome.backward_ran) Problem("backward did not run");
+    const PassOutcome again = pass.Run();
+    const auto same = [](const Arrays& a, const Arrays& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
+        return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                          [](double p, double q) { return p == q || (std::isnan(p) && std::isnan(q)); });
+      });
+    };
+    if (!same(outcome.out, again.out) || !same(outcome.in_grad, again.in_grad)) Problem("a second run gives other numbers");
+  }
+  const std::string where = where_;
+  for (const PassTrial& trial : Trials(n, *plan, base)) {
+    where_ = format("{}, {}", where, trial.what);
+    Pass pass(setup, trial);
+    if (pass.Plan()) {
+      CompareOutcome(n, setup, trial, row, pass.Run());
+    } else if (row.rank == kRefRank) {
+      Problem("the reference row refuses: " + pass.refusal());
+    }
+  }
+  where_ = where;
+}
+
+void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
+  PassSetup setup = n.setup;
+  setup.row = &row;
+  baseline_.reset();
+  std::vector<std::vector<Layout>> seen;  // inputs, then outputs
+  std::string refusal;
+  for (const auto& offer : Offers()) {
+    PassTrial base = WriteTrial(n);
+    base.offer = offer;
+    Pass probe(setup, base);
+    if (!probe.Plan()) {
+      refusal = probe.refusal();
+      continue;
+    }
+    std::vector<Layout> layouts = probe.plan().in;
+    layouts.insert(layouts.end(), probe.plan().out.begin(), probe.plan().out.end());
+    if (std::find(seen.begin(), seen.end(), layouts) != seen.end()) continue;
+    seen.push_back(layouts);
+    std::string names;
+    for (const Layout& layout : layouts) names += (names.empty() ? "" : " ") + layout.Name();
+    where_ = format("case '{}', row '{}', {} ({})", case_.name, row.name, NameOf(n.type), names);
+    Plan plan;
+    ExamineOffer(setup, n, row, base, &plan);
+  }
+  report_.rows.push_back({row.name, n.type, seen.empty() ? refusal : ""});
+  const bool must = Listed(case_.must_accept, row.name) && (row.rank == kRefRank || n.type == DType::kFloat32);
+  if (seen.empty() && must) {
+    report_.problems.push_back(format("case '{}': row '{}' refuses {}: {}", case_.name, row.name, NameOf(n.type), refusal));
+  }
+}
+
+double BestNanoseconds(int repetitions, const std::function<void()>& run) {
+  double best = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+    best = i == 0 ? ns : std::min(best, ns);
+  }
+  return best;
+}
+
+}  // namespace
+
+CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend) {
+  Examiner examiner(c, registry, backend);
+  CaseReport report = examiner.Examine();
+  for (const std::string& name : c.must_accept) {
+    const bool known = std::any_of(report.rows.begin(), report.rows.end(), [&](const RowOutcome& row) { return row.row == name; });
+    if (!known) report.problems.push_back(format("case '{}': operator {} has no row '{}'", c.name, c.op, name));
+  }
+  return report;
+}
+
+CaseReport RunCase(const OperatorCase& c) {
+  CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
+  for (const std::string& problem : report.problems) FAIL_CHECK(problem);
+  CHECK(report.trials > 0);
+  return report;
+}
+
+std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend) {
+  const Examiner examiner(c, registry, backend);
+  const Numbers n = examiner.MakeNumbers(type);
+  const PassTrial trial = examiner.WriteTrial(n);
+  std::vector<CaseTiming> timings;
+  for (const PlanRow* row : registry.Rows(c.op, DeviceType::kCPU)) {
+    PassSetup setup = n.setup;
+    setup.row = row;
+    Pass pass(setup, trial);
+    if (!pass.Plan()) continue;
+    pass.Run();
+    CaseTiming timing{row->name, BestNanoseconds(repetitions, [&] { pass.Forward(); }), 0};
+    if (pass.CanRunBackward()) timing.backward_ns = BestNanoseconds(repetitions, [&] { pass.Backward(); });
+    timings.push_back(timing);
+  }
+  return timings;
+}
+
+const OperatorRegistry& TestRegistry() {
+  static const std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
+  return *registry;
+}
+
+Backend& TestBackend() {
+  static const std::unique_ptr<Backend> backend = [] {
+    auto made = NewCpuBackend(2);
+    made->EnterThread();
+    return made;
+  }();
+  return *backend;
+}
+
+Values Apply(const Values& x, const std::function<double(double)>& f) {
+  Values y(x.size());
+  std::transform(x.begin(), x.end(), y.begin(), f);
+  return y;
+}
+
+Values Apply(const Values& x, const Values& y, const std::function<double(double, double)>& f) {
+  Values z(x.size());
+  std::transform(x.begin(), x.end(), y.begin(), z.begin(), f);
+  return z;
+}
+
+}  // namespace mxtrain::test

@@ -1,0 +1,103 @@
+#pragma once
+// One case, four uses: an operator's parameters, shapes and reference in double are written once, and every implementation in the table is
+// compared, differentiated, put through every request kind, and timed from it.
+//
+//   RunCase({.name = "relu, odd sizes", .op = "Activation", .kwargs = {{"act_type", "relu"}}, .shapes = {{3, 5, 7}},
+//            .inputs = {UniformAwayFrom(-2, 2, {0})},
+//            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return x > 0 ? x : 0; })}; },
+//            .tolerance = {0, "a comparison and a copy"}});
+//
+// What is examined, for every row of the operator's CPU table, every type of the case, and arrays offered free, plain and blocked:
+//   - the plan itself (sizes, granted pairs within the declared ones, no saved bytes without a backward pass);
+//   - forward against the reference; auxiliaries likewise;
+//   - the gradient with random head gradients against `gradient`, or against central differences of `forward`;
+//   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's gradient left out in turn;
+//   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left unchanged, padding zero;
+//   - arrays that backward does not declare come with data == nullptr;
+//   - no heap allocation in Forward and Backward; a second run gives the same bits.
+// The kernels run on the calling thread's OpenMP team, without engine or executor.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/operator/registry.h"
+#include "tests/support/generators.h"
+
+namespace mxtrain::test {
+
+using Arrays = std::vector<Values>;
+
+struct Tolerance {
+  // Allowed error in machine epsilons of the type in which the kernel computes (double, else float), for values of order 1; relative
+  // above 1. A few epsilons of the storage type are always granted on top where that is the coarser one.
+  double epsilons = 16;
+  std::string reason;  // of this number
+};
+
+// What one forward (and backward) pass gave; empty arrays where nothing was asked for.
+struct CaseResult {
+  std::string row;
+  DType type = DType::kUnknown;
+  Arrays in, aux, head, out, in_grad;
+};
+
+struct OperatorCase {
+  std::string name;
+  std::string op;
+  Kwargs kwargs;
+  std::vector<TShape> shapes;     // of every argument
+  std::vector<Generator> inputs;  // of every argument; the last one serves those that follow
+  std::vector<Generator> aux = {Uniform(-1, 1)};
+  std::vector<DType> input_types;                                                // kUnknown or missing: follows from the first input's type
+  std::function<Arrays(const Arrays& in, const Arrays& aux)> forward;            // every output
+  std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_forward;  // null: unchanged
+  std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_backward;  // null: as after forward
+  // For operators whose gradient is not the derivative of their output; null: central differences. An entry per argument, empty for
+  // arguments without gradient.
+  std::function<Arrays(const Arrays& in, const Arrays& aux, const Arrays& head)> gradient;
+  // In place of `forward` and `gradient`, for random operators: problems found in a result of writing every output and gradient. Other
+  // request kinds are compared with that result.
+  std::function<std::vector<std::string>(const CaseResult&)> check;
+  bool is_train = true;
+  bool backward = true;  // false: forward alone
+  std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
+  Tolerance tolerance;
+  std::vector<std::string> must_accept = {"ref"};      // rows that may not refuse this case (float32; `ref`: every type)
+  std::vector<std::string> may_allocate = {"onednn"};  // rows whose libraries allocate by themselves
+  uint64_t seed = 1;
+};
+
+inline const std::vector<DType> kAllFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
+
+struct RowOutcome {
+  std::string row;
+  DType type = DType::kUnknown;
+  std::string refusal;  // "" when it ran
+};
+
+struct CaseReport {
+  std::vector<std::string> problems;  // sentences that name the case, row, type and trial
+  std::vector<RowOutcome> rows;
+  int trials = 0;  // passes run
+};
+
+CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend);
+// Examines with the operators of this build and fails the running doctest case for every problem.
+CaseReport RunCase(const OperatorCase& c);
+
+struct CaseTiming {
+  std::string row;
+  double forward_ns = 0, backward_ns = 0;  // best of the repetitions; backward 0 where the case has none
+};
+// Times every row that accepts the case.
+std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
+
+// The registry and CPU backend that all tests of a process share.
+const OperatorRegistry& TestRegistry();
+Backend& TestBackend();
+
+// Helpers for references.
+Values Apply(const Values& x, const std::function<double(double)>& f);
+Values Apply(const Values& x, const Values& y, const std::function<double(double, double)>& f);
+
+}  // namespace mxtrain::test
