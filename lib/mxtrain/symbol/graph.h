@@ -21,8 +21,8 @@ struct NodeEntry {
 using Attrs = std::map<std::string, std::string>;
 
 struct Node {
-  // kVariable: an argument. kAux: an auxiliary state. The rest have inputs.
-  enum class Kind : uint8_t { kVariable, kAux, kForward, kBackward, kReorder, kCopy };
+  // kVariable: an argument. kAux: an auxiliary state. kZeros: no inputs, an array of zeros. The rest have inputs.
+  enum class Kind : uint8_t { kVariable, kAux, kForward, kBackward, kReorder, kCopy, kZeros };
   Kind kind = Kind::kVariable;
   std::string name;   // unique; stable under rewriting: random streams hang on it
   std::string where;  // "net.yaml:31" for errors; may be empty

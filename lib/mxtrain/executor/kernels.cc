@@ -1,0 +1,201 @@
+#include "mxtrain/executor/kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::executor {
+
+KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
+                     const StepState& state)
+    : graph_(graph), plan_(plan), outer_of_(outer_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
+  int outers = 0;
+  for (int outer : outer_of) outers = std::max(outers, outer + 1);
+  outer_slots_.resize(outers);
+  for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
+    if (plan.runs[id]) AddNode(id);
+  }
+}
+
+void KernelSet::PlaceView(TBlob* view, int buffer) {
+  if (outer_of_[buffer] >= 0) {
+    outer_slots_[outer_of_[buffer]].push_back({view, 0});
+  } else {
+    arena_slots_.push_back({view, plan_.buffers[buffer].offset});
+  }
+}
+
+void KernelSet::Touch(NodeEntry entry, Use use) {
+  const int buffer = plan_.buffer_of[entry.node][entry.index];
+  MXTRAIN_ASSERT(buffer >= 0);
+  const Buffer& b = plan_.buffers[buffer];
+  const ByteRange range = outer_of_[buffer] >= 0 ? ByteRange{outer_of_[buffer] + 1, 0, std::max<int64_t>(b.bytes, 1)}
+                                                 : ByteRange{0, b.offset, b.offset + b.bytes};
+  Access& access = accesses_.back();
+  if (use != Use::kWrite) access.reads.push_back(range);
+  if (use != Use::kRead) access.writes.push_back(range);
+}
+
+void KernelSet::AddNode(int id) {
+  const ExecNode& node = graph_.nodes[id];
+  auto kernel = std::make_unique<Kernel>();
+  kernel->node = id;
+  kernel->name = node.name;
+  accesses_.emplace_back();
+  if (node.plan) {
+    const int owner = node.kind == Node::Kind::kBackward ? node.forward : id;
+    if (!operators_[owner]) operators_[owner] = node.plan->make();
+    kernel->op = operators_[owner];
+  }
+
+  // Views get their places only when all vectors are full, so that their addresses stay.
+  struct Place {
+    std::vector<TBlob>* views;
+    size_t index;
+    NodeEntry entry;
+    Use use;
+  };
+  std::vector<Place> places;
+  auto add = [&](std::vector<TBlob>* views, NodeEntry entry, const TensorSpec& spec, Use use) {
+    views->push_back({nullptr, spec.shape, spec.type, spec.layout, node.ctx});
+    if (entry) places.push_back({views, views->size() - 1, entry, use});
+  };
+  auto add_outputs = [&](std::vector<TBlob>* views, int count) {
+    for (int i = 0; i < count; ++i) {
+      OpReqType req = node.req[i];
+      if (plan_.inplace[id][i]) req = OpReqType::kWriteInplace;
+      if (plan_.aliased[id][i]) req = OpReqType::kNullOp;
+      kernel->req.push_back(req);
+      const bool gone = req == OpReqType::kNullOp;
+      add(views, gone ? NodeEntry{} : NodeEntry{id, i}, node.specs[i], req == OpReqType::kAddTo ? Use::kReadWrite : Use::kWrite);
+    }
+  };
+
+  if (node.kind == Node::Kind::kBackward) {
+    const ExecNode& forward = graph_.nodes[node.forward];
+    const int outputs = forward.op->NumOutputs(), args = forward.num_args, aux = forward.num_aux();
+    int next = 0;
+    for (int i = 0; i < outputs; ++i, ++next) add(&kernel->out_grad, node.inputs[next], forward.specs[i], Use::kRead);
+    for (int i = 0; i < args; ++i, ++next) {
+      const NodeEntry e = node.inputs[next];
+      add(&kernel->in, e, e ? graph_.spec(e) : graph_.spec(forward.inputs[i]), Use::kRead);
+    }
+    for (int i = 0; i < outputs; ++i, ++next) add(&kernel->out, node.inputs[next], forward.specs[i], Use::kRead);
+    for (int i = 0; i < aux; ++i, ++next) add(&kernel->aux, node.inputs[next], graph_.spec(node.inputs[next]), Use::kReadWrite);
+    for (; next < static_cast<int>(node.inputs.size()); ++next) {
+      add(&kernel->saved, node.inputs[next], graph_.spec(node.inputs[next]), Use::kRead);
+    }
+    add_outputs(&kernel->in_grad, args);
+  } else {
+    const int args = node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+      const bool is_aux = i >= args;
+      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]), is_aux ? Use::kReadWrite : Use::kRead);
+    }
+    add_outputs(&kernel->out, node.num_outputs());
+    for (int i = node.num_outputs(); i < static_cast<int>(node.specs.size()); ++i) {
+      add(&kernel->saved, {id, i}, node.specs[i], Use::kWrite);
+    }
+  }
+  for (const Place& place : places) {
+    PlaceView(&(*place.views)[place.index], plan_.buffer_of[place.entry.node][place.entry.index]);
+    Touch(place.entry, place.use);
+  }
+
+  auto scratch = [&](int buffer) {
+    const Buffer& b = plan_.buffers[buffer];
+    accesses_.back().writes.push_back({0, b.offset, b.offset + b.bytes});
+    return b;
+  };
+  if (plan_.workspace_of[id] >= 0) {
+    const Buffer b = scratch(plan_.workspace_of[id]);
+    kernel->workspace = {nullptr, TShape{b.bytes}, DType::kUint8, Layout(), node.ctx};
+    arena_slots_.push_back({&kernel->workspace, b.offset});
+  }
+  const std::vector<int>& temps = plan_.temp_space_of[id];
+  kernel->requested.resize(temps.size());
+  for (size_t i = 0; i < temps.size(); ++i) {
+    Resource& r = kernel->requested[i];
+    r.who = kernel->name.c_str();
+    if (temps[i] < 0) {
+      r.type = ResourceRequest::kRandom;
+      r.random = &state_.random;
+      // A backward pass draws what its forward drew.
+      const std::string& stream = node.kind == Node::Kind::kBackward ? graph_.nodes[node.forward].name : node.name;
+      r.stream = StreamOf(stream);
+    } else {
+      const Buffer b = scratch(temps[i]);
+      r.type = ResourceRequest::kTempSpace;
+      r.bytes = b.bytes;
+      temp_slots_.push_back({&r, b.offset});
+    }
+  }
+  kernels_.push_back(std::move(kernel));
+}
+
+void KernelSet::SetArena(void* base) {
+  char* bytes = static_cast<char*>(base);
+  for (const Slot& slot : arena_slots_) slot.view->data = bytes + slot.offset;
+  for (const TempSlot& slot : temp_slots_) slot.resource->space = bytes + slot.offset;
+}
+
+void KernelSet::SetOuter(int outer, void* data) {
+  for (const Slot& slot : outer_slots_[outer]) slot.view->data = static_cast<char*>(data) + slot.offset;
+}
+
+void KernelSet::Run(int k, RunContext run_ctx) {
+  Kernel& kernel = *kernels_[k];
+  const ExecNode& node = graph_.nodes[kernel.node];
+  switch (node.kind) {
+    case Node::Kind::kForward:
+    case Node::Kind::kBackward: {
+      OpContext ctx;
+      ctx.is_train = is_train_;
+      ctx.run_ctx = run_ctx;
+      ctx.requested = kernel.requested;
+      ctx.saved = kernel.saved;
+      ctx.workspace = kernel.workspace;
+      if (node.kind == Node::Kind::kForward) {
+        kernel.op->Forward(ctx, kernel.in, kernel.req, kernel.out, kernel.aux);
+      } else {
+        kernel.op->Backward(ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad, kernel.aux);
+      }
+      break;
+    }
+    case Node::Kind::kReorder:
+      runtime_.backend(node.ctx).Reorder(run_ctx, graph_.spec(node.inputs[0]), kernel.in[0].data, node.specs[0], kernel.out[0].data);
+      break;
+    case Node::Kind::kZeros:
+      if (node.req[0] == OpReqType::kWriteTo) std::memset(kernel.out[0].data, 0, static_cast<size_t>(node.specs[0].Bytes()));
+      break;
+    default:
+      MXTRAIN_ASSERT(false && "a node of this kind does not run");
+  }
+  if (state_.monitor) Report(kernel);
+}
+
+void KernelSet::Report(const Kernel& kernel) const {
+  const ExecNode& node = graph_.nodes[kernel.node];
+  const bool backward = node.kind == Node::Kind::kBackward;
+  const std::vector<TBlob>& views = backward ? kernel.in_grad : kernel.out;
+  std::vector<std::string> names = backward ? node.op->ListArguments() : node.op ? node.op->ListOutputs() : std::vector<std::string>{"output"};
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (!views[i].data || kernel.req[i] == OpReqType::kNullOp) continue;
+    const std::string name = format("{}_{}", node.name, i < names.size() ? names[i] : std::to_string(i));
+    if (views[i].layout.plain()) {
+      state_.monitor(name, views[i]);
+      continue;
+    }
+    TBlob plain = views[i];
+    plain.layout = Layout();
+    std::vector<char> bytes(static_cast<size_t>(plain.shape.Size() * SizeOf(plain.type)));
+    plain.data = bytes.data();
+    runtime_.backend(node.ctx).Reorder({node.ctx, nullptr}, {views[i].shape, views[i].type, views[i].layout}, views[i].data,
+                                       {plain.shape, plain.type, Layout()}, plain.data);
+    state_.monitor(name, plain);
+  }
+}
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,75 @@
+#pragma once
+// The nodes of a planned graph as things that run: an Operator, views of its arrays, and where the bytes of each view come from.
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "mxtrain/executor/freeze.h"
+#include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/ndarray/ndarray.h"
+
+namespace mxtrain::executor {
+
+// What every kernel of an executor reads while it runs.
+struct StepState {
+  RandomState random;
+  std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
+};
+
+// One node that runs.
+struct Kernel {
+  int node = -1;
+  std::string name;
+  std::shared_ptr<Operator> op;  // null for reorders and zeros
+  std::vector<TBlob> out_grad, in, out, aux, saved, in_grad;
+  std::vector<OpReqType> req;    // of out or in_grad
+  std::vector<Resource> requested;
+  TBlob workspace;
+};
+
+// Owns the kernels of one executor. Views point into the arena (one base address) or into outer arrays (an address each); both may change
+// between steps, on the thread that computes.
+class KernelSet {
+ public:
+  // `outer_of` maps a buffer to the number of its outer array; `state` must outlive the set.
+  KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
+            const StepState& state);
+
+  int size() const { return static_cast<int>(kernels_.size()); }
+  const Kernel& operator[](int k) const { return *kernels_[k]; }
+  const Access& access(int k) const { return accesses_[k]; }
+
+  void SetArena(void* base);
+  void SetOuter(int outer, void* data);
+  void Run(int k, RunContext ctx);
+
+ private:
+  struct Slot {
+    TBlob* view;
+    int64_t offset;
+  };
+  enum class Use { kRead, kWrite, kReadWrite };
+  void AddNode(int id);
+  void Touch(NodeEntry entry, Use use);
+  void PlaceView(TBlob* view, int buffer);
+  void Report(const Kernel& kernel) const;
+
+  const ExecGraph& graph_;
+  const MemoryPlan& plan_;
+  const std::vector<int>& outer_of_;
+  Runtime& runtime_;
+  const bool is_train_;
+  const StepState& state_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<Access> accesses_;
+  std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: one serves forward and backward
+  std::vector<Slot> arena_slots_;
+  std::vector<std::vector<Slot>> outer_slots_;
+  struct TempSlot {
+    Resource* resource;
+    int64_t offset;
+  };
+  std::vector<TempSlot> temp_slots_;
+};
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,47 @@
+#pragma once
+// Memory planning: which entries share bytes, and where in the arena they lie. The executor runs the very object that `mxtrain plan` prints.
+#include <vector>
+
+#include "mxtrain/executor/passes.h"
+
+namespace mxtrain::executor {
+
+enum class Strategy { kInplace, kShare, kFull };
+
+// Entries that are one piece of memory: an output and what runs in place on it, or an alias of it.
+struct Buffer {
+  int64_t bytes = 0;
+  int first = 0, last = 0;   // positions in node order, inclusive: written first, read last
+  int64_t offset = -1;       // in the arena; -1 while unplanned, and for outer arrays
+  // Outer arrays are not of the arena: variables, their gradients, heads.
+  bool outer = false;
+};
+
+struct MemoryPlan {
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<int>> buffer_of;        // [node][output]; -1: no bytes (not wanted)
+  std::vector<int> workspace_of;                  // [node]; -1: none
+  std::vector<std::vector<int>> temp_space_of;    // [node][request]; -1: not a kTempSpace
+  std::vector<std::vector<bool>> aliased;         // [node][output]: identity of an input, needs no run
+  std::vector<std::vector<bool>> inplace;         // [node][output]: runs in place on an input
+  std::vector<bool> runs;                         // [node]: has work to do
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;                        // largest sum of live bytes over time, of these buffers
+};
+
+MXTRAIN_API MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest& request, Strategy strategy);
+
+// Places buffers so that no two with overlapping [first, last] share a byte. Several best-fit orders, then a bounded search while the result
+// is above the bound. Returns the size; offsets are multiples of 64. Deterministic.
+MXTRAIN_API int64_t AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound);
+// Largest sum of bytes (rounded up to 64) alive at one position. Code of its own: it shares nothing with AssignOffsets.
+MXTRAIN_API int64_t LowerBound(const std::vector<Buffer>& buffers);
+// Bytes of every output and every gradient of the unfused graph in plain layout, each in memory of its own. Outer arrays are left out.
+MXTRAIN_API int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runtime);
+
+struct MemorySummary {
+  int64_t none_bytes = 0, inplace_bytes = 0, share_bytes = 0, full_bytes = 0, lower_bound_bytes = 0;
+};
+MXTRAIN_API MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Runtime& runtime);
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,104 @@
+#include "mxtrain/base/error.h"
+#include "mxtrain/executor/passes.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::executor {
+
+bool BindRequest::needs_backward() const {
+  for (const auto& [name, req] : grad_req) {
+    if (req != GradReq::kNull) return true;
+  }
+  return false;
+}
+
+std::string Describe(const Node& node) {
+  const std::string op = node.op ? node.op->TypeString() + " " : "";
+  return node.where.empty() ? format("{}'{}'", op, node.name) : format("{}'{}' ({})", op, node.name, node.where);
+}
+
+std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
+                                     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
+                                     const char* kernel) {
+  std::vector<TensorSpec> in, aux;
+  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+    (i < node.num_args ? in : aux).push_back(graph.spec(node.inputs[i]));
+  }
+  const std::vector<TensorSpec> out(node.specs.begin(), node.specs.begin() + node.op->NumOutputs());
+  const std::vector<std::optional<Layout>> aux_layout(aux.size(), Layout());
+  const std::vector<OpReqType> out_req(out.size(), OpReqType::kWriteTo);
+
+  PlanRequest r;
+  r.ctx = node.ctx;
+  r.is_train = request.is_train;
+  r.needs_backward = !grad_req.empty();
+  r.deterministic = request.deterministic;
+  Backend& backend = runtime.backend(node.ctx);
+  r.threads = backend.threads();
+  r.in = in;
+  r.out = out;
+  r.aux = aux;
+  r.in_layout = in_layout;
+  r.aux_layout = aux_layout;
+  r.out_req = out_req;
+  r.grad_req = grad_req;
+  try {
+    const auto rows = runtime.operators().Rows(node.op->TypeString(), node.ctx.type);
+    if (!kernel && request.reference_kernels && !rows.empty()) kernel = rows.back()->name.c_str();
+    if (!kernel) return std::make_shared<const Plan>(node.op->CreatePlan(runtime.operators(), r, backend));
+    for (const PlanRow* row : rows) {
+      if (row->name != kernel) continue;
+      auto plan = row->plan(*node.op, r, backend);
+      if (plan) return std::make_shared<const Plan>(std::move(*plan));
+      return nullptr;
+    }
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), Describe(node));
+  }
+  return nullptr;
+}
+
+std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {
+  std::vector<std::vector<bool>> wanted(graph.nodes.size());
+  std::vector<bool> reaches(graph.nodes.size());  // a variable with a gradient lies at or before this node
+  for (size_t id = 0; id < graph.nodes.size(); ++id) {
+    const ExecNode& node = graph.nodes[id];
+    if (node.kind == Node::Kind::kVariable) {
+      const auto found = request.grad_req.find(node.name);
+      reaches[id] = found != request.grad_req.end() && found->second != GradReq::kNull;
+      continue;
+    }
+    const int args = node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
+    wanted[id].resize(static_cast<size_t>(args));
+    for (int i = 0; i < args; ++i) {
+      const bool has = node.kind != Node::Kind::kForward || node.op->HasGradient(i);
+      wanted[id][i] = has && reaches[node.inputs[i].node];
+      if (wanted[id][i]) reaches[id] = true;
+    }
+  }
+  return wanted;
+}
+
+std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {
+  std::vector<std::vector<int>> readers(graph.nodes.size());
+  for (size_t id = 0; id < graph.nodes.size(); ++id) readers[id].resize(graph.nodes[id].specs.size());
+  for (const ExecNode& node : graph.nodes) {
+    for (const NodeEntry& e : node.inputs) {
+      if (e) ++readers[e.node][e.index];
+    }
+  }
+  for (const NodeEntry& e : graph.heads) ++readers[e.node][e.index];
+  return readers;
+}
+
+ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime) {
+  ExecGraph g = Infer(graph, request);
+  g = Place(std::move(g), request);
+  g = CastForAmp(std::move(g), request);
+  g = Fuse(std::move(g), request, runtime);
+  g = ChooseLayouts(std::move(g), request, runtime);
+  g = AddGradient(std::move(g), request, runtime.operators());
+  g = Settle(std::move(g), request, runtime);
+  return Recompute(std::move(g), request);
+}
+
+}  // namespace mxtrain::executor

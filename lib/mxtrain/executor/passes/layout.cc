@@ -1,0 +1,96 @@
+// ChooseLayouts: the kernel of each forward node and with it the layouts of its arrays; where a kernel wants an array in another form, a
+// reorder. A parameter's master form is what its first reader wants. Inputs and heads are plain.
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/executor/passes.h"
+#include "mxtrain/executor/passes/rewriter.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::executor {
+namespace {
+
+// Marks what follows from parameters alone. Only without a backward pass: there parameters change with every step.
+void MarkDerived(ExecGraph* graph, const BindRequest& request) {
+  if (request.needs_backward() || request.is_train) return;
+  std::vector<bool> constant(graph->nodes.size());
+  for (size_t id = 0; id < graph->nodes.size(); ++id) {
+    ExecNode& node = graph->nodes[id];
+    if (node.is_variable()) {
+      constant[id] = !request.inputs.contains(node.name);
+      continue;
+    }
+    const bool random = node.kind == Node::Kind::kForward && !node.op->ForwardResource({}).empty();
+    constant[id] = !node.inputs.empty() && !random &&
+                   std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& e) { return constant[e.node]; });
+    node.derived = constant[id];
+  }
+  for (const NodeEntry& head : graph->heads) graph->nodes[head.node].derived = false;
+}
+
+}  // namespace
+
+ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
+  const auto wanted = WantedGradients(graph, request);
+  Rewriter rewriter(graph);
+  std::vector<bool> open;  // new node: a variable whose layout its first reader chooses
+  auto is_open = [&open](NodeEntry e) { return e.node < static_cast<int>(open.size()) && open[e.node]; };
+
+  for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
+    const int now = rewriter.Keep(id);
+    ExecNode node = rewriter.graph().nodes[now];
+    open.resize(now + 1);
+    if (node.is_variable()) {
+      const auto given = request.layouts.find(node.name);
+      if (given != request.layouts.end()) {
+        rewriter.graph().nodes[now].specs[0].layout = given->second;
+      } else {
+        open[now] = node.kind == Node::Kind::kVariable && !request.inputs.contains(node.name);
+      }
+      continue;
+    }
+    rewriter.graph().nodes.pop_back();
+
+    std::vector<std::optional<Layout>> offered(node.num_args);
+    for (int i = 0; i < node.num_args; ++i) {
+      if (!is_open(node.inputs[i])) {
+        offered[i] = rewriter.spec(node.inputs[i]).layout;
+      }
+    }
+    std::vector<OpReqType> grad_req;
+    if (std::find(wanted[id].begin(), wanted[id].end(), true) != wanted[id].end()) {
+      for (bool want : wanted[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
+    }
+    node.plan = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
+    const Plan& plan = *node.plan;
+    MXTRAIN_ASSERT(static_cast<int>(plan.in.size()) == node.num_args);
+    MXTRAIN_ASSERT(static_cast<int>(plan.out.size()) == node.op->NumOutputs());
+    for (int i = 0; i < node.num_args; ++i) {
+      NodeEntry& e = node.inputs[i];
+      if (is_open(e)) {
+        rewriter.graph().nodes[e.node].specs[0].layout = plan.in[i];
+        open[e.node] = false;
+      } else {
+        e = rewriter.Reordered(e, plan.in[i]);
+      }
+    }
+    for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i) {
+      const Layout asked = plan.aux.empty() ? Layout() : plan.aux[i - node.num_args];
+      if (!(asked == rewriter.spec(node.inputs[i]).layout)) {
+        Throw(ErrorKind::kBug, "{}: kernel {} wants an auxiliary state in layout {}; only plain ones are supported", Describe(node), plan.kernel, asked.Name());
+      }
+    }
+    for (size_t i = 0; i < plan.out.size(); ++i) node.specs[i].layout = plan.out[i];
+    const int added = rewriter.Add(std::move(node));
+    for (size_t i = 0; i < graph.nodes[id].specs.size(); ++i) rewriter.Redirect({id, static_cast<int>(i)}, {added, static_cast<int>(i)});
+  }
+  for (const NodeEntry& head : graph.heads) {
+    const NodeEntry now = rewriter.Map(head);
+    if (!is_open(now)) rewriter.Redirect(head, rewriter.Reordered(now, Layout()));
+  }
+  ExecGraph result = rewriter.Finish();
+  MarkDerived(&result, request);
+  return result;
+}
+
+}  // namespace mxtrain::executor

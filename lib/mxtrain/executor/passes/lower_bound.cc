@@ -1,0 +1,25 @@
+// LowerBound: no plan for these buffers can be smaller than what is alive at the fullest moment.
+#include <algorithm>
+#include <map>
+
+#include "mxtrain/executor/memory_plan.h"
+
+namespace mxtrain::executor {
+
+int64_t LowerBound(const std::vector<Buffer>& buffers) {
+  std::map<int, int64_t> change;  // position -> bytes that come alive there, less those that died before it
+  for (const Buffer& buffer : buffers) {
+    if (buffer.outer) continue;
+    const int64_t stored = (buffer.bytes + 63) & ~int64_t{63};
+    change[buffer.first] += stored;
+    change[buffer.last + 1] -= stored;
+  }
+  int64_t alive = 0, most = 0;
+  for (const auto& [position, bytes] : change) {
+    alive += bytes;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+}  // namespace mxtrain::executor

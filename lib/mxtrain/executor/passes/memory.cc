@@ -1,0 +1,262 @@
+// PlanMemory: entries that may share bytes become one buffer; buffers that are not alive together share the arena.
+#include <algorithm>
+#include <numeric>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::executor {
+namespace {
+
+class Planner {
+ public:
+  Planner(const ExecGraph& graph, Strategy strategy) : graph_(graph), strategy_(strategy) {}
+
+  MemoryPlan Run() {
+    NumberEntries();
+    FindLifetimes();
+    MarkOuter();
+    JoinForced();
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      if (strategy_ == Strategy::kShare) break;
+      JoinIdentities(id);
+      JoinInPlace(id);
+    }
+    CollectBuffers();
+    AddScratch();
+    FindRuns();
+    if (strategy_ == Strategy::kInplace) {
+      for (const Buffer& b : plan_.buffers) plan_.arena_bytes += b.outer ? 0 : b.bytes;
+    } else {
+      plan_.lower_bound = LowerBound(plan_.buffers);
+      plan_.arena_bytes = AssignOffsets(&plan_.buffers, plan_.lower_bound);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Life {
+    int first, last;
+    int readers_at_last = 0;  // input slots of node `last` that read it
+    bool outer = false;
+    bool taken = false;  // some output runs in place on it already at its last position
+  };
+
+  int Id(NodeEntry e) const { return base_[e.node] + e.index; }
+  int Find(int e) {
+    while (parent_[e] != e) e = parent_[e] = parent_[parent_[e]];
+    return e;
+  }
+  Life& Of(NodeEntry e) { return life_[Find(Id(e))]; }
+  bool Wanted(int id, int output) const {
+    return graph_.nodes[id].is_variable() || graph_.nodes[id].req[output] != OpReqType::kNullOp;
+  }
+
+  void NumberEntries() {
+    int n = 0;
+    for (const ExecNode& node : graph_.nodes) {
+      base_.push_back(n);
+      n += static_cast<int>(node.specs.size());
+    }
+    parent_.resize(n);
+    std::iota(parent_.begin(), parent_.end(), 0);
+    life_.resize(n);
+  }
+
+  void FindLifetimes() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i) life_[base_[id] + i].first = life_[base_[id] + i].last = id;
+      for (const NodeEntry& e : graph_.nodes[id].inputs) {
+        if (!e) continue;
+        Life& life = life_[Id(e)];
+        life.readers_at_last = life.last == id ? life.readers_at_last + 1 : 1;
+        life.last = id;
+      }
+    }
+  }
+
+  void MarkOuter() {
+    auto mark = [this](NodeEntry e) {
+      if (e) life_[Id(e)].outer = true;
+    };
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      if (!graph_.nodes[id].is_variable() && !graph_.nodes[id].derived) continue;
+      for (int i = 0; i < static_cast<int>(graph_.nodes[id].specs.size()); ++i) mark({id, i});
+    }
+    for (const NodeEntry& e : graph_.heads) mark(e);
+    for (const NodeEntry& e : graph_.gradients) mark(e);
+  }
+
+  void Join(NodeEntry a, NodeEntry b) {
+    const int ra = Find(Id(a)), rb = Find(Id(b));
+    if (ra == rb) return;
+    parent_[rb] = ra;
+    Life& x = life_[ra];
+    const Life& y = life_[rb];
+    x.outer |= y.outer;
+    x.first = std::min(x.first, y.first);
+    if (y.last > x.last) {
+      x.last = y.last;
+      x.readers_at_last = y.readers_at_last;
+      x.taken = y.taken;
+    } else if (y.last == x.last) {
+      x.readers_at_last += y.readers_at_last;
+    }
+  }
+
+  // What adds to another entry lies where that one lies, under every strategy.
+  void JoinForced() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      for (size_t i = 0; i < graph_.nodes[id].adds_to.size(); ++i) {
+        if (graph_.nodes[id].adds_to[i]) Join(graph_.nodes[id].adds_to[i], {id, static_cast<int>(i)});
+      }
+    }
+  }
+
+  // Pairs of (entry read, output of this node) out of a list of places.
+  template <typename F>
+  void ForPairs(int id, const std::vector<InplacePair>& pairs, F&& f) {
+    const ExecNode& node = graph_.nodes[id];
+    for (const InplacePair& pair : pairs) {
+      if (pair.from >= static_cast<int>(node.inputs.size()) || pair.to >= static_cast<int>(node.req.size())) continue;
+      const NodeEntry from = node.inputs[pair.from];
+      const NodeEntry to{id, pair.to};
+      if (!from || node.req[pair.to] != OpReqType::kWriteTo) continue;
+      if (joined_.size() <= static_cast<size_t>(Id(to))) joined_.resize(parent_.size());
+      if (joined_[Id(to)]) continue;
+      f(from, to);
+    }
+  }
+
+  void JoinIdentities(int id) {
+    const ExecNode& node = graph_.nodes[id];
+    if (!node.op || node.derived) return;
+    const bool backward = node.kind == Node::Kind::kBackward;
+    const auto pairs = backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption();
+    ForPairs(id, pairs, [&](NodeEntry from, NodeEntry to) {
+      const TensorSpec &a = graph_.spec(from), &b = graph_.spec(to);
+      const bool same = a.layout == b.layout && (a.layout.plain() || a.shape == b.shape) && a.type == b.type && a.Bytes() == b.Bytes();
+      if (!same || Of(to).outer || Of(from).taken) return;
+      Join(from, to);
+      joined_[Id(to)] = true;
+      aliases_.push_back(to);
+    });
+  }
+
+  void JoinInPlace(int id) {
+    const ExecNode& node = graph_.nodes[id];
+    if (!node.plan || node.derived) return;
+    const bool backward = node.kind == Node::Kind::kBackward;
+    ForPairs(id, backward ? node.plan->backward_inplace : node.plan->forward_inplace, [&](NodeEntry from, NodeEntry to) {
+      Life& source = Of(from);
+      const bool last_reader = source.last == id && source.readers_at_last == 1;
+      if (!last_reader || source.outer || source.taken || Of(to).outer || graph_.spec(from).Bytes() != graph_.spec(to).Bytes()) return;
+      source.taken = true;
+      Join(from, to);
+      joined_[Id(to)] = true;
+      inplace_.push_back(to);
+    });
+  }
+
+  void CollectBuffers() {
+    std::vector<int> buffer_of_root(parent_.size(), -1);
+    plan_.buffer_of.resize(graph_.nodes.size());
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      const ExecNode& node = graph_.nodes[id];
+      plan_.buffer_of[id].assign(node.specs.size(), -1);
+      plan_.aliased.emplace_back(node.specs.size());
+      plan_.inplace.emplace_back(node.specs.size());
+      for (int i = 0; i < static_cast<int>(node.specs.size()); ++i) {
+        if (!Wanted(id, i)) continue;
+        const int root = Find(base_[id] + i);
+        int& buffer = buffer_of_root[root];
+        if (buffer < 0) {
+          buffer = static_cast<int>(plan_.buffers.size());
+          plan_.buffers.push_back({0, life_[root].first, life_[root].last, -1, life_[root].outer});
+        }
+        plan_.buffers[buffer].bytes = std::max(plan_.buffers[buffer].bytes, node.specs[i].Bytes());
+        plan_.buffer_of[id][i] = buffer;
+      }
+    }
+    for (const NodeEntry& e : aliases_) plan_.aliased[e.node][e.index] = true;
+    for (const NodeEntry& e : inplace_) plan_.inplace[e.node][e.index] = true;
+  }
+
+  int AddTemporary(int id, int64_t bytes) {
+    if (bytes <= 0) return -1;
+    plan_.buffers.push_back({bytes, id, id, -1, false});
+    return static_cast<int>(plan_.buffers.size()) - 1;
+  }
+
+  void AddScratch() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      const ExecNode& node = graph_.nodes[id];
+      const bool backward = node.kind == Node::Kind::kBackward;
+      plan_.workspace_of.push_back(!node.plan ? -1 : AddTemporary(id, backward ? node.plan->backward_workspace : node.plan->forward_workspace));
+      std::vector<int>& temps = plan_.temp_space_of.emplace_back();
+      if (!node.op || node.is_variable()) continue;
+      std::vector<TShape> shapes;
+      const ExecNode& forward = backward ? graph_.nodes[node.forward] : node;
+      for (int i = 0; i < forward.num_args; ++i) shapes.push_back(graph_.spec(forward.inputs[i]).shape);
+      for (const ResourceRequest& r : backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes)) {
+        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes) : -1);
+      }
+    }
+  }
+
+  void FindRuns() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      const ExecNode& node = graph_.nodes[id];
+      bool runs = false;
+      for (size_t i = 0; i < node.req.size() && !node.is_variable(); ++i) {
+        runs |= node.req[i] != OpReqType::kNullOp && !plan_.aliased[id][i];
+      }
+      plan_.runs.push_back(runs);
+    }
+  }
+
+  const ExecGraph& graph_;
+  const Strategy strategy_;
+  MemoryPlan plan_;
+  std::vector<int> base_, parent_;  // entry number of output 0 of each node; union-find over entries
+  std::vector<Life> life_;          // by entry; that of a root counts for all
+  std::vector<bool> joined_;
+  std::vector<NodeEntry> aliases_, inplace_;
+};
+
+}  // namespace
+
+MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) { return Planner(graph, strategy).Run(); }
+
+int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runtime) {
+  ExecGraph g = AddGradient(Infer(graph, request), request, runtime.operators());
+  std::vector<std::vector<bool>> outer(g.nodes.size());
+  for (size_t id = 0; id < g.nodes.size(); ++id) outer[id].resize(g.nodes[id].specs.size(), g.nodes[id].is_variable());
+  for (const auto* list : {&g.heads, &g.gradients}) {
+    for (const NodeEntry& e : *list) {
+      if (e) outer[e.node][e.index] = true;
+    }
+  }
+  int64_t bytes = 0;
+  for (size_t id = 0; id < g.nodes.size(); ++id) {
+    for (size_t i = 0; i < g.nodes[id].specs.size(); ++i) {
+      if (!outer[id][i] && g.nodes[id].req[i] != OpReqType::kNullOp) bytes += g.nodes[id].specs[i].Bytes();
+    }
+  }
+  return bytes;
+}
+
+MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Runtime& runtime) {
+  MemorySummary summary;
+  summary.none_bytes = NoneBytes(graph, request, runtime);
+  const ExecGraph planned = RunPasses(graph, request, runtime);
+  summary.inplace_bytes = PlanMemory(planned, request, Strategy::kInplace).arena_bytes;
+  summary.share_bytes = PlanMemory(planned, request, Strategy::kShare).arena_bytes;
+  const MemoryPlan full = PlanMemory(planned, request, Strategy::kFull);
+  summary.full_bytes = full.arena_bytes;
+  summary.lower_bound_bytes = full.lower_bound;
+  return summary;
+}
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,39 @@
+#pragma once
+// How a pass builds its result: nodes are added in topological order, entries of the old graph are mapped to entries of the new one, and Finish
+// drops what nothing reads any more (variables stay: they are the user's lists).
+#include <vector>
+
+#include "mxtrain/executor/passes.h"
+
+namespace mxtrain::executor {
+
+class Rewriter {
+ public:
+  explicit Rewriter(const ExecGraph& old);
+
+  // Adds a node whose inputs are entries of the new graph.
+  int Add(ExecNode node);
+  // Adds a copy of an old node with mapped inputs, and maps its outputs to the copy's.
+  int Keep(int old_id);
+  NodeEntry Map(NodeEntry old) const { return old ? map_[old.node][old.index] : old; }
+  void Redirect(NodeEntry old, NodeEntry now);
+  ExecGraph& graph() { return graph_; }
+  const TensorSpec& spec(NodeEntry e) const { return graph_.spec(e); }
+  // `entry` in another layout; one node per entry and layout. `name` is that of the array.
+  NodeEntry Reordered(NodeEntry entry, Layout layout);
+
+  ExecGraph Finish();
+
+ private:
+  const ExecGraph& old_;
+  ExecGraph graph_;
+  std::vector<std::vector<NodeEntry>> map_;
+  struct Form {
+    NodeEntry from;
+    Layout layout;
+    NodeEntry to;
+  };
+  std::vector<Form> reordered_;
+};
+
+}  // namespace mxtrain::executor
