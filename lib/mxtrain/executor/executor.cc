@@ -47,10 +47,16 @@ struct Executor::Impl {
   void CheckArrays() const;
   void CollectOuter();
   void MakeSequences();
-  engine::SequenceHandle MakeSequence(const std::vector<int>& kernel_ids);
+  // A part of the step, and which of the executor's ports it uses: its own port i is ports[i].
+  struct Frozen {
+    engine::SequenceHandle handle = nullptr;
+    std::vector<int> ports;
+    explicit operator bool() const { return handle != nullptr; }
+  };
+  Frozen MakeSequence(const std::vector<int>& kernel_ids);
   void Prepare(std::span<const NDArray> inputs, bool forward);
   void RunDerived();
-  void Push(engine::SequenceHandle sequence);
+  void Push(const Frozen& sequence);
   int PortOf(engine::VarHandle var);
   const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec, bool zero);
 
@@ -72,6 +78,7 @@ struct Executor::Impl {
     int input = -1;      // index into input_names, or -1
     int head_grad = -1;  // index into outputs, or -1
     bool derived = false;
+    TensorSpec spec;     // of inputs and head gradients
   };
   std::vector<Outer> outers;
   std::vector<int> outer_of;                 // [buffer]
@@ -85,15 +92,16 @@ struct Executor::Impl {
   uint64_t monitor_runs = 0;
 
   std::unique_ptr<executor::KernelSet> kernels;
-  engine::SequenceHandle forward = nullptr, backward = nullptr, step = nullptr, derived = nullptr;
+  Frozen forward, backward, step, derived;
+  std::vector<NDArray> kept_inputs;  // of a Forward whose Backward may follow
   uint64_t derived_version = 0;  // sum of versions of the parameters when derived arrays were last made
   bool derived_made = false;
 };
 
 Executor::Impl::~Impl() {
   engine::Engine& engine = runtime.engine();
-  for (engine::SequenceHandle s : {forward, backward, step, derived}) {
-    if (s) engine.DeleteSequence(s);
+  for (const Frozen& s : {forward, backward, step, derived}) {
+    if (s) engine.DeleteSequence(s.handle);
   }
   // Kernels and state are used by what was pushed: wait for it through the arena, which every operation writes.
   if (arena && !arena->bytes.empty()) {
@@ -156,6 +164,7 @@ void Executor::Impl::CollectOuter() {
     Outer outer;
     if (request.inputs.contains(node.name)) {
       outer.input = inputs++;
+      outer.spec = node.specs[0];
     } else {
       outer.array = GivenOrNew(&args, node.name, node.specs[0], false);
     }
@@ -187,6 +196,7 @@ void Executor::Impl::CollectOuter() {
     if (!graph.head_grads[i]) continue;
     Outer outer;
     outer.head_grad = static_cast<int>(i);
+    outer.spec = graph.spec(graph.head_grads[i]);
     add(graph.head_grads[i], std::move(outer));
   }
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
@@ -204,11 +214,22 @@ void Executor::Impl::CollectOuter() {
   port_vars.push_back(nullptr);  // the arena may be another array after it has grown
 }
 
-engine::SequenceHandle Executor::Impl::MakeSequence(const std::vector<int>& kernel_ids) {
+Executor::Impl::Frozen Executor::Impl::MakeSequence(const std::vector<int>& kernel_ids) {
   std::vector<executor::Access> accesses;
   for (int k : kernel_ids) accesses.push_back(kernels->access(k));
   const auto edges = executor::FindEdges(accesses);
   std::vector<engine::SequenceOp> ops;
+  Frozen frozen;
+  std::vector<int> local(port_vars.size(), -1);
+  auto localize = [&](const std::set<int>& ports, std::vector<int>* out) {
+    for (int port : ports) {
+      if (local[port] < 0) {
+        local[port] = static_cast<int>(frozen.ports.size());
+        frozen.ports.push_back(port);
+      }
+      out->push_back(local[port]);
+    }
+  };
   for (size_t i = 0; i < kernel_ids.size(); ++i) {
     const int k = kernel_ids[i];
     engine::SequenceOp op;
@@ -225,11 +246,12 @@ engine::SequenceHandle Executor::Impl::MakeSequence(const std::vector<int>& kern
       if (w.space > 0) writes.insert(outers[w.space - 1].port);
     }
     for (int port : writes) reads.erase(port);
-    op.reads.assign(reads.begin(), reads.end());
-    op.writes.assign(writes.begin(), writes.end());
+    localize(reads, &op.reads);
+    localize(writes, &op.writes);
     ops.push_back(std::move(op));
   }
-  return runtime.engine().NewSequence(std::move(ops), static_cast<int>(port_vars.size()));
+  frozen.handle = runtime.engine().NewSequence(std::move(ops), static_cast<int>(frozen.ports.size()));
+  return frozen;
 }
 
 void Executor::Impl::MakeSequences() {
@@ -255,9 +277,11 @@ void Executor::Impl::MakeSequences() {
   }
 }
 
-void Executor::Impl::Push(engine::SequenceHandle sequence) {
+void Executor::Impl::Push(const Frozen& sequence) {
   port_vars[arena_port] = arena->bytes.var();
-  runtime.engine().Push(sequence, port_vars);
+  std::vector<engine::VarHandle> ports;
+  for (int port : sequence.ports) ports.push_back(port_vars[port]);
+  runtime.engine().Push(sequence.handle, ports);
 }
 
 // Brings the derived arrays up to date when a parameter was written since they were made.
@@ -281,6 +305,7 @@ void Executor::Impl::Prepare(std::span<const NDArray> inputs, bool is_forward) {
     Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", wanted, join(input_names, ", "), inputs.size());
   }
   std::vector<std::pair<int, NDArray>> bound;
+  if (is_forward) kept_inputs.clear();
   std::set<engine::VarHandle> seen(port_vars.begin(), port_vars.end());
   for (const Outer& outer : outers) {
     if ((is_forward ? outer.input : outer.head_grad) >= 0) seen.erase(port_vars[outer.port]);
@@ -290,12 +315,7 @@ void Executor::Impl::Prepare(std::span<const NDArray> inputs, bool is_forward) {
     if (index < 0) continue;
     const std::string& name = is_forward ? input_names[index] : graph.nodes[graph.head_grads[index].node].name;
     NDArray array = inputs[index];
-    const TensorSpec spec = is_forward ? [&] {
-      for (int id : graph.arguments) {
-        if (graph.nodes[id].name == name) return graph.nodes[id].specs[0];
-      }
-      return TensorSpec{};
-    }() : graph.spec(graph.head_grads[index]);
+    const TensorSpec& spec = outers[i].spec;
     if (array.empty() || !(array.shape() == spec.shape) || array.dtype() != spec.type) {
       Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type), spec.shape.ToString(),
             array.empty() ? "" : NameOf(array.dtype()), array.empty() ? "an empty array" : array.shape().ToString());
@@ -306,13 +326,9 @@ void Executor::Impl::Prepare(std::span<const NDArray> inputs, bool is_forward) {
       seen.insert(array.var());
     }
     port_vars[outers[i].port] = array.var();
+    if (is_forward && backward) kept_inputs.push_back(array);
     bound.emplace_back(static_cast<int>(i), std::move(array));
   }
-  // Ports that this kind of run does not use still need a variable.
-  for (const Outer& outer : outers) {
-    if (!port_vars[outer.port]) port_vars[outer.port] = arena->bytes.var();
-  }
-
   if (is_forward && request.is_train) ++random_step;
   const bool monitored = monitor && monitor_runs++ % static_cast<uint64_t>(monitor_every) == 0;
   const engine::VarHandle writes[] = {arena->bytes.var()};
@@ -408,6 +424,7 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
   if (next < head_grads.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", head_grads.size(), next);
   impl.Prepare(by_output, false);
   impl.Push(impl.backward);
+  impl.kept_inputs.clear();
 }
 
 void Executor::Step(std::span<const NDArray> inputs) {
@@ -421,6 +438,7 @@ void Executor::Step(std::span<const NDArray> inputs) {
   }
   impl.Prepare(inputs, true);
   impl.Push(impl.step);
+  impl.kept_inputs.clear();
 }
 
 const std::vector<std::string>& Executor::input_names() const { return impl_->input_names; }
