@@ -39,7 +39,7 @@ struct OperatorRegistry::Impl {
   };
   // First, so that the code of plug-ins outlives everything below that was made by it.
   std::vector<Library> plugins;
-  std::map<std::string, Maker, std::less<>> makers;          // by canonical name
+  std::map<std::string, Maker, std::less<>> makers;           // by canonical name
   std::map<std::string, std::string, std::less<>> canonical;  // names and aliases
   // By operator and device, each sorted by rank. A deque keeps the addresses that Rows() hands out.
   std::map<std::pair<std::string, DeviceType>, std::vector<const PlanRow*>, std::less<>> order;
@@ -86,7 +86,9 @@ void OperatorRegistry::AddRow(PlanRow row) {
   order.insert(std::upper_bound(order.begin(), order.end(), added, [](auto* a, auto* b) { return a->rank < b->rank; }), added);
 }
 
-void OperatorRegistry::AddPattern(FusePattern pattern) { impl_->patterns.push_back(std::move(pattern)); }
+void OperatorRegistry::AddPattern(FusePattern pattern) {
+  impl_->patterns.push_back(std::move(pattern));
+}
 
 std::unique_ptr<OperatorProperty> OperatorRegistry::CreateUninitialized(std::string_view name) const {
   return impl_->makers.find(impl_->Resolve(name))->second.make();
@@ -98,9 +100,13 @@ std::shared_ptr<const OperatorProperty> OperatorRegistry::Create(std::string_vie
   return property;
 }
 
-bool OperatorRegistry::Has(std::string_view name) const { return impl_->canonical.find(name) != impl_->canonical.end(); }
+bool OperatorRegistry::Has(std::string_view name) const {
+  return impl_->canonical.find(name) != impl_->canonical.end();
+}
 
-std::string OperatorRegistry::CanonicalName(std::string_view name) const { return impl_->Resolve(name); }
+std::string OperatorRegistry::CanonicalName(std::string_view name) const {
+  return impl_->Resolve(name);
+}
 
 std::vector<std::string> OperatorRegistry::Names() const {
   std::vector<std::string> names;
@@ -119,7 +125,9 @@ std::vector<const PlanRow*> OperatorRegistry::Rows(std::string_view op, DeviceTy
   return found == impl_->order.end() ? std::vector<const PlanRow*>{} : found->second;
 }
 
-std::span<const FusePattern> OperatorRegistry::Patterns() const { return impl_->patterns; }
+std::span<const FusePattern> OperatorRegistry::Patterns() const {
+  return impl_->patterns;
+}
 
 void OperatorRegistry::LoadPlugin(const std::string& path) {
   // A bare file name would be searched for in the system's library folders.

@@ -21,9 +21,13 @@ class Toy final : public OperatorProperty {
   }
 };
 
-std::unique_ptr<OperatorProperty> MakeToy() { return std::make_unique<Toy>(); }
+std::unique_ptr<OperatorProperty> MakeToy() {
+  return std::make_unique<Toy>();
+}
 
-PlanRow Row(const std::string& name, int rank, PlanFn plan) { return {"Toy", DeviceType::kCPU, name, rank, std::move(plan)}; }
+PlanRow Row(const std::string& name, int rank, PlanFn plan) {
+  return {"Toy", DeviceType::kCPU, name, rank, std::move(plan)};
+}
 
 PlanFn Refuse(const std::string& reason) {
   return [reason](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{reason}); };

@@ -53,11 +53,16 @@ namespace {
 
 const char* NameOf(SimpleOpInplaceOption option) {
   switch (option) {
-    case kNoInplace: return "kNoInplace";
-    case kInplaceInOut: return "kInplaceInOut";
-    case kInplaceOutIn: return "kInplaceOutIn";
-    case kInplaceLhsOut: return "kInplaceLhsOut";
-    case kInplaceOutLhs: return "kInplaceOutLhs";
+    case kNoInplace:
+      return "kNoInplace";
+    case kInplaceInOut:
+      return "kInplaceInOut";
+    case kInplaceOutIn:
+      return "kInplaceOutIn";
+    case kInplaceLhsOut:
+      return "kInplaceLhsOut";
+    case kInplaceOutLhs:
+      return "kInplaceOutLhs";
   }
   return "?";
 }
@@ -117,7 +122,8 @@ void SimpleOpProperty::Init(const Kwargs& kwargs) {
   } else if (entry_->kwargs_enabled && entry_->normalize) {
     env_.kwargs = entry_->normalize(kwargs, entry_->name);
   } else if (entry_->kwargs_enabled) {
-    std::copy_if(kwargs.begin(), kwargs.end(), std::back_inserter(env_.kwargs), [](const auto& pair) { return !pair.first.starts_with("__"); });
+    std::copy_if(kwargs.begin(), kwargs.end(), std::back_inserter(env_.kwargs),
+                 [](const auto& pair) { return !pair.first.starts_with("__"); });
   } else {
     NoParam().Init(kwargs, entry_->name);
   }
@@ -179,7 +185,10 @@ std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(const std::vector
 
 class SimpleOperator final : public Operator {
  public:
-  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env) : functions_(functions), env_(std::move(env)) {}
+  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env, size_t num_resources)
+      : functions_(functions), env_(std::move(env)) {
+    env_.resource.resize(num_resources);
+  }
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req, std::span<const TBlob> out_data,
                std::span<const TBlob>) override {
@@ -239,7 +248,7 @@ class SimpleOperator final : public Operator {
     }
   };
 
-  // The first call sizes the vector, later ones allocate nothing.
+  // The vector has its size already: nothing is allocated.
   void TakeResources(const OpContext& ctx) { env_.resource.assign(ctx.requested.begin(), ctx.requested.end()); }
 
   SimpleOp::Entry::Device functions_;
@@ -288,7 +297,9 @@ Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanReque
   plan.forward_inplace = Grant(entry.forward_inplace, request);
   plan.backward_inplace = Grant(entry.backward_inplace, request);
   plan.cost = Cost(request);
-  plan.make = [functions, env = property.env()]() -> std::unique_ptr<Operator> { return std::make_unique<SimpleOperator>(functions, env); };
+  plan.make = [functions, env = property.env(), n = entry.resources.size()]() -> std::unique_ptr<Operator> {
+    return std::make_unique<SimpleOperator>(functions, env, n);
+  };
   return plan;
 }
 

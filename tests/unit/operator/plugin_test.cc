@@ -5,7 +5,9 @@
 namespace mxtrain {
 namespace {
 
-std::string PluginFile(const std::string& name) { return std::string(MXTRAIN_BINARY_DIR) + "/lib/" + name + ".so"; }
+std::string PluginFile(const std::string& name) {
+  return std::string(MXTRAIN_BINARY_DIR) + "/lib/" + name + ".so";
+}
 
 std::string LoadError(const std::string& path) {
   OperatorRegistry registry;
@@ -46,8 +48,7 @@ TEST_CASE("what is no plug-in for this program is refused by name") {
   CHECK(LoadError(foreign) == "the plug-in " + foreign + " (stranger, built with mxtrain 9.9.9) has ABI number " +
                                   std::to_string(kPluginAbi + 41) + ", but this program has " + std::to_string(kPluginAbi) +
                                   "; build it anew");
-  CHECK(LoadError(none) ==
-        none + " is not a plug-in of mxtrain: it has no mxtrain_plugin_info; build it with mxtrain_add_plugin");
+  CHECK(LoadError(none) == none + " is not a plug-in of mxtrain: it has no mxtrain_plugin_info; build it with mxtrain_add_plugin");
   CHECK(LoadError("/no/such/file.so").starts_with("cannot load the plug-in /no/such/file.so: "));
 }
 

@@ -1,2 +1,4 @@
 // A shared object that is no plug-in.
-extern "C" int no_plugin() { return 0; }
+extern "C" int no_plugin() {
+  return 0;
+}

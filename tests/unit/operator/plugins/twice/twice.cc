@@ -12,6 +12,8 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
 
 }  // namespace
 
-MXTRAIN_OPERATOR(twice, registry) { SimpleOp(registry, "twice").set_function(DeviceType::kCPU, Forward, kInplaceInOut); }
+MXTRAIN_OPERATOR(twice, registry) {
+  SimpleOp(registry, "twice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
+}
 
 }  // namespace mxtrain

@@ -1,0 +1,260 @@
+#include "mxtrain/operator/imperative.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/philox.h"
+#include "mxtrain/operator/imperative_plan.h"
+
+namespace mxtrain {
+namespace {
+
+using imperative::Call;
+using imperative::CallPlan;
+
+constexpr int64_t kAlignment = 64;
+
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool SameBytes(const NDArray& a, const NDArray& b) {
+  return a.SharesMemory(b) && a.data().data == b.data().data && a.spec() == b.spec();
+}
+
+bool Overlap(const NDArray& a, const NDArray& b) {
+  if (!a.SharesMemory(b)) return false;
+  const char* first = a.data().dptr<char>();
+  const char* second = b.data().dptr<char>();
+  return first < second + b.spec().Bytes() && second < first + a.spec().Bytes();
+}
+
+// Runtime and device of a call: all its arrays have one of each.
+Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux, std::span<const NDArray> out, OpReqType req,
+              const Kwargs& kwargs) {
+  const NDArray* first = nullptr;
+  for (std::span<const NDArray> arrays : {in, aux, out}) {
+    for (const NDArray& array : arrays) {
+      if (array.empty()) Throw(ErrorKind::kConfig, "{} was given an array that has no memory", op);
+      if (!first) first = &array;
+      if (&array.runtime() != &first->runtime()) Throw(ErrorKind::kConfig, "{} was given arrays of two runtimes", op);
+      if (array.ctx() != first->ctx()) {
+        Throw(ErrorKind::kConfig, "{} was given arrays on {} and {}; copy one of them first", op, first->ctx().ToString(),
+              array.ctx().ToString());
+      }
+    }
+  }
+  if (!first) Throw(ErrorKind::kConfig, "{} takes no input: give it an output array with InvokeInto", op);
+  const OpReqType planned = req == OpReqType::kWriteInplace ? OpReqType::kWriteTo : req;
+  return {op, kwargs, in, aux, out, planned, first->runtime(), first->ctx()};
+}
+
+// One call on its way to the engine: the arrays that the operator really gets, and what it needs beside them.
+class Invocation {
+ public:
+  Invocation(const Call& call, std::shared_ptr<CallPlan> plan) : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
+    for (size_t i = 0; i < call.in.size(); ++i) in_.push_back(call.in[i].ToLayout(plan_->plan().in[i]));
+    for (size_t i = 0; i < call.aux.size(); ++i) aux_.push_back(call.aux[i].ToLayout(plan_->plan().aux[i]));
+    for (size_t i = 0; i < plan_->out().size(); ++i) AddOutput(call, i);
+    CheckOverlaps();
+    AddScratch();
+  }
+
+  const std::vector<NDArray>& out() const { return out_; }
+  const std::vector<NDArray>& aux() const { return aux_; }
+  void Push(int priority);
+
+ private:
+  void AddOutput(const Call& call, size_t i);
+  void BreakAlias(size_t output);
+  void CheckOverlaps() const;
+  void AddScratch();
+  void Run(RunContext run_ctx);
+  static std::vector<TBlob> Blobs(const std::vector<NDArray>& arrays);
+
+  std::shared_ptr<CallPlan> plan_;
+  Runtime& runtime_;
+  Context ctx_;
+  std::vector<NDArray> in_, aux_, out_;
+  std::vector<OpReqType> req_;
+  NDArray scratch_;                // the workspace, then every kTempSpace
+  std::vector<int64_t> space_at_;  // byte offset in scratch_ of each request
+  RandomState random_;
+};
+
+void Invocation::AddOutput(const Call& call, size_t i) {
+  const TensorSpec& spec = plan_->out()[i];
+  const bool visible = static_cast<int>(i) < plan_->num_visible();
+  if (!visible || call.out.empty()) {
+    out_.emplace_back(runtime_, spec.shape, spec.type, ctx_, spec.layout, plan_->name());
+    req_.push_back(OpReqType::kWriteTo);
+    return;
+  }
+  out_.push_back(call.out[i].ToLayout(spec.layout));
+  req_.push_back(call.req);
+  BreakAlias(i);
+}
+
+// An input that shares bytes with an output is read from a copy, unless the row works in place there.
+void Invocation::BreakAlias(size_t output) {
+  const std::vector<InplacePair>& granted = plan_->plan().forward_inplace;
+  for (size_t i = 0; i < in_.size(); ++i) {
+    if (!Overlap(in_[i], out_[output]) || req_[output] == OpReqType::kNullOp) continue;
+    const InplacePair pair{static_cast<int>(i), static_cast<int>(output)};
+    const bool may_share = std::find(granted.begin(), granted.end(), pair) != granted.end();
+    if (may_share && req_[output] == OpReqType::kWriteTo && SameBytes(in_[i], out_[output])) {
+      req_[output] = OpReqType::kWriteInplace;
+    } else {
+      in_[i] = in_[i].Copy(ctx_);
+    }
+  }
+}
+
+void Invocation::CheckOverlaps() const {
+  auto refuse = [this](const char* what) { Throw(ErrorKind::kConfig, "{}: {} share memory", plan_->name(), what); };
+  for (size_t i = 0; i < out_.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (Overlap(out_[i], out_[j])) refuse("two outputs");
+    }
+  }
+  for (size_t i = 0; i < aux_.size(); ++i) {
+    auto meets = [&](const NDArray& array) { return Overlap(array, aux_[i]); };
+    if (std::any_of(out_.begin(), out_.end(), meets)) refuse("an output and an auxiliary state");
+    if (std::any_of(in_.begin(), in_.end(), meets)) refuse("an argument and an auxiliary state");
+    if (std::any_of(aux_.begin(), aux_.begin() + static_cast<std::ptrdiff_t>(i), meets)) refuse("two auxiliary states");
+  }
+}
+
+void Invocation::AddScratch() {
+  int64_t bytes = RoundUp(plan_->plan().forward_workspace);
+  bool draws = false;
+  for (const ResourceRequest& request : plan_->resources()) {
+    space_at_.push_back(bytes);
+    if (request.type == ResourceRequest::kTempSpace) bytes += RoundUp(request.bytes);
+    if (request.type == ResourceRequest::kRandom) draws = true;
+  }
+  if (bytes > 0) scratch_ = NDArray(runtime_, TShape{bytes}, DType::kUint8, ctx_, {}, plan_->name());
+  if (draws) random_ = {runtime_.options().seed, runtime_.NextImperativeStep()};
+}
+
+std::vector<TBlob> Invocation::Blobs(const std::vector<NDArray>& arrays) {
+  std::vector<TBlob> blobs;
+  for (const NDArray& array : arrays) blobs.push_back(array.data());
+  return blobs;
+}
+
+void Invocation::Run(RunContext run_ctx) {
+  char* scratch = scratch_.empty() ? nullptr : scratch_.data().dptr<char>();
+  std::vector<Resource> resources;
+  for (size_t i = 0; i < plan_->resources().size(); ++i) {
+    const ResourceRequest& request = plan_->resources()[i];
+    Resource& resource = resources.emplace_back();
+    resource.type = request.type;
+    resource.who = plan_->name();
+    if (request.type == ResourceRequest::kRandom) {
+      resource.random = &random_;
+      resource.stream = StreamOf(plan_->name());
+    } else {
+      resource.space = scratch + space_at_[i];
+      resource.bytes = request.bytes;
+    }
+  }
+  const int64_t workspace = plan_->plan().forward_workspace;
+  OpContext ctx;
+  ctx.run_ctx = run_ctx;
+  ctx.requested = resources;
+  ctx.workspace = {workspace > 0 ? scratch : nullptr, TShape{workspace}, DType::kUint8, {}, ctx_};
+  std::unique_ptr<Operator> op = plan_->Borrow();
+  op->Forward(ctx, Blobs(in_), req_, Blobs(out_), Blobs(aux_));
+  plan_->Return(std::move(op));
+}
+
+void Invocation::Push(int priority) {
+  std::vector<engine::VarHandle> reads, writes;
+  for (const NDArray& array : in_) reads.push_back(array.var());
+  for (const NDArray& array : out_) writes.push_back(array.var());
+  for (const NDArray& array : aux_) writes.push_back(array.var());
+  if (!scratch_.empty()) writes.push_back(scratch_.var());
+  engine::DeduplicateVars(&reads, &writes);
+  engine::PushOptions options;
+  options.ctx = ctx_;
+  options.priority = priority;
+  options.name = plan_->name();
+  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, reads, writes, options);
+}
+
+// Pushes the call and returns its visible outputs.
+std::vector<NDArray> Start(const Call& call, int priority) {
+  const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
+  Invocation invocation(call, plan);
+  invocation.Push(priority);
+  // What was converted goes back to where the caller keeps it.
+  for (size_t i = 0; i < call.aux.size(); ++i) NDArray(call.aux[i]).CopyFrom(invocation.aux()[i]);
+  for (size_t i = 0; i < call.out.size(); ++i) {
+    if (call.req != OpReqType::kNullOp) NDArray(call.out[i]).CopyFrom(invocation.out()[i]);
+  }
+  std::vector<NDArray> out = invocation.out();
+  out.resize(static_cast<size_t>(plan->num_visible()));
+  return out;
+}
+
+NDArray Binary(std::string_view op, const NDArray& a, const NDArray& b) {
+  const NDArray in[] = {a, b};
+  return Invoke(op, in)[0];
+}
+
+NDArray WithScalar(std::string_view op, const NDArray& a, double b) {
+  return Invoke(op, {&a, 1}, {{"scalar", params::Print(b)}})[0];
+}
+
+}  // namespace
+
+std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs, std::span<const NDArray> aux) {
+  return Start(MakeCall(op, in, aux, {}, OpReqType::kWriteTo, kwargs), 0);
+}
+
+void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
+                std::span<const NDArray> aux, int priority) {
+  if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs the arrays of its outputs", op);
+  Start(MakeCall(op, in, aux, out, req, kwargs), priority);
+}
+
+NDArray operator+(const NDArray& a, const NDArray& b) {
+  return Binary("_plus", a, b);
+}
+NDArray operator-(const NDArray& a, const NDArray& b) {
+  return Binary("_minus", a, b);
+}
+NDArray operator*(const NDArray& a, const NDArray& b) {
+  return Binary("_mul", a, b);
+}
+NDArray operator/(const NDArray& a, const NDArray& b) {
+  return Binary("_div", a, b);
+}
+NDArray operator+(const NDArray& a, double b) {
+  return WithScalar("_plus_scalar", a, b);
+}
+NDArray operator-(const NDArray& a, double b) {
+  return WithScalar("_minus_scalar", a, b);
+}
+NDArray operator*(const NDArray& a, double b) {
+  return WithScalar("_mul_scalar", a, b);
+}
+NDArray operator/(const NDArray& a, double b) {
+  return WithScalar("_div_scalar", a, b);
+}
+NDArray& operator+=(NDArray& a, const NDArray& b) {
+  const NDArray in[] = {a, b};
+  InvokeInto("_plus", in, {&a, 1}, OpReqType::kWriteInplace);
+  return a;
+}
+NDArray& operator-=(NDArray& a, const NDArray& b) {
+  const NDArray in[] = {a, b};
+  InvokeInto("_minus", in, {&a, 1}, OpReqType::kWriteInplace);
+  return a;
+}
+NDArray& operator*=(NDArray& a, double b) {
+  InvokeInto("_mul_scalar", {&a, 1}, {&a, 1}, OpReqType::kWriteInplace, {{"scalar", params::Print(b)}});
+  return a;
+}
+
+}  // namespace mxtrain
