@@ -12,8 +12,8 @@ std::atomic<int64_t> allocations{0};
 void* Allocate(std::size_t size, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (size == 0) size = 1;
-  void* data = alignment <= alignof(max_align_t) ? std::malloc(size)
-                                                      : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* data =
+      alignment <= alignof(max_align_t) ? std::malloc(size) : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (data == nullptr) throw std::bad_alloc();
   return data;
 }

@@ -342,7 +342,7 @@ void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
     ExamineOffer(setup, n, row, base, &plan);
   }
   report_.rows.push_back({row.name, n.type, seen.empty() ? refusal : ""});
-  const bool must = Listed(case_.must_accept, row.name) && (row.rank == kRefRank || n.type == DType::kFloat32);
+  const bool must = row.rank == kRefRank || (Listed(case_.must_accept, row.name) && n.type == DType::kFloat32);
   if (seen.empty() && must) {
     report_.problems.push_back(format("case '{}': row '{}' refuses {}: {}", case_.name, row.name, NameOf(n.type), refusal));
   }

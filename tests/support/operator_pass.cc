@@ -84,8 +84,8 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
   const auto expect = [&](bool holds, const char* what) {
     if (!holds) problems->push_back(what);
   };
-  expect(plan_->kernel == setup_.row->name, "the plan does not bear the row's name");
-  expect(plan_->cost > 0, "the plan's cost is not positive");
+  expect(plan_->cost >= 0, "the plan's cost is negative");
+  expect(plan_->make != nullptr, "the plan cannot make its operator");
   expect(trial_.backward || plan_->saved.empty(), "the plan saves bytes though no backward pass follows");
   for (const InplacePair& pair : plan_->forward_inplace) {
     expect(Contains(setup_.property->ForwardInplaceOption(), pair), "the plan grants an undeclared in-place pair of forward");
@@ -104,8 +104,8 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
 BackwardReads Pass::Reads() const {
   if (plan_->backward_reads) return *plan_->backward_reads;
   const size_t heads = setup_.out.size(), inputs = setup_.in.size();
-  std::vector<int> head_ids(heads), in_ids(inputs), out_ids(heads);
-  for (size_t i = 0; i < heads; ++i) head_ids[i] = static_cast<int>(i);
+  std::vector<int> head_ids(static_cast<size_t>(setup_.property->NumVisibleOutputs())), in_ids(inputs), out_ids(heads);
+  for (size_t i = 0; i < head_ids.size(); ++i) head_ids[i] = static_cast<int>(i);
   for (size_t i = 0; i < inputs; ++i) in_ids[i] = static_cast<int>(heads + i);
   for (size_t i = 0; i < heads; ++i) out_ids[i] = static_cast<int>(heads + inputs + i);
   BackwardReads reads{std::vector<bool>(heads), std::vector<bool>(inputs), std::vector<bool>(heads)};
@@ -237,7 +237,8 @@ void Pass::MakeBlobs() {
   grad_blobs_ = blobs(grad_);
   if (trial_.backward) {
     const BackwardReads reads = Reads();
-    for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(reads.out_grad[i]));
+    const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());  // others have no head gradient
+    for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(i < visible && reads.out_grad[i]));
     for (size_t i = 0; i < backward_in_.size(); ++i) backward_in_blobs_.push_back(backward_in_[i].Blob(reads.in_data[i]));
     for (size_t i = 0; i < out_.size(); ++i) backward_out_blobs_.push_back(out_[i].Blob(reads.out_data[i]));
     can_run_backward_ = !(trial_.forward_pair && reads.in_data[trial_.forward_pair->from]);

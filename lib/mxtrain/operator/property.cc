@@ -86,4 +86,16 @@ void UnifyShape(const TShape& from, TShape* into, const std::string& who, const 
   Throw(ErrorKind::kConfig, "{}: {} has shape {}, but {} was expected", who, what, from.ToString(), expected.ToString());
 }
 
+bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in, std::vector<TShape>* out) {
+  TShape common;
+  const auto join_all = [&](const std::vector<TShape>& shapes, const std::vector<std::string>& names) {
+    for (size_t i = 0; i < shapes.size(); ++i) UnifyShape(shapes[i], &common, property.TypeString(), names[i]);
+  };
+  join_all(*in, property.ListArguments());
+  join_all(*out, property.ListOutputs());
+  std::fill(in->begin(), in->end(), common);
+  std::fill(out->begin(), out->end(), common);
+  return common.known();
+}
+
 }  // namespace mxtrain

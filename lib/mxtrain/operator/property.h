@@ -85,4 +85,7 @@ class PropertyWithParam : public OperatorProperty {
 // Joins `from` into `into`; throws kConfig "WHO: WHAT has shape A, but B was expected" on contradiction. The tool of InferShape.
 MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what);
 
+// InferShape of operators whose arrays all have one shape.
+MXTRAIN_API bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in, std::vector<TShape>* out);
+
 }  // namespace mxtrain

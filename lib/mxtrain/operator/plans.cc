@@ -1,0 +1,65 @@
+#include "mxtrain/operator/plans.h"
+
+#include <algorithm>
+
+namespace mxtrain {
+namespace {
+
+constexpr double kBytesPerNanosecond = 10;  // of one socket's memory, roughly
+constexpr double kCallNanoseconds = 50;
+
+int64_t BytesOf(const TensorSpec& spec, Layout layout) {
+  return layout.Bytes(spec.shape, spec.type);
+}
+
+}  // namespace
+
+double MoveCost(double bytes) {
+  return kCallNanoseconds + bytes / kBytesPerNanosecond;
+}
+
+void GrantInplace(const OperatorProperty& property, const PlanRequest& request, Plan* plan) {
+  const auto grant = [&](std::vector<InplacePair> pairs, const auto& from, const auto& from_layout, const auto& to, const auto& to_layout) {
+    std::erase_if(pairs, [&](const InplacePair& pair) {
+      const auto f = static_cast<size_t>(pair.from), t = static_cast<size_t>(pair.to);
+      return from[f].type != to[t].type || BytesOf(from[f], from_layout[f]) != BytesOf(to[t], to_layout[t]);
+    });
+    return pairs;
+  };
+  plan->forward_inplace = grant(property.ForwardInplaceOption(), request.in, plan->in, request.out, plan->out);
+  plan->backward_inplace = grant(property.BackwardInplaceOption(), request.out, plan->out, request.in, plan->in);
+}
+
+Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
+  Plan plan;
+  plan.in.resize(request.in.size());
+  plan.out.resize(request.out.size());
+  plan.aux.resize(request.aux.size());
+  GrantInplace(property, request, &plan);
+  double bytes = 0;
+  for (const TensorSpec& spec : request.in) bytes += static_cast<double>(BytesOf(spec, {}));
+  for (const TensorSpec& spec : request.out) bytes += static_cast<double>(BytesOf(spec, {}));
+  plan.cost = MoveCost(bytes);
+  return plan;
+}
+
+Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool zero_to_zero) {
+  Plan plan = PlainPlan(property, request);
+  const TShape& shape = request.out[0].shape;
+  Layout common;
+  for (size_t i = 0; i < request.in.size() && common.plain(); ++i) {
+    const std::optional<Layout>& offered = request.in_layout[i];
+    if (!offered || request.in[i].shape != shape || (offered->Padded(shape) && !zero_to_zero)) continue;
+    common = *offered;
+  }
+  for (size_t i = 0; i < request.in.size(); ++i) {
+    if (request.in[i].shape == shape) plan.in[i] = common;
+  }
+  for (size_t i = 0; i < request.out.size(); ++i) {
+    if (request.out[i].shape == shape) plan.out[i] = common;
+  }
+  GrantInplace(property, request, &plan);
+  return plan;
+}
+
+}  // namespace mxtrain

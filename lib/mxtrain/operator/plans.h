@@ -1,0 +1,35 @@
+#pragma once
+// Plans that many rows share. A row starts from one of them, changes what differs and sets `make`.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+
+// Every array plain; the declared in-place pairs whose arrays have equal bytes; the cost of moving every array once.
+MXTRAIN_API Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request);
+
+// For kernels that run over the stored elements of arrays of one shape: as PlainPlan, but every array that has the shape of output 0 lies
+// like the first opaque one offered. Where that form has padding, only if the kernel maps zeros to zeros.
+MXTRAIN_API Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool zero_to_zero);
+
+// Nanoseconds to move `bytes`: the model of all kernels that are bound by memory.
+MXTRAIN_API double MoveCost(double bytes);
+
+// The declared pairs whose arrays have equal bytes under the layouts of `plan`.
+MXTRAIN_API void GrantInplace(const OperatorProperty& property, const PlanRequest& request, Plan* plan);
+
+// The CPU row `ref` of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
+template <typename Property, typename Op>
+PlanRow ReferenceRow(std::string op) {
+  return {std::move(op), DeviceType::kCPU, "ref", kRefRank,
+          [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+            Plan plan = PlainPlan(base, request);
+            plan.make = [param = static_cast<const Property&>(base).param()] { return std::make_unique<Op>(param); };
+            return plan;
+          }};
+}
+
+}  // namespace mxtrain

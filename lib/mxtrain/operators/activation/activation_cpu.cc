@@ -1,0 +1,74 @@
+#include <memory>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/activation/activation.h"
+#include "mxtrain/operators/activation/activation_functions.h"
+
+namespace mxtrain {
+namespace {
+
+template <typename F>
+void SwitchActivation(int act_type, F&& f) {
+  switch (act_type) {
+    case kReLU:
+      return f(ReLUFunction{});
+    case kSigmoid:
+      return f(SigmoidFunction{});
+    case kTanh:
+      return f(TanhFunction{});
+    case kSoftReLU:
+      return f(SoftReLUFunction{});
+    case kSoftSign:
+      return f(SoftSignFunction{});
+    default:
+      MXTRAIN_ASSERT(false);
+  }
+}
+
+// A loop over stored elements, whatever the layout.
+class ActivationCpu final : public Operator {
+ public:
+  explicit ActivationCpu(const ActivationParam& param) : param_(param) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    SwitchFloating(in[0].type, "Activation", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      SwitchActivation(param_.act_type, [&](auto function) {
+        Map<T>(ctx.run_ctx, out[0], req[0], [x = in[0].dptr<T>(), function](int64_t i) { return function.Value(AccumulatorOf<T>(x[i])); });
+      });
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    const bool from_input = param_.act_type == kSoftSign;
+    SwitchFloating(in_grad[0].type, "Activation", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using A = AccumulatorOf<T>;
+      const T* g = out_grad[0].dptr<T>();
+      const T* v = from_input ? in[0].dptr<T>() : out[0].dptr<T>();
+      SwitchActivation(param_.act_type, [&](auto function) {
+        Map<T>(ctx.run_ctx, in_grad[0], req[0], [g, v, function](int64_t i) { return A(g[i]) * function.Gradient(A(v[i]), A(v[i])); });
+      });
+    });
+  }
+
+ private:
+  ActivationParam param_;
+};
+
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const auto& property = static_cast<const ActivationProperty&>(base);
+  Plan plan = FlatPlan(property, request, property.maps_zero_to_zero());
+  plan.make = [param = property.param()] { return std::make_unique<ActivationCpu>(param); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(activation_cpu, registry) {
+  registry.AddRow({"Activation", mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+}
