@@ -197,8 +197,10 @@ class Fields {
     std::shared_ptr<Names> names_;
   };
 
-  template <typename T>
-  Builder<T> Add(std::string name, T P::*member) {
+  // The member may be one of a base of P.
+  template <typename T, typename B>
+  Builder<T> Add(std::string name, T B::*base_member) {
+    T P::*member = base_member;
     params::Field& field = fields_.emplace_back();
     field.info.name = std::move(name);
     field.info.type = params::TypeName<T>::text;

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/operator/imperative.h"
+#include "mxtrain/operator/kernel.h"
+
+namespace mxtrain {
+namespace {
+
+// Sum of squares in double, in the order of the stored elements: the same for any number of threads.
+template <typename T>
+double SumOfSquares(const TBlob& blob) {
+  const T* data = blob.dptr<T>();
+  double sum = 0;
+  for (int64_t i = 0; i < blob.StoredSize(); ++i) sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
+  return sum;
+}
+
+}  // namespace
+
+OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad)
+    : runtime_(runtime), optimizer_(std::move(optimizer)), keys_(std::move(keys)), rescale_grad_(rescale_grad) {
+  if (keys_.empty()) return;
+  const Context ctx = keys_[0].weight.ctx();
+  const int64_t width = optimizer_->NumScalars();
+  all_scalars_ = NDArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, ctx, Layout(), "optimizer scalars");
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    const NDArray& weight = keys_[k].weight;
+    std::vector<NDArray>& states = states_.emplace_back();
+    for (int s = 0; s < optimizer_->NumStates(); ++s) {
+      states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), ctx, weight.layout()));
+    }
+    scalars_.push_back(all_scalars_.Slice(static_cast<int64_t>(k), static_cast<int64_t>(k) + 1).Reshape(TShape{width}));
+  }
+}
+
+void OptimizerUpdater::BeginStep(int64_t step, double lr) {
+  if (keys_.empty()) return;
+  std::vector<float> values(keys_.size() * static_cast<size_t>(optimizer_->NumScalars()));
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    UpdateValues v;
+    v.lr = lr * keys_[k].multipliers.lr;
+    v.weight_decay = optimizer_->weight_decay() * keys_[k].multipliers.weight_decay;
+    v.rescale_grad = rescale_grad_;
+    v.step = step + 1;
+    optimizer_->FillScalars(v, values.data() + k * static_cast<size_t>(optimizer_->NumScalars()));
+  }
+  const engine::VarHandle writes[] = {all_scalars_.var()};
+  runtime_.engine().PushSync(
+      [array = all_scalars_, values = std::move(values)](RunContext) { std::copy(values.begin(), values.end(), array.data().dptr<float>()); }, {},
+      writes, {.ctx = all_scalars_.ctx(), .name = "optimizer_scalars"});
+}
+
+void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max_norm) {
+  if (keys_.empty()) return;
+  std::vector<engine::VarHandle> reads, writes{all_scalars_.var()};
+  for (const NDArray& g : grads) reads.push_back(g.var());
+  engine::DeduplicateVars(&reads, &writes);
+  std::vector<NDArray> held(grads.begin(), grads.end());
+  runtime_.engine().PushSync(
+      [array = all_scalars_, held = std::move(held), max_norm, rescale = rescale_grad_](RunContext) {
+        double sum = 0;
+        for (const NDArray& g : held) {
+          SwitchFloating(g.dtype(), "clipping by norm", [&](auto tag) { sum += SumOfSquares<typename decltype(tag)::type>(g.data()); });
+        }
+        const double norm = std::sqrt(sum) * std::abs(rescale);
+        if (!(norm > max_norm)) return;
+        const TBlob scalars = array.data();
+        const int64_t width = scalars.shape[1];
+        for (int64_t k = 0; k < scalars.shape[0]; ++k) scalars.dptr<float>()[k * width + kScalarRescale] *= static_cast<float>(max_norm / norm);
+      },
+      reads, writes, {.ctx = all_scalars_.ctx(), .name = "clip_global_norm"});
+}
+
+void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {
+  const NDArray in[] = {weight, grad, scalars_[key]};
+  InvokeInto(optimizer_->UpdateOperator(), in, {&weight, 1}, OpReqType::kWriteInplace, optimizer_->UpdateParams(), states_[key], priority);
+}
+
+std::map<std::string, NDArray> OptimizerUpdater::States() const {
+  std::map<std::string, NDArray> states;
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    for (size_t s = 0; s < states_[k].size(); ++s) states[format("{}/{}", keys_[k].name, s)] = states_[k][s];
+  }
+  return states;
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,161 @@
+#include "mxtrain/optimizer/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain {
+namespace {
+
+enum Unit { kEpochs, kSteps };
+
+// What every schedule takes.
+struct WarmupParam {
+  double warmup_epochs = 0, warmup_from = 0;
+  int64_t warmup_steps = 0;
+  int unit = kEpochs;
+  template <typename P>
+  static void DeclareWarmup(Fields<P>& f) {
+    f.Add("warmup_epochs", &P::warmup_epochs).Default(0).Range(0).Help("epochs of linear rise to the base rate");
+    f.Add("warmup_steps", &P::warmup_steps).Default(0).Range(0).Help("the same in steps; at most one of the two");
+    f.Add("warmup_from", &P::warmup_from).Default(0).Range(0, 1).Help("where the rise begins, as a factor of the base rate");
+  }
+};
+
+struct ConstantParam : WarmupParam, Parameter<ConstantParam> {
+  static void Declare(Fields<ConstantParam>& f) { DeclareWarmup(f); }
+};
+struct StepParam : WarmupParam, Parameter<StepParam> {
+  double every = 0, factor = 0;
+  static void Declare(Fields<StepParam>& f) {
+    f.Add("every", &StepParam::every).Required().Range(1e-9).Help("distance between two reductions, in `unit`");
+    f.Add("factor", &StepParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
+    f.Add("unit", &StepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
+    DeclareWarmup(f);
+  }
+};
+struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
+  std::vector<double> milestones;
+  double factor = 0;
+  static void Declare(Fields<MultistepParam>& f) {
+    f.Add("milestones", &MultistepParam::milestones).Required().Help("where the rate is reduced, ascending, in `unit`");
+    f.Add("factor", &MultistepParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
+    f.Add("unit", &MultistepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `milestones`");
+    DeclareWarmup(f);
+  }
+};
+struct CosineParam : WarmupParam, Parameter<CosineParam> {
+  double final_factor = 0;
+  static void Declare(Fields<CosineParam>& f) {
+    f.Add("final", &CosineParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    DeclareWarmup(f);
+  }
+};
+
+class Schedule : public LrSchedule {
+ public:
+  void SetWarmup(const WarmupParam& p, int64_t steps_per_epoch, std::string_view name) {
+    if (p.warmup_epochs > 0 && p.warmup_steps > 0) {
+      Throw(ErrorKind::kConfig, "schedule {}: give warmup_epochs or warmup_steps, not both", name);
+    }
+    warmup_steps_ = p.warmup_steps > 0 ? p.warmup_steps : std::llround(p.warmup_epochs * static_cast<double>(steps_per_epoch));
+    warmup_from_ = p.warmup_from;
+  }
+};
+
+class Constant final : public Schedule {
+ public:
+  Constant(const ConstantParam&, int64_t, int64_t) {}
+  double Shape(int64_t) const override { return 1; }
+};
+
+class Reductions final : public Schedule {
+ public:
+  Reductions(const StepParam& p, int64_t steps_per_epoch, int64_t total_steps) : factor_(p.factor) {
+    const double scale = p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1;
+    for (int k = 1; std::llround(p.every * scale * k) < total_steps; ++k) {
+      if (std::llround(p.every * scale) < 1) Throw(ErrorKind::kConfig, "schedule step: every = {} is less than a step", p.every);
+      steps_.push_back(std::llround(p.every * scale * k));
+    }
+  }
+  Reductions(const MultistepParam& p, int64_t steps_per_epoch, int64_t) : factor_(p.factor) {
+    const double scale = p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1;
+    for (double m : p.milestones) steps_.push_back(std::llround(m * scale));
+    if (!std::is_sorted(steps_.begin(), steps_.end())) Throw(ErrorKind::kConfig, "schedule multistep: milestones must ascend");
+  }
+  double Shape(int64_t step) const override {
+    const auto passed = std::upper_bound(steps_.begin(), steps_.end(), step) - steps_.begin();
+    return std::pow(factor_, static_cast<double>(passed));
+  }
+
+ private:
+  std::vector<int64_t> steps_;
+  double factor_;
+};
+
+// Loshchilov and Hutter, "SGDR", arXiv 1608.03983, without restarts: from the end of the warm-up to the last step.
+class Cosine final : public Schedule {
+ public:
+  Cosine(const CosineParam& p, int64_t, int64_t total_steps) : final_(p.final_factor), total_(total_steps) {}
+  double Shape(int64_t step) const override {
+    const double span = static_cast<double>(std::max<int64_t>(total_ - warmup_steps_, 1));
+    const double t = std::clamp(static_cast<double>(step - warmup_steps_) / span, 0.0, 1.0);
+    return final_ + (1 - final_) * 0.5 * (1 + std::cos(std::numbers::pi * t));
+  }
+
+ private:
+  double final_;
+  int64_t total_;
+};
+
+struct Row {
+  const char* name;
+  std::unique_ptr<LrSchedule> (*make)(const Kwargs&, int64_t, int64_t, std::string_view);
+  std::vector<FieldInfo> (*describe)();
+};
+
+template <typename S, typename P>
+std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps, std::string_view name) {
+  P param;
+  param.Init(kwargs, format("schedule {}", name));
+  auto schedule = std::make_unique<S>(param, steps_per_epoch, total_steps);
+  schedule->SetWarmup(param, steps_per_epoch, name);
+  return schedule;
+}
+
+constexpr Row kRows[] = {{"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
+                         {"step", Make<Reductions, StepParam>, StepParam::Describe},
+                         {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
+                         {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe}};
+
+const Row& Find(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (name == row.name) return row;
+  }
+  Throw(ErrorKind::kConfig, "there is no learning rate schedule '{}'{}; use one of {}", name, DidYouMean(name, LrSchedule::Names()),
+        join(LrSchedule::Names(), ", "));
+}
+
+}  // namespace
+
+std::unique_ptr<LrSchedule> LrSchedule::Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps) {
+  return Find(name).make(kwargs, steps_per_epoch, total_steps, name);
+}
+std::vector<FieldInfo> LrSchedule::Describe(std::string_view name) { return Find(name).describe(); }
+std::vector<std::string> LrSchedule::Names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
+}
+
+double LrSchedule::Factor(int64_t step) const {
+  if (step < warmup_steps_) {
+    const double t = static_cast<double>(step + 1) / static_cast<double>(warmup_steps_ + 1);
+    return warmup_from_ + (1 - warmup_from_) * t;
+  }
+  return Shape(step);
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,32 @@
+#pragma once
+// Learning rate by step. A pure function: resuming needs no state.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/params.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API LrSchedule {
+ public:
+  // constant; step (every, factor); multistep (milestones, factor); cosine (final). `every` and `milestones` count epochs when
+  // `unit` is epochs (the default), else steps. Every schedule takes warmup_epochs or warmup_steps, and warmup_from (a factor of the base
+  // rate, 0 by default): a linear rise to the base rate.
+  static std::unique_ptr<LrSchedule> Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps);
+  static std::vector<std::string> Names();
+  static std::vector<FieldInfo> Describe(std::string_view name);
+  virtual ~LrSchedule() = default;
+
+  // Factor of the base learning rate for the step with this number (0 is the first).
+  double Factor(int64_t step) const;
+
+ protected:
+  // Without warm-up.
+  virtual double Shape(int64_t step) const = 0;
+  int64_t warmup_steps_ = 0;
+  double warmup_from_ = 0;
+};
+
+}  // namespace mxtrain
