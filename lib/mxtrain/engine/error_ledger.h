@@ -1,13 +1,13 @@
 #pragma once
 // Book of the failures that no wait has thrown yet. Every failure is entered once, by the function that failed; variables carry copies of
-// its exception_ptr. A wait on a variable strikes the failure out; WaitForAll takes the oldest and clears everything by beginning a new
+// its exception_ptr. A wait on a variable strikes the failure out; WaitForAll takes the first in push order and clears everything by a new
 // epoch: an error that a variable got in an earlier epoch no longer counts. All methods may be called from any thread.
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <string_view>
-#include <vector>
 
 namespace mxtrain::engine {
 
@@ -16,16 +16,17 @@ std::exception_ptr NameError(std::exception_ptr error, std::string_view name);
 
 class ErrorLedger {
  public:
-  void Enter(const std::exception_ptr& error);
+  // `order` is the failed function's place among all pushes.
+  void Enter(const std::exception_ptr& error, uint64_t order);
   void StrikeOut(const std::exception_ptr& error);
-  // The oldest failure that no wait has thrown, or null; clears the book and begins a new epoch.
+  // The failure of the earliest push that no wait has thrown, or null; clears the book and begins a new epoch.
   std::exception_ptr TakeFirstAndClear();
 
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
  private:
   std::mutex mutex_;
-  std::vector<std::exception_ptr> unthrown_;  // guarded by mutex_, oldest first
+  std::map<uint64_t, std::exception_ptr> unthrown_;  // guarded by mutex_; by order
   std::atomic<uint64_t> epoch_{0};
 };
 

@@ -112,7 +112,7 @@ std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property
     return nullptr;
   } catch (...) {
     std::exception_ptr error = NameError(std::current_exception(), name);
-    ledger_.Enter(error);
+    ledger_.Enter(error, num_failures_++);
     return error;
   }
 }

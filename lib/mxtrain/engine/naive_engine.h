@@ -74,7 +74,8 @@ class NaiveEngine final : public Engine {
   std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
   std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
 
-  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone
+  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone, as num_failures_
+  uint64_t num_failures_ = 0;
 };
 
 }  // namespace mxtrain::engine

@@ -265,10 +265,10 @@ std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Contex
   }
 }
 
-std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name) {
+std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name, uint64_t order) {
   if (!error) return nullptr;
   std::exception_ptr named = NameError(std::move(error), name);
-  ledger_.Enter(named);
+  ledger_.Enter(named, order);
   return named;
 }
 
@@ -283,7 +283,7 @@ Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
     task->outcome = task->error.get();
   } else if (Fn* fn = std::get_if<Fn>(&task->function)) {
     std::exception_ptr error = Try(*fn, worker, task->ctx, task->name, task->priority);
-    task->outcome = EnterFailure(std::move(error), task->name);
+    task->outcome = EnterFailure(std::move(error), task->name, task->order);
   } else {
     return RunAsync(task, task->opr ? task->opr->fn : std::get<AsyncFn>(task->function), worker);
   }
@@ -316,7 +316,7 @@ Work* ThreadedEngine::RunSequenceOp(SequenceOpWork* work, const Worker& worker) 
   if (!run->InheritedError(index)) {
     SequenceOp& op = sequence.op(index);
     std::exception_ptr error = Try(op.fn, worker, op.ctx, op.name.c_str(), op.priority);
-    if (error) run->Fail(index, EnterFailure(std::move(error), op.name.c_str()));
+    if (error) run->Fail(index, EnterFailure(std::move(error), op.name.c_str(), work->order));
   }
   ReadyList ready;
   const bool last = run->Finish(index, ledger_, &ready);
@@ -351,7 +351,7 @@ void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
 void ThreadedEngine::JoinAsyncEnds(Task* task) {
   std::exception_ptr error = task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
   task->callback_error = nullptr;
-  task->outcome = EnterFailure(std::move(error), task->name);
+  task->outcome = EnterFailure(std::move(error), task->name, task->order);
   if (task->begin_ns >= 0) profiler_.AddAsync(task->name, task->priority, task->begin_ns, NowNs());
 }
 

@@ -74,7 +74,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   template <typename Body>
   std::exception_ptr Try(Body&& body, const Worker& worker, Context ctx, const char* name, int priority);
   // The failure with the function's name, entered into the ledger; null for null.
-  std::exception_ptr EnterFailure(std::exception_ptr error, const char* name);
+  std::exception_ptr EnterFailure(std::exception_ptr error, const char* name, uint64_t order);
 
   // Completion; from any thread.
   static void OnCallback(void* task, std::exception_ptr error);
