@@ -1,5 +1,5 @@
-// What the engine itself costs: a push of an empty function, beside a bare queue of closures in the same run, and an operation of a replayed
-// sequence. Prints a table; with --json one JSON object.
+// What the engine itself costs: a push of an empty function, beside a bare queue of closures in the same run, and an operation of a
+// replayed sequence. Prints a table; with --json one JSON object.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -149,8 +149,8 @@ int main(int argc, char** argv) {
   }
   const double push_ns = Median(pushes), queue_ns = Median(queue), replay_ns = Median(replay);
   if (json) {
-    std::puts(format(R"({{"push_ns": {:.1f}, "bare_queue_ns": {:.1f}, "push_to_queue_ratio": {:.3f}, "replayed_operation_ns": {:.1f}}})", push_ns,
-                     queue_ns, push_ns / queue_ns, replay_ns)
+    std::puts(format(R"({{"push_ns": {:.1f}, "bare_queue_ns": {:.1f}, "push_to_queue_ratio": {:.3f}, "replayed_operation_ns": {:.1f}}})",
+                     push_ns, queue_ns, push_ns / queue_ns, replay_ns)
                   .c_str());
     return 0;
   }

@@ -3,15 +3,14 @@
 #include <algorithm>
 
 namespace mxtrain::engine {
-namespace {
-bool RunsAfter(const Work* a, const Work* b) {
-  return Precedes(*b, *a);
+
+bool ReadyQueue::RunsAfter(const Entry& a, const Entry& b) {
+  return a.priority != b.priority ? a.priority < b.priority : a.order > b.order;
 }
-}  // namespace
 
 void ReadyQueue::Push(Work* work) {
   if (head_ && !Precedes(*tail_, *work)) {
-    heap_.push_back(work);
+    heap_.push_back({work->priority, work->order, work});
     std::push_heap(heap_.begin(), heap_.end(), RunsAfter);
     return;
   }
@@ -20,25 +19,24 @@ void ReadyQueue::Push(Work* work) {
   tail_ = work;
 }
 
-const Work* ReadyQueue::First() const {
-  if (heap_.empty() || (head_ && Precedes(*head_, *heap_.front()))) return head_;
-  return heap_.front();
+bool ReadyQueue::HeapIsFirst() const {
+  return !heap_.empty() && (!head_ || RunsAfter({head_->priority, head_->order, head_}, heap_.front()));
 }
 
 Work* ReadyQueue::Pop() {
-  if (First() == head_) {
+  if (!HeapIsFirst()) {
     Work* work = head_;
     head_ = work->next;
     return work;
   }
   std::pop_heap(heap_.begin(), heap_.end(), RunsAfter);
-  Work* work = heap_.back();
+  Work* work = heap_.back().work;
   heap_.pop_back();
   return work;
 }
 
 Work* ReadyQueue::Exchange(Work* work) {
-  if (empty() || Precedes(*work, *First())) return work;
+  if (empty() || Precedes(*work, HeapIsFirst() ? *heap_.front().work : *head_)) return work;
   Work* first = Pop();
   Push(work);
   return first;

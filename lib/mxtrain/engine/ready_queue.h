@@ -16,11 +16,18 @@ class ReadyQueue {
   Work* Exchange(Work* work);
 
  private:
-  const Work* First() const;
+  // A copy of what Precedes looks at, so that the heap's comparisons stay within the heap.
+  struct Entry {
+    int priority;
+    uint64_t order;
+    Work* work;
+  };
+  static bool RunsAfter(const Entry& a, const Entry& b);
+  bool HeapIsFirst() const;
 
   Work* head_ = nullptr;  // ordered list
   Work* tail_ = nullptr;
-  std::vector<Work*> heap_;
+  std::vector<Entry> heap_;
 };
 
 }  // namespace mxtrain::engine

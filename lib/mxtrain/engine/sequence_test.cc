@@ -99,7 +99,8 @@ TEST_CASE("mistakes in a sequence are refused when it is made or pushed") {
           "operation 'a' of a sequence names port 2; expected 0 to 1");
     SequenceHandle sequence = engine->NewSequence(List(recorder.Op("a", {}, {0}), recorder.Op("b", {}, {1}), recorder.Op("c", {})), 2);
     VarHandle var = engine->NewVar();
-    CHECK(MessageOf([&] { engine->Push(sequence, Vars{var}); }) == "a sequence with 2 ports was pushed with 1 variables; bind one to each port");
+    CHECK(MessageOf([&] { engine->Push(sequence, Vars{var}); }) ==
+          "a sequence with 2 ports was pushed with 1 variables; bind one to each port");
     CHECK(MessageOf([&] { engine->Push(sequence, Vars{var, var}); }).starts_with("'sequence' names one variable twice"));
     engine->DeleteSequence(sequence);
   }
@@ -126,8 +127,8 @@ TEST_CASE("a port is given back after its last operation: what it releases overl
   auto engine = Make("threaded");
   Recorder recorder;
   VarHandle last_gradient = engine->NewVar(), first_gradient = engine->NewVar();
-  SequenceHandle backward = engine->NewSequence(
-      List(recorder.Op("a", {}, {}, {0}), recorder.Op("b", {0}), recorder.Op("c", {1}, {}, {1})), 2);
+  SequenceHandle backward =
+      engine->NewSequence(List(recorder.Op("a", {}, {}, {0}), recorder.Op("b", {0}), recorder.Op("c", {1}, {}, {1})), 2);
   std::promise<void> pushed;
   engine->PushSync([future = pushed.get_future()](RunContext) mutable { future.wait(); }, {}, {}, {.priority = 9});
   engine->Push(backward, Vars{last_gradient, first_gradient});
@@ -210,7 +211,8 @@ TEST_CASE("an error that a port brings in skips the operations that name it, and
     auto engine = Make(type, 2);
     Recorder recorder;
     VarHandle in = engine->NewVar(), out = engine->NewVar();
-    SequenceHandle sequence = engine->NewSequence(List(recorder.Op("a", {}), recorder.Op("b", {0}, {0}), recorder.Op("c", {1}, {}, {1})), 2);
+    SequenceHandle sequence =
+        engine->NewSequence(List(recorder.Op("a", {}), recorder.Op("b", {0}, {0}), recorder.Op("c", {1}, {}, {1})), 2);
     engine->PushSync([](RunContext) { Throw(ErrorKind::kData, "no such file"); }, {}, Vars{in}, {.name = "read"});
     engine->Push(sequence, Vars{in, out});
     CHECK(MessageOf([&] { engine->WaitToRead(out); }) == "read: no such file");

@@ -35,8 +35,8 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, ErrorLedg
   if (link->write) {
     writing_ = false;
     if (error) error_.Keep(error, ledger);
-  } else {
-    --reading_;
+  } else if (--reading_ > 0) {
+    return;  // the head, if there is one, is a write: reads would have been granted
   }
   while (head_ && TryGrant(*head_)) {
     Link* granted = head_;
@@ -44,6 +44,7 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, ErrorLedg
     PassError(*granted, ledger);
     if (CountGranted(*granted->claim)) ready->Push(granted->claim);
   }
+  if (head_) __builtin_prefetch(head_);  // a long backlog lies outside the caches
 }
 
 std::exception_ptr ThreadedVar::TakeError(ErrorLedger& ledger) {
