@@ -1,0 +1,155 @@
+// Symbol::Create and Symbol::Compose: how symbols are made of symbols.
+#include <algorithm>
+#include <cctype>
+
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/symbol/attrs.h"
+#include "mxtrain/symbol/symbol.h"
+#include "mxtrain/symbol/symbol_rep.h"
+
+namespace mxtrain {
+namespace {
+
+std::string FreeName(std::string_view op, const Scope& scope) {
+  std::string hint(op);
+  std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (int counter = 0;; ++counter) {
+    std::string name = hint + std::to_string(counter);
+    if (!scope.Has(name)) return name;
+  }
+}
+
+// Puts the inputs where they belong: by position, then by name.
+class InputSlots {
+ public:
+  explicit InputSlots(const Node& node) : node_(node), names_(node.op->ListArguments()) {
+    for (const std::string& auxiliary : node.op->ListAuxiliaryStates()) names_.push_back(auxiliary);
+    edges_.resize(names_.size());
+  }
+
+  void FillByPosition(const std::vector<Edge>& positional) {
+    if (positional.size() > names_.size()) {
+      Throw(ErrorKind::kConfig, "{} takes {} inputs ({}), but {} were given", DescribeNode(node_), names_.size(), join(names_, ", "),
+            positional.size());
+    }
+    std::copy(positional.begin(), positional.end(), edges_.begin());
+  }
+
+  void FillByName(const std::string& name, const Edge& edge) {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) {
+      const std::string nearest = DidYouMean(name, names_);
+      Throw(ErrorKind::kConfig, "{} has no input '{}'{}", DescribeNode(node_), name,
+            nearest.empty() ? format("; it has: {}", join(names_, ", ")) : nearest);
+    }
+    Edge& slot = edges_[static_cast<size_t>(found - names_.begin())];
+    if (slot.vertex) {
+      Throw(ErrorKind::kConfig, "{}: the input '{}' is given twice: by position ({}) and by name ({})", DescribeNode(node_), name,
+            DescribeNode(slot.vertex->node), DescribeNode(edge.vertex->node));
+    }
+    slot = edge;
+  }
+
+  // An attribute for one input ("weight_lr_mult") belongs to the variable that will be made for it; anywhere else it would do nothing.
+  void CheckInputAttrs() const {
+    for (const auto& [key, value] : node_.attrs) {
+      const auto split = SplitInputKey(key);
+      if (!split) continue;
+      const auto found = std::find(names_.begin(), names_.end(), split->first);
+      if (found == names_.end()) {
+        Throw(ErrorKind::kConfig, "{}: the attribute '{}' speaks of an input '{}', but the inputs are: {}", DescribeNode(node_), key,
+              split->first, join(names_, ", "));
+      }
+      if (const Edge& given = edges_[static_cast<size_t>(found - names_.begin())]; given.vertex) {
+        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for a variable made here, but {} was given; set {} there", DescribeNode(node_),
+              key, DescribeNode(given.vertex->node), split->second);
+      }
+    }
+  }
+
+  std::vector<Edge> Take() { return std::move(edges_); }
+
+ private:
+  const Node& node_;
+  std::vector<std::string> names_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace
+
+Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
+                      std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named, const Attrs& attrs,
+                      const std::string& where) {
+  std::vector<Edge> positional, reached;
+  for (const Symbol& input : inputs) positional.insert(positional.end(), input.rep().heads.begin(), input.rep().heads.end());
+  reached = positional;
+  for (const auto& [input_name, input] : named) reached.insert(reached.end(), input.rep().heads.begin(), input.rep().heads.end());
+  Scope scope;
+  scope.Add(reached);
+
+  Node node;
+  node.name = name.empty() ? FreeName(op, scope) : name;
+  node.where = where;
+  node.attrs = WithBareKeys(attrs);
+  node.op = CreateProperty(registry, op, kwargs, node, reached.size());
+
+  InputSlots slots(node);
+  slots.FillByPosition(positional);
+  for (const auto& [input_name, input] : named) {
+    if (input.NumOutputs() != 1) {
+      Throw(ErrorKind::kConfig, "{}: the input '{}' must be a single output, but the symbol has {} ({})", DescribeNode(node), input_name,
+            input.NumOutputs(), join(input.ListOutputs(), ", "));
+    }
+    slots.FillByName(input_name, input.rep().heads[0]);
+  }
+  slots.CheckInputAttrs();
+  const VertexRef vertex = MakeOperator(node, slots.Take());
+  scope.Add(std::vector{Edge{vertex, 0}});
+
+  std::vector<Edge> heads;
+  for (int i = 0; i < vertex->node.op->NumVisibleOutputs(); ++i) heads.push_back({vertex, i});
+  return Symbol(std::make_shared<Rep>(std::move(heads)));
+}
+
+Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const {
+  std::unordered_map<const Vertex*, Edge> replaced;  // what stands for a vertex that changed
+  std::vector<std::string> variables;
+  const std::vector<VertexRef> order = VerticesInOrder(rep().heads);
+  for (const VertexRef& vertex : order) {
+    if (!vertex->node.is_variable()) continue;
+    variables.push_back(vertex->node.name);
+    const auto found = replacements.find(vertex->node.name);
+    if (found == replacements.end()) continue;
+    if (found->second.NumOutputs() != 1) {
+      Throw(ErrorKind::kConfig, "the variable '{}' can be replaced by a single output only, but the symbol has {} ({})", vertex->node.name,
+            found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
+    }
+    replaced[vertex.get()] = found->second.rep().heads[0];
+  }
+  for (const auto& [name, symbol] : replacements) {
+    if (std::find(variables.begin(), variables.end(), name) != variables.end()) continue;
+    Throw(ErrorKind::kConfig, "there is no variable '{}' to be replaced{}", name, DidYouMean(name, variables));
+  }
+  auto renew = [&replaced](std::vector<Edge> edges) {
+    for (Edge& edge : edges) {
+      const auto found = replaced.find(edge.vertex.get());
+      if (found == replaced.end()) continue;
+      // A replaced variable becomes the given output; a renewed operator keeps the output's index.
+      edge = edge.vertex->node.is_variable() ? found->second : Edge{found->second.vertex, edge.index};
+    }
+    return edges;
+  };
+  for (const VertexRef& vertex : order) {
+    const bool touched = std::any_of(vertex->inputs.begin(), vertex->inputs.end(),
+                                     [&](const Edge& e) { return replaced.contains(e.vertex.get()); });
+    if (!touched) continue;
+    auto fresh = std::make_shared<Vertex>(*vertex);
+    fresh->inputs = renew(vertex->inputs);
+    replaced[vertex.get()] = Edge{fresh, 0};
+  }
+  std::vector<Edge> heads = renew(rep().heads);
+  Scope().Add(heads);
+  return Symbol(std::make_shared<Rep>(std::move(heads)));
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,127 @@
+// Symbol::FromJson and Symbol::ToJson.
+#include "mxtrain/base/json.h"
+
+#include "mxtrain/symbol/attrs.h"
+#include "mxtrain/symbol/json_file.h"
+#include "mxtrain/symbol/post_order.h"
+#include "mxtrain/symbol/symbol_rep.h"
+
+namespace mxtrain {
+namespace {
+
+constexpr int kWrittenVersion = 10901;
+
+// Vertices of a file's nodes, made when their inputs are.
+class FileBuilder {
+ public:
+  explicit FileBuilder(const FileGraph& file) : file_(file), vertices_(file.nodes.size()), entered_(file.nodes.size()) {}
+
+  std::vector<Edge> Build() {
+    std::vector<int> all(file_.nodes.size());
+    for (size_t id = 0; id < all.size(); ++id) all[id] = static_cast<int>(id);
+    PostOrder(
+        all, [this](int id) { return At(id).inputs.size(); }, [this](int id, size_t i) { return At(id).inputs[i].node; },
+        [this](int id) { return Enter(static_cast<size_t>(id)); }, [this](int id) { Make(static_cast<size_t>(id)); });
+    std::vector<Edge> heads;
+    for (const NodeEntry& head : file_.heads) heads.push_back(EdgeOf(head, "a head"));
+    return heads;
+  }
+
+ private:
+  const FileNode& At(int id) const { return file_.nodes[static_cast<size_t>(id)]; }
+
+  bool Enter(size_t id) {
+    if (entered_[id] && !vertices_[id]) Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle", DescribeFileNode(file_, id));
+    if (entered_[id]) return false;
+    return entered_[id] = true;
+  }
+
+  void Make(size_t id) {
+    const FileNode& from = file_.nodes[id];
+    if (from.is_variable()) {
+      vertices_[id] = MakeVariable(from.name, from.attrs, "");
+      return;
+    }
+    const size_t wanted = from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
+    if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
+      Throw(ErrorKind::kData, "{} has {} inputs, but takes {}", DescribeFileNode(file_, id), from.inputs.size(), wanted);
+    }
+    Node node;
+    node.name = from.name;
+    node.attrs = from.attrs;
+    node.op = from.property;
+    std::vector<Edge> inputs;
+    for (const NodeEntry& input : from.inputs) inputs.push_back(EdgeOf(input, DescribeFileNode(file_, id)));
+    inputs.resize(wanted);
+    vertices_[id] = MakeOperator(std::move(node), std::move(inputs));
+  }
+
+  Edge EdgeOf(NodeEntry entry, const std::string& reader) const {
+    const VertexRef& vertex = vertices_[static_cast<size_t>(entry.node)];
+    const int visible = vertex->node.op ? vertex->node.op->NumVisibleOutputs() : 1;
+    if (entry.index >= visible) {
+      Throw(ErrorKind::kData, "{} reads output {} of {}, which has {}", reader, entry.index,
+            DescribeFileNode(file_, static_cast<size_t>(entry.node)), visible);
+    }
+    return {vertex, entry.index};
+  }
+
+  const FileGraph& file_;
+  std::vector<VertexRef> vertices_;
+  std::vector<bool> entered_;
+};
+
+Json NodeToJson(const Node& node) {
+  Json attrs = Json::object();
+  if (node.op) {
+    for (const auto& [key, value] : node.op->GetParams()) attrs[key] = value;
+  }
+  // Beside parameters only hidden keys are attributes to the reader; a variable has no parameters.
+  for (const auto& [key, value] : node.attrs) {
+    const bool bare_in_files = node.is_variable() && !IsHiddenKey(key) && BareKey(HiddenKey(key)) != key;
+    attrs[bare_in_files ? key : HiddenKey(key)] = AttrForFile(key, value);
+  }
+  Json json;
+  json["op"] = node.op ? node.op->TypeString() : "null";
+  json["name"] = node.name;
+  if (!attrs.empty()) json["attrs"] = std::move(attrs);
+  json["inputs"] = Json::array();
+  for (const NodeEntry& input : node.inputs) json["inputs"].push_back({input.node, input.index, 0});
+  return json;
+}
+
+}  // namespace
+
+Symbol Symbol::FromJson(const OperatorRegistry& registry, std::string_view json, const std::string& old_pooling_convention) {
+  FileGraph file = ParseSymbolFile(json);
+  try {
+    UpgradeSymbolFile(registry, old_pooling_convention, &file);
+    std::vector<Edge> heads = FileBuilder(file).Build();
+    Scope().Add(heads);
+    return Symbol(std::make_shared<Rep>(std::move(heads)));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kData, std::string("symbol file: ") + error.what());
+  }
+}
+
+std::string Symbol::ToJson() const {
+  const Graph& g = graph();
+  std::string nodes;
+  Json arg_nodes = Json::array(), row_ptr = {0}, heads = Json::array();
+  int outputs = 0;
+  try {
+    for (size_t id = 0; id < g.nodes.size(); ++id) {
+      nodes += (id ? ",\n    " : "\n    ") + NodeToJson(g.nodes[id]).dump();
+      if (g.nodes[id].is_variable()) arg_nodes.push_back(id);
+      row_ptr.push_back(outputs += mxtrain::NumOutputs(g.nodes[id]));
+    }
+  } catch (const Json::exception& error) {
+    Throw(ErrorKind::kData, "a name or an attribute of the symbol cannot be written as JSON: {}", error.what());
+  }
+  for (const NodeEntry& head : g.heads) heads.push_back({head.node, head.index, 0});
+  const Json version = {{"mxnet_version", {"int", kWrittenVersion}}};
+  return format("{{\n  \"nodes\": [{}\n  ],\n  \"arg_nodes\": {},\n  \"node_row_ptr\": {},\n  \"heads\": {},\n  \"attrs\": {}\n}}\n", nodes,
+                arg_nodes.dump(), row_ptr.dump(), heads.dump(), version.dump());
+}
+
+}  // namespace mxtrain

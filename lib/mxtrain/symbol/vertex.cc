@@ -1,0 +1,152 @@
+#include "mxtrain/symbol/vertex.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+
+#include "mxtrain/symbol/attrs.h"
+#include "mxtrain/symbol/post_order.h"
+
+namespace mxtrain {
+namespace {
+
+std::vector<const Vertex*> VerticesOf(std::span<const Edge> edges) {
+  std::vector<const Vertex*> vertices;
+  for (const Edge& edge : edges) vertices.push_back(edge.vertex.get());
+  return vertices;
+}
+
+// Which of an operator's inputs are arguments and which are auxiliary states.
+bool IsAuxiliary(const Vertex& reader, size_t input) { return input >= static_cast<size_t>(reader.node.num_args); }
+
+}  // namespace
+
+// A vertex that dies while another is dying on this thread leaves its inputs to that one's loop, so that no destructor nests deeper.
+Vertex::~Vertex() {
+  thread_local std::vector<Edge>* orphans = nullptr;
+  if (orphans) {
+    std::move(inputs.begin(), inputs.end(), std::back_inserter(*orphans));
+    return;
+  }
+  std::vector<Edge> queue = std::move(inputs);
+  orphans = &queue;
+  while (!queue.empty()) {
+    const Edge released = std::move(queue.back());
+    queue.pop_back();
+  }
+  orphans = nullptr;
+}
+
+void Scope::Add(std::span<const Edge> roots) {
+  PostOrder(
+      VerticesOf(roots), [](const Vertex* v) { return v->inputs.size(); },
+      [](const Vertex* v, size_t i) { return v->inputs[i].vertex.get(); }, [this](const Vertex* v) { return Enter(v); },
+      [this](const Vertex* v) { NoteRoles(v); });
+}
+
+bool Scope::Enter(const Vertex* vertex) {
+  Bearer& bearer = bearers_[vertex->node.name];
+  if (bearer.vertex == vertex) return false;
+  if (bearer.vertex) {
+    Throw(ErrorKind::kConfig, "two nodes bear the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
+          vertex->node.name, DescribeNode(bearer.vertex->node), DescribeNode(vertex->node));
+  }
+  bearer.vertex = vertex;
+  return true;
+}
+
+void Scope::NoteRoles(const Vertex* reader) {
+  for (size_t i = 0; i < reader->inputs.size(); ++i) {
+    const Vertex* input = reader->inputs[i].vertex.get();
+    Bearer& bearer = bearers_.at(input->node.name);
+    (IsAuxiliary(*reader, i) ? bearer.auxiliary_of : bearer.argument_of) = reader;
+    if (bearer.auxiliary_of && !input->node.is_variable()) {
+      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given", DescribeNode(bearer.auxiliary_of->node),
+            DescribeNode(input->node));
+    }
+    if (bearer.auxiliary_of && bearer.argument_of) {
+      Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can be only one of them", input->node.name,
+            DescribeNode(bearer.auxiliary_of->node), DescribeNode(bearer.argument_of->node));
+    }
+  }
+}
+
+std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads) {
+  std::vector<const VertexRef*> roots;
+  for (const Edge& head : heads) roots.push_back(&head.vertex);
+  std::unordered_set<const Vertex*> seen;
+  std::vector<VertexRef> order;
+  PostOrder(
+      roots, [](const VertexRef* v) { return (*v)->inputs.size(); }, [](const VertexRef* v, size_t i) { return &(*v)->inputs[i].vertex; },
+      [&seen](const VertexRef* v) { return seen.insert(v->get()).second; }, [&order](const VertexRef* v) { order.push_back(*v); });
+  return order;
+}
+
+Graph LayOut(std::span<const Edge> heads) {
+  Graph graph;
+  std::unordered_map<const Vertex*, int> ids;
+  auto entry = [&ids](const Edge& edge) { return NodeEntry{ids.at(edge.vertex.get()), edge.index}; };
+  for (const VertexRef& vertex : VerticesInOrder(heads)) {
+    ids[vertex.get()] = static_cast<int>(graph.nodes.size());
+    graph.nodes.push_back(vertex->node);
+    for (size_t i = 0; i < vertex->inputs.size(); ++i) {
+      const NodeEntry input = entry(vertex->inputs[i]);
+      graph.nodes.back().inputs.push_back(input);
+      if (IsAuxiliary(*vertex, i)) graph.nodes[static_cast<size_t>(input.node)].kind = Node::Kind::kAux;
+    }
+  }
+  for (const Edge& head : heads) graph.heads.push_back(entry(head));
+  return graph;
+}
+
+VertexRef MakeVariable(const std::string& name, const Attrs& attrs, const std::string& where) {
+  if (name.empty()) Throw(ErrorKind::kConfig, "a variable needs a name{}", where.empty() ? "" : " (" + where + ")");
+  auto vertex = std::make_shared<Vertex>();
+  vertex->node.kind = Node::Kind::kVariable;
+  vertex->node.name = name;
+  vertex->node.where = where;
+  vertex->node.attrs = WithBareKeys(attrs);
+  return vertex;
+}
+
+std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& registry, std::string_view op, Kwargs kwargs,
+                                                       const Node& node, size_t inputs) {
+  std::string type(op);
+  try {
+    const std::unique_ptr<OperatorProperty> blank = registry.CreateUninitialized(op);
+    type = blank->TypeString();
+    const std::string key = blank->NumArgsKey();
+    const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& kv) { return kv.first == key; });
+    if (!key.empty() && !given) kwargs.emplace_back(key, std::to_string(inputs));
+    return registry.Create(op, kwargs);
+  } catch (const Error& error) {
+    throw Error(error.kind(), MessageAtNode(node, error.what(), type));
+  }
+}
+
+VertexRef MakeOperator(Node node, std::vector<Edge> inputs) {
+  const OperatorProperty& op = *node.op;
+  const std::vector<std::string> arguments = op.ListArguments(), auxiliaries = op.ListAuxiliaryStates();
+  MXTRAIN_ASSERT(inputs.size() == arguments.size() + auxiliaries.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].vertex) continue;
+    const bool is_argument = i < arguments.size();
+    const std::string& input = is_argument ? arguments[i] : auxiliaries[i - arguments.size()];
+    Attrs attrs = AttrsForInput(node.attrs, input);
+    std::erase_if(node.attrs, [&](const auto& attr) {
+      const auto split = SplitInputKey(attr.first);
+      return split && split->first == input;
+    });
+    const std::string init = is_argument ? op.DefaultInit(static_cast<int>(i)) : "";
+    if (!init.empty()) attrs["__init__"] = init;
+    inputs[i] = Edge{MakeVariable(node.name + "_" + input, attrs, node.where), 0};
+  }
+  auto vertex = std::make_shared<Vertex>();
+  vertex->node = std::move(node);
+  vertex->node.kind = Node::Kind::kForward;
+  vertex->node.num_args = static_cast<int>(arguments.size());
+  vertex->inputs = std::move(inputs);
+  return vertex;
+}
+
+}  // namespace mxtrain
