@@ -90,8 +90,9 @@ TShape ShapeAttr(const Node& variable) { return Read(variable, "__shape__", TSha
 DType TypeAttr(const Node& variable) { return Read(variable, "__dtype__", DType::kUnknown, ParseTypeAttr); }
 
 std::string AttrForFile(const std::string& key, const std::string& value) {
-  if (key == "__dtype__" && !value.empty()) return std::to_string(static_cast<int>(ParseTypeAttr(value)));
-  if (key == "__shape__") {
+  const bool named_type = key == "__dtype__" && value.find_first_not_of("0123456789-") != std::string::npos;
+  if (named_type) return std::to_string(static_cast<int>(ParseDType(value)));
+  if (key == "__shape__" && value.find('-') != std::string::npos) {
     TShape shape = ParseShapeAttr(value);
     for (int i = 0; i < shape.ndim(); ++i) shape[i] = std::max<int64_t>(shape[i], 0);
     return shape.ToTuple();

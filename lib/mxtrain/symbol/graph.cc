@@ -14,7 +14,8 @@ std::vector<int> VariablesOfKind(const Graph& graph, Node::Kind kind) {
       roots, [&](int id) { return node(id).inputs.size(); }, [&](int id, size_t i) { return node(id).inputs[i].node; },
       [&](int id) {
         if (id < 0 || seen[static_cast<size_t>(id)]) return false;  // an input may be absent (kBackward)
-        return seen[static_cast<size_t>(id)] = true;
+        seen[static_cast<size_t>(id)] = true;
+        return true;
       },
       [&](int id) {
         if (node(id).kind == kind) found.push_back(id);

@@ -33,7 +33,8 @@ class FileBuilder {
   bool Enter(size_t id) {
     if (entered_[id] && !vertices_[id]) Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle", DescribeFileNode(file_, id));
     if (entered_[id]) return false;
-    return entered_[id] = true;
+    entered_[id] = true;
+    return true;
   }
 
   void Make(size_t id) {
