@@ -74,6 +74,7 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
     stream.avail_out = sizeof buffer;
     status = inflate(&stream, Z_NO_FLUSH);
     bytes.append(buffer, sizeof buffer - stream.avail_out);
+    if (status == Z_STREAM_END && stream.avail_in > 0) status = inflateReset(&stream);  // a file may hold several members
   }
   inflateEnd(&stream);
   if (bytes.size() > max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);

@@ -12,7 +12,11 @@ std::string FormatBytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, std::abs(value) < 10 ? 2 : 1, kUnits[unit]);
+  if (unit == 0) return fmt::format("{} B", bytes);
+  std::string text = fmt::format("{:.{}f}", value, std::abs(value) < 10 ? 2 : 1);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " " + kUnits[unit];
 }
 
 }  // namespace mxtrain

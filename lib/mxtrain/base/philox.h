@@ -54,13 +54,12 @@ MXTRAIN_HD inline float NormalAt(uint64_t seed, uint64_t stream, uint64_t step, 
 }
 
 // The stream of a name (node, parameter): FNV-1a, finished by a mixer, the same on every machine.
-MXTRAIN_HD inline uint64_t StreamOf(const char* text, size_t size, uint64_t replica = 0) {
+inline uint64_t StreamOf(std::string_view name, uint64_t replica = 0) {
   uint64_t h = 0xcbf29ce484222325ull ^ (replica * 0x9e3779b97f4a7c15ull);
-  for (size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001b3ull;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   h ^= h >> 33;
   h *= 0xff51afd7ed558ccdull;
   return h ^ (h >> 33);
 }
-inline uint64_t StreamOf(std::string_view name, uint64_t replica = 0) { return StreamOf(name.data(), name.size(), replica); }
 
 }  // namespace mxtrain

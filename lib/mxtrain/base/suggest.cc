@@ -36,8 +36,9 @@ std::string Nearest(std::string_view word, std::span<const std::string> candidat
   }
   if (!best) return "";
   const int limit = 2 * std::max<int>(2, static_cast<int>(best->size()) / 3);
-  const bool prefix = word.size() >= 3 && best->compare(0, word.size(), word) == 0;
-  return best_distance <= limit || prefix ? *best : "";
+  if (best_distance <= limit) return *best;
+  const auto begun = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& c) { return c.starts_with(word); });
+  return word.size() >= 3 && begun != candidates.end() ? *begun : "";
 }
 
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates) {

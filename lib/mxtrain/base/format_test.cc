@@ -1,0 +1,21 @@
+#include "mxtrain/base/format.h"
+
+#include <doctest/doctest.h>
+
+namespace mxtrain {
+namespace {
+
+TEST_CASE("sizes are written for people") {
+  CHECK(FormatBytes(0) == "0 B");
+  CHECK(FormatBytes(64) == "64 B");
+  CHECK(FormatBytes(1023) == "1023 B");
+  CHECK(FormatBytes(12 << 10) == "12 KiB");
+  CHECK(FormatBytes(100 << 10) == "100 KiB");
+  CHECK(FormatBytes((int64_t{3} << 30) / 2) == "1.5 GiB");
+  CHECK(FormatBytes(1300000) == "1.24 MiB");
+  CHECK(FormatBytes(int64_t{5000} << 40) == "5000 TiB");
+  CHECK(FormatBytes(-2048) == "-2 KiB");
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,127 @@
+#include "mxtrain/base/params.h"
+
+#include <doctest/doctest.h>
+
+#include <climits>
+
+namespace mxtrain {
+namespace {
+
+enum { kMax, kAvg };
+
+struct LayerParam : Parameter<LayerParam> {
+  TShape kernel;
+  int num_filter;
+  int pool_type;
+  float eps;
+  bool no_bias;
+  std::optional<double> clip;
+  std::optional<int> axis;
+  DType dtype;
+  std::vector<double> ratios;
+  std::vector<std::string> names;
+  std::string mode;
+  static void Declare(Fields<LayerParam>& f) {
+    f.Add("kernel", &LayerParam::kernel).Default(TShape{1, 1}).Help("window, (h, w)");
+    f.Add("num_filter", &LayerParam::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
+    f.Add("pool_type", &LayerParam::pool_type).Enum({{"max", kMax}, {"avg", kAvg}}).Default(kMax);
+    f.Add("eps", &LayerParam::eps).Default(0.001f).Range(0, 1);
+    f.Add("no_bias", &LayerParam::no_bias).Default(false);
+    f.Add("clip", &LayerParam::clip).Default(std::nullopt).Range(0);
+    f.Add("axis", &LayerParam::axis).Default(std::nullopt);
+    f.Add("dtype", &LayerParam::dtype).Default(DType::kFloat32);
+    f.Add("ratios", &LayerParam::ratios).Default({1, 0.5});
+    f.Add("names", &LayerParam::names).Default({});
+    f.Add("mode", &LayerParam::mode).Default("fast");
+    f.Ignored("workspace", "scratch size of the reference system");
+  }
+};
+
+LayerParam Read(Kwargs kwargs) {
+  LayerParam param;
+  param.Init(kwargs, "Layer");
+  return param;
+}
+
+TEST_CASE("every type is read, and defaults fill the rest") {
+  const LayerParam p = Read({{"num_filter", " 8 "},
+                             {"kernel", "(3, 5)"},
+                             {"pool_type", "avg"},
+                             {"eps", "2e-5"},
+                             {"no_bias", "True"},
+                             {"clip", "5"},
+                             {"dtype", "float16"},
+                             {"ratios", "(1, 2, .5)"},
+                             {"names", "[a, b]"}});
+  CHECK(p.num_filter == 8);
+  CHECK(p.kernel == TShape{3, 5});
+  CHECK(p.pool_type == kAvg);
+  CHECK(p.eps == 2e-5f);
+  CHECK(p.no_bias);
+  CHECK(p.clip == 5.0);
+  CHECK_FALSE(p.axis.has_value());
+  CHECK(p.dtype == DType::kFloat16);
+  CHECK(p.ratios == std::vector<double>{1, 2, 0.5});
+  CHECK(p.names == std::vector<std::string>{"a", "b"});
+  CHECK(p.mode == "fast");
+  CHECK_FALSE(Read({{"num_filter", "1"}, {"clip", "None"}}).clip.has_value());
+  CHECK(Read({{"num_filter", "1"}, {"kernel", "3"}}).kernel == TShape{3});
+  CHECK(Read({{"num_filter", "1"}, {"no_bias", "0"}}).no_bias == false);
+}
+
+TEST_CASE("errors name the owner, the key, the value and what was expected") {
+  CHECK_THROWS_WITH_AS(Read({}), "Layer needs the parameter 'num_filter' (integer >= 1: number of output channels)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filters", "8"}}), "Layer has no parameter 'num_filters'; did you mean 'num_filter'?", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "8.5"}}), "Layer: num_filter = '8.5': expected an integer, got '8.5'", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "0"}}), "Layer: num_filter = '0': 0 is out of range (>= 1)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "2"}}), "Layer: eps = '2': 2 is out of range (0 .. 1)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "nan"}}), "Layer: eps = 'nan': nan is out of range (0 .. 1)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"pool_type", "avrg"}}),
+                       "Layer: pool_type = 'avrg': 'avrg' is not one of max, avg; did you mean 'avg'?", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"no_bias", "yes"}}), "Layer: no_bias = 'yes': expected True or False, got 'yes'", Error);
+  CHECK_THROWS_AS(Read({{"num_filter", "99999999999"}}), Error);
+  NoParam none;
+  CHECK_THROWS_WITH_AS(none.Init({{"x", "1"}}, "Flatten"), "Flatten has no parameter 'x'; it takes none", Error);
+  try {
+    Read({});
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+  }
+}
+
+TEST_CASE("attributes are skipped, keys without meaning here are accepted and reported") {
+  const Kwargs kwargs = {{"num_filter", "1"}, {"__lr_mult__", "2"}, {"workspace", "not even a number"}};
+  CHECK(Read(kwargs).num_filter == 1);
+  CHECK(LayerParam::IgnoredKeys(kwargs) == std::vector<std::string>{"workspace"});
+}
+
+TEST_CASE("parameters print in the reference system's text and read back") {
+  const LayerParam p = Read({{"num_filter", "8"}, {"eps", "0.1"}, {"axis", "2"}});
+  const Kwargs text = p.ToKwargs();
+  CHECK(text == Kwargs{{"kernel", "(1, 1)"},
+                       {"num_filter", "8"},
+                       {"pool_type", "max"},
+                       {"eps", "0.1"},
+                       {"no_bias", "False"},
+                       {"clip", "None"},
+                       {"axis", "2"},
+                       {"dtype", "float32"},
+                       {"ratios", "(1, 0.5)"},
+                       {"names", "()"},
+                       {"mode", "fast"}});
+  CHECK(Read(text).ToKwargs() == text);
+}
+
+TEST_CASE("the description is complete") {
+  const std::vector<FieldInfo> infos = LayerParam::Describe();
+  REQUIRE(infos.size() == 12);
+  CHECK(infos[1].required);
+  CHECK(infos[1].range == ">= 1");
+  CHECK(infos[2].type == "max | avg");
+  CHECK(infos[2].default_text == "max");
+  CHECK(infos[3].range == "0 .. 1");
+  CHECK(infos[11].ignored);
+}
+
+}  // namespace
+}  // namespace mxtrain

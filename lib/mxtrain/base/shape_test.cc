@@ -1,0 +1,66 @@
+#include "mxtrain/base/shape.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+TEST_CASE("shapes are read in every form of the reference system") {
+  CHECK(TShape::Parse("(2, 3)") == TShape{2, 3});
+  CHECK(TShape::Parse("[2,3]") == TShape{2, 3});
+  CHECK(TShape::Parse(" ( 2 ,3, ) ") == TShape{2, 3});
+  CHECK(TShape::Parse("(2L,)") == TShape{2});
+  CHECK(TShape::Parse("5") == TShape{5});
+  CHECK(TShape::Parse("5, 6") == TShape{5, 6});
+  CHECK(TShape::Parse("(-1, 0)") == TShape{-1, 0});
+  CHECK(TShape::Parse("()").ndim() == 0);
+  CHECK(TShape::Parse("(1,2,3,4,5,6,7,8)").ndim() == 8);
+}
+
+TEST_CASE("what is no shape is refused with the reason") {
+  CHECK_THROWS_WITH_AS(TShape::Parse(""), "'' is not a shape: a number is missing; write it as (2, 3)", Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("(2, 3"), "'(2, 3' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("(2 3)"), "'(2 3)' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("2x3"), "'2x3' is not a shape: a comma or the end was expected; write it as (2, 3)", Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("(2) 3"), "'(2) 3' is not a shape: text follows the closing bracket; write it as (2, 3)", Error);
+  for (const char* text : {"(,)", "[2,3)", "(2,,3)", "(a)", "(", "(99999999999999999999)", "(1,2,3,4,5,6,7,8,9)"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(TShape::Parse(text), Error);
+  }
+}
+
+TEST_CASE("shapes print and count") {
+  CHECK((TShape{32, -1, 28}.ToString()) == "[32, ?, 28]");
+  CHECK(TShape().ToString() == "?");
+  CHECK((TShape{2, 3}.ToTuple()) == "(2, 3)");
+  CHECK(TShape{2}.ToTuple() == "(2,)");
+  CHECK(TShape::Parse("()").ToTuple() == "()");
+  CHECK(TShape::Parse("()").Size() == 1);
+  CHECK((TShape{4, 0, 5}.Size()) == 0);
+  CHECK((TShape{4, 0}.known()));
+  CHECK_FALSE((TShape{4, -1}.known()));
+  CHECK_FALSE(TShape().known());
+  CHECK((TShape{2, 3, 4}.Product(1, 3)) == 12);
+}
+
+TEST_CASE("partial knowledge joins, contradictions leave the target alone") {
+  TShape into;
+  CHECK(MergeShape(TShape::OfRank(2), &into));
+  CHECK(MergeShape({-1, 3}, &into));
+  CHECK(MergeShape({2, -1}, &into));
+  CHECK(into == TShape{2, 3});
+  CHECK_FALSE(MergeShape({4, 3}, &into));
+  CHECK_FALSE(MergeShape({2, 3, 1}, &into));
+  CHECK(into == TShape{2, 3});
+  CHECK(MergeShape({}, &into));
+  TShape zero = {0, -1};
+  CHECK_FALSE(MergeShape({1, 5}, &zero));  // 0 is a size, not an unknown
+  CHECK(zero == TShape{0, -1});
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,164 @@
+#include "mxtrain/storage/storage.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+// A device with a given amount of memory that knows what was not returned.
+class SmallDevice final : public Backend {
+ public:
+  explicit SmallDevice(int64_t capacity) : capacity_(capacity) {}
+  ~SmallDevice() override { CHECK(live_.empty()); }
+  int DeviceCount() const override { return 2; }
+  std::string WhyAbsent() const override { return ""; }
+  void* Allocate(Context, int64_t bytes) override {
+    if (used_ + bytes > capacity_) return nullptr;
+    void* data = std::malloc(static_cast<size_t>(bytes));
+    live_[data] = bytes;
+    used_ += bytes;
+    return data;
+  }
+  void Free(Context, void* data) override {
+    REQUIRE(live_.count(data) == 1);
+    used_ -= live_[data];
+    live_.erase(data);
+    std::free(data);
+  }
+  std::unique_ptr<Stream> NewStream(Context, int) override { return nullptr; }
+  Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
+  void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
+  void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+  int64_t used() const { return used_; }
+
+ private:
+  int64_t capacity_;
+  int64_t used_ = 0;
+  std::map<void*, int64_t> live_;
+};
+
+std::unique_ptr<Storage> Over(Backend& backend) {
+  return Storage::Create([&backend](Context) -> Backend& { return backend; });
+}
+
+const Context kCpu = Context::cpu();
+
+TEST_CASE("freed blocks are given out again without asking the device") {
+  SmallDevice device(1 << 30);
+  const auto storage = Over(device);
+  const Storage::Handle a = storage->Alloc(kCpu, 1000, "a");
+  CHECK(a.bytes == 1000);
+  storage->Free(a);
+  CHECK(storage->GetStats(kCpu).cached == 1024);
+  const Storage::Handle b = storage->Alloc(kCpu, 1010, "b");
+  CHECK(b.ptr == a.ptr);
+  CHECK(storage->GetStats(kCpu).allocations == 1);
+  CHECK(storage->GetStats(kCpu).cached == 0);
+  storage->Free(b);
+  storage->ReleaseCache(kCpu);
+  CHECK(storage->GetStats(kCpu).cached == 0);
+  CHECK(device.used() == 0);
+}
+
+TEST_CASE("little is wasted at any size") {
+  SmallDevice device(int64_t{1} << 40);
+  const auto storage = Over(device);
+  for (int64_t bytes : {1, 64, 65, 4095, 4097, 5000, 70000, 1 << 20, (1 << 20) + 1, 33333333, 100000000}) {
+    const int64_t before = device.used();
+    const Storage::Handle handle = storage->Alloc(kCpu, bytes, "x");
+    const int64_t taken = device.used() - before;
+    CHECK(taken >= bytes);
+    CHECK(taken - bytes < std::max<int64_t>(64, bytes / 8 + 1));
+    storage->Free(handle);
+    storage->ReleaseCache(kCpu);
+  }
+}
+
+TEST_CASE("statistics are kept per device") {
+  SmallDevice device(1 << 30);
+  const auto storage = Over(device);
+  const Storage::Handle a = storage->Alloc(kCpu, 4096, "a"), b = storage->Alloc(kCpu, 2048, "b");
+  storage->Alloc(Context::cpu(1), 64, "other");  // returned by the storage's end
+  storage->Free(a);
+  const Storage::Stats stats = storage->GetStats(kCpu);
+  CHECK(stats.in_use == 2048);
+  CHECK(stats.cached == 4096);
+  CHECK(stats.peak == 6144);
+  CHECK(stats.allocations == 2);
+  CHECK(storage->GetStats(Context::cpu(1)).in_use == 64);
+  CHECK(storage->GetStats(Context::gpu()).allocations == 0);
+  storage->Free(b);
+}
+
+TEST_CASE("a full device gives its cache back before it gives up") {
+  SmallDevice device(10000);
+  const auto storage = Over(device);
+  storage->Free(storage->Alloc(kCpu, 4096, "small"));
+  const Storage::Handle large = storage->Alloc(kCpu, 8192, "large");
+  CHECK(large.ptr);
+  CHECK(storage->GetStats(kCpu).cached == 0);
+  storage->Free(large);
+}
+
+TEST_CASE("out of memory names the size, what is in use and who holds it") {
+  SmallDevice device(10 << 10);
+  const auto storage = Over(device);
+  storage->Alloc(kCpu, 1024, "conv1_weight");
+  storage->Alloc(kCpu, 2048, "data");
+  storage->Alloc(kCpu, 2048, "data");
+  try {
+    storage->Alloc(kCpu, 8192, "arena");
+    FAIL("8 KiB were given out of 5");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kMemory);
+    CHECK(std::string(error.what()) ==
+          "cpu(0) has no room for 8 KiB ('arena'): 5 KiB in use, most by 'data' 4 KiB in 2 blocks, 'conv1_weight' 1 KiB; make the batch "
+          "smaller or set memory_budget");
+  }
+  CHECK(storage->Alloc(kCpu, 4096, "fits").ptr);  // still usable
+}
+
+TEST_CASE("nothing and wrong") {
+  SmallDevice device(1000);
+  const auto storage = Over(device);
+  const Storage::Handle none = storage->Alloc(kCpu, 0, "none");
+  CHECK(none.ptr == nullptr);
+  storage->Free(none);
+  CHECK_THROWS_AS(storage->Alloc(kCpu, -1, "negative"), Error);
+  const Storage::Handle a = storage->Alloc(kCpu, 10, "a");
+  storage->Free(a);
+  CHECK_THROWS_AS(storage->Free(a), Error);
+}
+
+TEST_CASE("several threads never get one block twice") {
+  const auto device = NewCpuBackend(1);
+  const auto storage = Over(*device);
+  std::vector<std::thread> threads;
+  std::atomic<int> torn = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        const Storage::Handle handle = storage->Alloc(kCpu, 64 * (1 + i % 5), "thread");
+        volatile int* data = static_cast<int*>(handle.ptr);
+        *data = t * 10000 + i;
+        if (*data != t * 10000 + i) ++torn;
+        storage->Free(handle);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(torn == 0);
+  CHECK(storage->GetStats(kCpu).in_use == 0);
+  CHECK(storage->GetStats(kCpu).allocations <= 20);
+}
+
+}  // namespace
+}  // namespace mxtrain
