@@ -1,0 +1,239 @@
+#include "mxtrain/train/checkpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain {
+namespace {
+
+namespace fs = std::filesystem;
+static_assert(std::endian::native == std::endian::little);
+constexpr std::string_view kMagic = "MXTRAIN1";
+
+void AppendU64(uint64_t value, std::string* out) { out->append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+uint64_t ReadU64(std::string_view bytes, size_t at) {
+  uint64_t value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+Json ToJson(const std::vector<InputInfo>& inputs) {
+  Json list = Json::array();
+  for (const InputInfo& input : inputs) {
+    list.push_back({{"name", input.name}, {"shape", std::vector<int64_t>(input.shape.begin(), input.shape.end())}, {"type", NameOf(input.type)}});
+  }
+  return list;
+}
+
+std::vector<InputInfo> InputsFromJson(const Json& list) {
+  std::vector<InputInfo> inputs;
+  for (const Json& item : list) {
+    inputs.push_back({item.at("name"), TShape(item.at("shape").get<std::vector<int64_t>>()), ParseDType(item.at("type").get<std::string>())});
+  }
+  return inputs;
+}
+
+Json HeaderOf(const Checkpoint& c) {
+  const ModelInfo& m = c.model;
+  const TrainState& s = c.state;
+  Json best;
+  if (s.best_value) best = {{"value", *s.best_value}, {"metric", s.best_metric}, {"epoch", s.best_epoch}};
+  return {{"format", 1},
+          {"model",
+           {{"symbol", m.symbol_json},
+            {"inputs", ToJson(m.inputs)},
+            {"labels", ToJson(m.labels)},
+            {"classes", m.class_names},
+            {"pipeline", m.pipeline},
+            {"config", m.config},
+            {"batch_size", m.batch_size}}},
+          {"state",
+           {{"step", s.step},
+            {"epoch", s.epoch},
+            {"step_in_epoch", s.step_in_epoch},
+            {"random_step", s.random_step},
+            {"seed", s.seed},
+            {"threads", s.threads},
+            {"metrics", s.metric_states},
+            {"loss", s.loss_state},
+            {"examples_in_epoch", s.examples_in_epoch},
+            {"best", best},
+            {"history", s.history}}}};
+}
+
+TrainState StateFromJson(const Json& j) {
+  TrainState s;
+  s.step = j.at("step");
+  s.epoch = j.at("epoch");
+  s.step_in_epoch = j.at("step_in_epoch");
+  s.random_step = j.at("random_step");
+  s.seed = j.at("seed");
+  s.threads = j.at("threads");
+  s.metric_states = j.at("metrics").get<std::vector<std::string>>();
+  s.loss_state = j.at("loss");
+  s.examples_in_epoch = j.at("examples_in_epoch");
+  if (const Json& best = j.at("best"); !best.is_null()) {
+    s.best_value = best.at("value").get<double>();
+    s.best_metric = best.at("metric");
+    s.best_epoch = best.at("epoch");
+  }
+  s.history = j.at("history").get<std::vector<std::pair<std::string, std::string>>>();
+  return s;
+}
+
+// The two parts of a file, checked as far as `check_sum` says.
+struct Parts {
+  std::string bytes;
+  std::string_view header, arrays;
+};
+
+Parts ReadParts(const std::string& path, bool check_sum) {
+  Parts parts;
+  parts.bytes = ReadFile(path);
+  const std::string_view all = parts.bytes;
+  auto damaged = [&](const char* why) { Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, why); };
+  if (all.size() < 32) damaged("it is too short");
+  if (!all.starts_with(kMagic)) damaged("it does not begin as one");
+  const uint64_t header = ReadU64(all, 8);
+  if (header > all.size() - 32) damaged("it ends early");
+  const uint64_t arrays = ReadU64(all, 16 + header);
+  if (arrays != all.size() - 32 - header) damaged("it ends early");
+  if (check_sum && Checksum(all.substr(0, all.size() - 8)) != ReadU64(all, all.size() - 8)) damaged("its checksum does not fit its contents");
+  parts.header = all.substr(16, header);
+  parts.arrays = all.substr(24 + header, arrays);
+  return parts;
+}
+
+Json ParseHeader(const std::string& path, std::string_view header) {
+  try {
+    return Json::parse(header);
+  } catch (const std::exception& e) {
+    Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, e.what());
+  }
+}
+
+// For tests of killed processes: how long a save lingers between writing and renaming.
+void LingerInSave() {
+  if (const char* text = std::getenv("MXTRAIN_SAVE_DELAY_MS")) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+}
+
+}  // namespace
+
+void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
+  NamedArrays arrays;
+  auto add = [&arrays](const char* prefix, const std::map<std::string, NDArray>& from) {
+    for (const auto& [name, array] : from) {
+      arrays.names.push_back(prefix + name);
+      arrays.arrays.push_back(array);
+    }
+  };
+  add("arg:", checkpoint.args);
+  add("aux:", checkpoint.auxs);
+  add("opt:", checkpoint.optimizer);
+  const std::string header = HeaderOf(checkpoint).dump();
+  const std::string body = SerializeArrays(arrays);
+  std::string bytes(kMagic);
+  bytes.reserve(header.size() + body.size() + 32);
+  AppendU64(header.size(), &bytes);
+  bytes += header;
+  AppendU64(body.size(), &bytes);
+  bytes += body;
+  AppendU64(Checksum(bytes), &bytes);
+  WriteFileAtomically(path, bytes);
+}
+
+Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
+  const Parts parts = ReadParts(path, true);
+  const Json header = ParseHeader(path, parts.header);
+  Checkpoint c;
+  try {
+    const Json& m = header.at("model");
+    c.model.symbol_json = m.at("symbol");
+    c.model.inputs = InputsFromJson(m.at("inputs"));
+    c.model.labels = InputsFromJson(m.at("labels"));
+    c.model.class_names = m.at("classes").get<std::vector<std::string>>();
+    c.model.pipeline = m.at("pipeline");
+    c.model.config = m.at("config");
+    c.model.batch_size = m.at("batch_size");
+    c.state = StateFromJson(header.at("state"));
+  } catch (const nlohmann::json::exception& e) {
+    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
+  }
+  const NamedArrays arrays = DeserializeArrays(runtime, parts.arrays, path);
+  for (size_t i = 0; i < arrays.arrays.size(); ++i) {
+    const std::string kind = arrays.names[i].substr(0, 4), name = arrays.names[i].substr(4);
+    (kind == "arg:" ? c.args : kind == "aux:" ? c.auxs : c.optimizer)[name] = arrays.arrays[i];
+  }
+  return c;
+}
+
+TrainState PeekState(const std::string& path) {
+  const Parts parts = ReadParts(path, true);
+  return StateFromJson(ParseHeader(path, parts.header).at("state"));
+}
+
+void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const {
+  fs::create_directories(path_);
+  const std::string fresh = File("last.new");
+  SaveCheckpoint(fresh, checkpoint);
+  LingerInSave();
+  std::error_code ignored;
+  auto give_name = [&](const std::string& name) {
+    const std::string beside = File(name + ".new");
+    fs::remove(beside, ignored);
+    std::error_code failed;
+    fs::create_hard_link(fresh, beside, failed);
+    if (failed) fs::copy_file(fresh, beside, fs::copy_options::overwrite_existing);
+    fs::rename(beside, File(name));
+  };
+  for (const std::string& name : names) give_name(name);
+  if (fs::exists(File("last"))) fs::rename(File("last"), File("previous"));
+  fs::rename(fresh, File("last"));
+
+  if (keep <= 0) return;
+  std::vector<std::string> epochs;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("epoch-") && !name.ends_with(".new")) epochs.push_back(name);
+  }
+  std::sort(epochs.begin(), epochs.end());
+  for (size_t i = 0; i + static_cast<size_t>(keep) < epochs.size(); ++i) fs::remove(File(epochs[i]), ignored);
+}
+
+Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const {
+  if (fs::exists(File("last"))) {
+    try {
+      return LoadCheckpoint(runtime, File("last"));
+    } catch (const Error& e) {
+      warnings->push_back(e.what());
+    }
+  }
+  // Newest first; files under a temporary name count: a process may have been killed between writing and renaming.
+  std::vector<std::pair<int64_t, std::string>> whole;
+  if (fs::is_directory(path_)) {
+    for (const auto& entry : fs::directory_iterator(path_)) {
+      if (entry.path().filename() == "last" || !entry.is_regular_file()) continue;
+      try {
+        whole.emplace_back(PeekState(entry.path()).step, entry.path().string());
+      } catch (const Error&) {
+        continue;
+      }
+    }
+  }
+  if (whole.empty()) Throw(ErrorKind::kData, "{} holds no whole checkpoint to resume from; start the run anew", path_);
+  std::sort(whole.rbegin(), whole.rend());
+  warnings->push_back(format("{} is missing or damaged; going on from {} (step {})", File("last"), whole[0].second, whole[0].first));
+  return LoadCheckpoint(runtime, whole[0].second);
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,78 @@
+#pragma once
+// One file that holds everything a run needs to go on, and everything a model needs to be used: the symbol, parameters, optimizer state, positions,
+// class names, the input pipeline. A killed process leaves the old file or the new one, never a part; a damaged one is found by its checksum.
+//
+//   "MXTRAIN1" | u64 bytes of header | header (JSON) | u64 bytes of arrays | arrays (.params form) | u64 XXH3-64 of all before; little-endian
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/symbol/symbol.h"
+
+namespace mxtrain {
+
+// An input or label of a net, per example.
+struct InputInfo {
+  std::string name;
+  TShape shape;
+  DType type = DType::kFloat32;
+};
+
+// What a model is beside its arrays.
+struct ModelInfo {
+  std::string symbol_json;
+  std::vector<InputInfo> inputs, labels;
+  std::vector<std::string> class_names;
+  std::string pipeline;              // the input pipeline as text of the program's own; opaque here
+  std::string config;                // the resolved configuration, as text
+  int64_t batch_size = 0;
+};
+
+// Where a run stands. Steps and epochs count what is done.
+struct TrainState {
+  int64_t step = 0, epoch = 0, step_in_epoch = 0;
+  uint64_t random_step = 0;
+  uint64_t seed = 0;
+  int threads = 0;
+  std::vector<std::string> metric_states;  // of the epoch that is under way
+  std::string loss_state;
+  int64_t examples_in_epoch = 0;
+  std::optional<double> best_value;
+  std::string best_metric;
+  int64_t best_epoch = 0;
+  std::vector<std::pair<std::string, std::string>> history;  // rows that reports keep: opaque here
+};
+
+struct Checkpoint {
+  ModelInfo model;
+  TrainState state;
+  std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
+};
+
+// Waits for the arrays. Throws kFileSystem.
+MXTRAIN_API void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
+// Throws kFileSystem when the file cannot be read, kData when it is damaged, with what was wrong.
+MXTRAIN_API Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path);
+// The header alone, without reading arrays into memory or checking them.
+MXTRAIN_API TrainState PeekState(const std::string& path);
+
+// The files of a run's checkpoints/ folder: `last`, `previous` (the last before it), `best`, `epoch-0010`.
+class MXTRAIN_API CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+  // Writes `last`, moving the one before to `previous`; `names` get the same bytes (hard links where the file system has them). Keeps the
+  // newest `keep` files epoch-*, 0 for all.
+  void Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const;
+  // `last`; where that is missing or damaged the newest whole checkpoint of the folder, with a warning. Throws kData when there is none.
+  Checkpoint LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace mxtrain

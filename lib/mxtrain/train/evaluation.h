@@ -1,0 +1,71 @@
+#pragma once
+// Metrics and losses of a net on a data set, and its predictions. The executor runs in evaluation mode, on parameters that it may share with a
+// training executor.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/executor/executor.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/metric/metric.h"
+#include "mxtrain/train/events.h"
+#include "mxtrain/train/loss_report.h"
+
+namespace mxtrain {
+
+struct MetricSpec {
+  std::string name;
+  Kwargs params;
+  std::string output;  // name of a head ("softmax" or "softmax_output"); "": the first loss
+  std::string label;   // name of a label input; "": the one of that loss
+};
+
+// The metrics of a net, each tied to its output and label.
+class MXTRAIN_API MetricSet {
+ public:
+  // Throws kConfig for outputs and labels that the net does not have, with the nearest.
+  MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs);
+
+  // Arrays of one batch by name; plain float32. Labels that the data lack are an error.
+  void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
+  void Reset();
+  NamedValues Values() const;
+  // By metric name; `loss` is not one of them. Throws kConfig with the nearest name.
+  bool HigherIsBetter(const std::string& name) const;
+  std::vector<std::string> Names() const;
+  std::vector<std::string> SaveState() const;
+  void RestoreState(const std::vector<std::string>& states);
+
+ private:
+  struct Item {
+    std::unique_ptr<Metric> metric;
+    int output;
+    std::string label;
+  };
+  std::vector<Item> items_;
+};
+
+// Puts the arrays of a batch into the order of an executor's inputs, by the names that the iterator gives them.
+MXTRAIN_API std::vector<NDArray> OrderInputs(const Executor& executor, DataIter& iter, const DataBatch& batch);
+
+class MXTRAIN_API Evaluation {
+ public:
+  // `shared`: a training executor whose parameters and arena are used; null: parameters are made, and set through executor().
+  Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx);
+
+  // Called for each batch with its outputs, plain, after they were computed.
+  using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
+  // One pass over the data: "loss" (when the net has one and labels are given), then the metrics. `stop`: checked between batches.
+  NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
+  Executor& executor() { return *executor_; }
+
+ private:
+  Runtime& runtime_;
+  DataIter& iter_;
+  std::unique_ptr<Executor> executor_;
+  LossReport loss_;
+  MetricSet metrics_;
+};
+
+}  // namespace mxtrain

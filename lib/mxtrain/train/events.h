@@ -1,0 +1,55 @@
+#pragma once
+// What a run tells those who listen (console, CSV, JSON lines). Called on the training thread, in order; a listener must not throw.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain {
+
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+struct RunStart {
+  int64_t parameters = 0;          // elements of all arguments that are no inputs
+  int64_t train_examples = 0, val_examples = 0;
+  int64_t steps_per_epoch = 0, total_steps = 0, first_step = 0;
+  int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+  double rescale_grad = 1;
+  std::string rescale_reason;
+};
+
+struct StepEvent {
+  int64_t epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0, total_steps = 0;  // counted from 0
+  double lr = 0;
+  double loss = 0;                 // mean over the epoch so far
+  double images_per_second = 0;    // since the last event of this kind
+  double wait_share = 0;           // share of that time spent waiting for data
+  double seconds = 0, seconds_left = 0;
+};
+
+struct EpochEvent {
+  int64_t epoch = 0, step = 0;     // epochs and steps done
+  double lr = 0, seconds = 0, images_per_second = 0;
+  NamedValues train, val;          // "loss", then the metrics; val is empty without validation data
+  bool best = false;
+};
+
+struct SaveEvent {
+  std::string file;
+  int64_t epoch = 0, step = 0;
+  double seconds = 0;
+};
+
+class MXTRAIN_API TrainListener {
+ public:
+  virtual ~TrainListener() = default;
+  virtual void OnStart(const RunStart&) {}
+  virtual void OnStep(const StepEvent&) {}
+  virtual void OnEpoch(const EpochEvent&) {}
+  virtual void OnSave(const SaveEvent&) {}
+  virtual void OnWarning(const std::string&) {}
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,167 @@
+#include "mxtrain/train/loss_report.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+std::string ParamOf(const OperatorProperty& op, const std::string& key) {
+  for (const auto& [name, value] : op.GetParams()) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+// Variable behind argument `index` of a node, looking through nothing.
+std::string VariableName(const Graph& graph, const Node& node, int index) {
+  const Node& source = graph.nodes[node.inputs[index].node];
+  return source.is_variable() ? source.name : "";
+}
+
+// p: probabilities with the classes on the axis before `inner`; labels: one per row and inner position, or probabilities like p.
+double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count, double* weight) {
+  const int axis = head.class_axis_1 ? 1 : p.shape.ndim() - 1;
+  const int64_t classes = p.shape[axis], inner = head.class_axis_1 ? p.shape.Product(2, p.shape.ndim()) : 1;
+  const int64_t rows = count * (head.class_axis_1 ? 1 : p.shape.Product(1, axis));
+  const float* y = label.dptr<float>();
+  const float* prob = p.dptr<float>();
+  double loss = 0;
+  const bool soft = label.shape == p.shape && label.Size() != p.Size() / classes;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < inner; ++i) {
+      const float* row = prob + r * classes * inner + i;
+      if (soft) {
+        for (int64_t k = 0; k < classes; ++k) loss -= y[r * classes * inner + k * inner + i] * std::log(std::max<double>(row[k * inner], 1e-30));
+        *weight += 1;
+        continue;
+      }
+      const int64_t k = static_cast<int64_t>(y[r * inner + i]);
+      if (head.ignores && k == static_cast<int64_t>(head.ignore_label)) continue;
+      *weight += 1;
+      if (k >= 0 && k < classes) {
+        const double value = row[k * inner];
+        loss += std::isnan(value) ? value : -std::log(std::max(value, 1e-30));
+      }
+    }
+  }
+  return loss;
+}
+
+}  // namespace
+
+LossReport::LossReport(const Symbol& symbol) {
+  const Graph& graph = symbol.graph();
+  for (size_t i = 0; i < graph.heads.size(); ++i) {
+    const Node& node = graph.nodes[graph.heads[i].node];
+    if (!node.op || node.op->NeedsHeadGradient()) continue;
+    const std::string op = node.op->TypeString();
+    if (op == "BlockGrad") continue;
+    Head head;
+    head.name = node.name;
+    head.output = static_cast<int>(i);
+    if (op == "SoftmaxOutput") {
+      head.kind = Head::Kind::kSoftmax;
+      head.ignores = ParamOf(*node.op, "use_ignore") == "True";
+      head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
+      params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
+    } else if (op == "LinearRegressionOutput") {
+      head.kind = Head::Kind::kLinear;
+    } else if (op == "LogisticRegressionOutput") {
+      head.kind = Head::Kind::kLogistic;
+    } else if (op == "MAERegressionOutput") {
+      head.kind = Head::Kind::kAbsolute;
+    }
+    if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
+    if (head.label.empty()) head.kind = Head::Kind::kMean;  // a label that the net computes is not known outside
+    heads_.push_back(head);
+  }
+  sums_.resize(heads_.size());
+}
+
+void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t count) {
+  const Head& head = heads_[h];
+  Sum& sum = sums_[h];
+  const int64_t batch = output.shape.ndim() > 0 ? output.shape[0] : 1;
+  if (head.kind == Head::Kind::kSoftmax) {
+    sum.loss += CrossEntropy(head, output, *label, count, &sum.weight);
+    return;
+  }
+  const float* p = output.dptr<float>();
+  const int64_t per_example = batch > 0 ? output.Size() / batch : 0;
+  if (head.kind == Head::Kind::kMean) {
+    // A head without a batch axis (a sum over it) counts as it is.
+    const int64_t n = batch >= count ? count * per_example : output.Size();
+    double total = 0;
+    for (int64_t i = 0; i < n; ++i) total += p[i];
+    sum.loss += n > 0 ? total / static_cast<double>(n) * static_cast<double>(count) : 0;
+    sum.weight += static_cast<double>(count);
+    return;
+  }
+  const float* y = label->dptr<float>();
+  for (int64_t i = 0; i < count * per_example; ++i) {
+    const double difference = static_cast<double>(p[i]) - y[i];
+    if (head.kind == Head::Kind::kLinear) {
+      sum.loss += 0.5 * difference * difference;
+    } else if (head.kind == Head::Kind::kAbsolute) {
+      sum.loss += std::abs(difference);
+    } else {
+      const double q = std::clamp<double>(p[i], 1e-12, 1 - 1e-12);
+      sum.loss += std::isnan(p[i]) ? p[i] : -(y[i] * std::log(q) + (1 - y[i]) * std::log(1 - q));
+    }
+  }
+  sum.weight += static_cast<double>(count);
+}
+
+void LossReport::Reset() { sums_.assign(heads_.size(), {}); }
+
+double LossReport::Mean(int h) const { return sums_[h].weight > 0 ? sums_[h].loss / sums_[h].weight : 0; }
+
+double LossReport::Total() const {
+  double total = 0;
+  for (size_t h = 0; h < heads_.size(); ++h) total += Mean(static_cast<int>(h));
+  return total;
+}
+
+// Doubles as their bits, so that nothing is lost.
+std::string LossReport::SaveState() const {
+  std::string text;
+  for (const Sum& s : sums_) text += format("{:016x} {:016x} ", std::bit_cast<uint64_t>(s.loss), std::bit_cast<uint64_t>(s.weight));
+  return text;
+}
+
+void LossReport::RestoreState(const std::string& text) {
+  if (text.size() != sums_.size() * 34) Throw(ErrorKind::kData, "the checkpoint's loss belongs to another net");
+  auto read = [&](size_t at) {
+    uint64_t bits = 0;
+    std::from_chars(text.data() + at, text.data() + at + 16, bits, 16);
+    return std::bit_cast<double>(bits);
+  };
+  for (size_t h = 0; h < sums_.size(); ++h) sums_[h] = {read(h * 34), read(h * 34 + 17)};
+}
+
+double RescaleGrad(const Symbol& symbol, int64_t batch_size, std::string* reason) {
+  const Graph& graph = symbol.graph();
+  int normalised = 0, losses = 0;
+  for (const NodeEntry& entry : graph.heads) {
+    const Node& node = graph.nodes[entry.node];
+    if (!node.op || node.op->NeedsHeadGradient() || node.op->TypeString() == "BlockGrad") continue;
+    ++losses;
+    const std::string normalization = ParamOf(*node.op, "normalization");
+    if (normalization == "batch" || normalization == "valid") ++normalised;
+  }
+  if (losses > 0 && normalised == losses) {
+    *reason = "every loss normalises itself";
+    return 1;
+  }
+  *reason = normalised == 0 ? format("1 / batch of {}", batch_size)
+                            : format("1 / batch of {}, although {} of {} losses normalise themselves: give them one `normalization`", batch_size,
+                                     normalised, losses);
+  return 1.0 / static_cast<double>(batch_size);
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,47 @@
+#pragma once
+// The value of each loss of a net, for reports: loss operators output predictions, not losses. SoftmaxOutput: cross entropy. Regression outputs:
+// half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed over the outputs of an example. Other heads
+// (MakeLoss): their own mean over elements, times grad_scale left out. Each a mean over examples; the total is their sum.
+#include <string>
+#include <vector>
+
+#include "mxtrain/ndarray/tblob.h"
+#include "mxtrain/symbol/symbol.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API LossReport {
+ public:
+  // One head of the net that is a loss.
+  struct Head {
+    std::string name;    // of the node: "softmax"
+    int output = 0;      // index of the head
+    std::string label;   // name of its label input; "" when it has none
+    enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean } kind = Kind::kMean;
+    bool ignores = false;      // SoftmaxOutput: use_ignore
+    double ignore_label = -1;
+    bool class_axis_1 = false; // SoftmaxOutput: multi_output
+  };
+  explicit LossReport(const Symbol& symbol);
+  const std::vector<Head>& heads() const { return heads_; }
+
+  // Adds the first `count` examples of one batch for head h; plain float32 arrays. `label` is null for heads without one.
+  void Update(int h, const TBlob& output, const TBlob* label, int64_t count);
+  void Reset();
+  double Mean(int h) const;  // 0 when nothing was added
+  double Total() const;
+  std::string SaveState() const;
+  void RestoreState(const std::string& text);
+
+ private:
+  struct Sum {
+    double loss = 0, weight = 0;
+  };
+  std::vector<Head> heads_;
+  std::vector<Sum> sums_;
+};
+
+// How the optimizer must scale gradients: 1 where every loss normalises itself, else 1 / batch. `reason` says which, for the log.
+MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, std::string* reason);
+
+}  // namespace mxtrain

@@ -1,0 +1,119 @@
+#pragma once
+// The training loop: batches into executors, gradients through the KVStore to the optimizer, evaluation after each epoch, checkpoints.
+//
+// A run is a pure function of its options, the data and the number of threads: killed at any point and resumed from its checkpoint it ends in the
+// very bits of an unbroken run.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/executor/executor.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/metric/metric.h"
+#include "mxtrain/optimizer/lr_schedule.h"
+#include "mxtrain/train/checkpoint.h"
+#include "mxtrain/train/events.h"
+#include "mxtrain/train/evaluation.h"
+
+namespace mxtrain {
+
+// Something that a factory makes.
+struct NamedSpec {
+  std::string name;
+  Kwargs params;
+};
+
+// How often to save; zero: not by this unit.
+struct SavePolicy {
+  int64_t every_epochs = 1, every_steps = 0;
+  double every_seconds = 0;
+  int keep = 3;  // files epoch-*; 0: all
+};
+
+struct TrainOptions {
+  Symbol symbol;
+  ModelInfo model;                   // carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer
+  Context ctx = Context::cpu();
+  bool deterministic = false;
+  bool fuse = true;
+  int64_t epochs = 1;
+  int64_t max_steps = 0;             // 0: no limit
+  NamedSpec optimizer{"sgd", {}};    // its `learning_rate` and `wd` are the base values
+  NamedSpec lr_schedule{"constant", {}};
+  NamedSpec initializer{"xavier", {}};
+  std::vector<MetricSpec> metrics;
+  std::string best_metric;           // "" : the first metric; "loss" is legal
+  std::optional<double> clip_norm;   // of all gradients together, after scaling by 1 / batch
+  std::string kvstore = "local";
+  int logical_workers = 1;           // parts of the batch with an executor each; the batch must divide
+  SavePolicy save;
+  std::string checkpoint_folder;     // "": nothing is saved
+  double report_seconds = 0.2;       // least time between two OnStep events
+};
+
+struct TrainResult {
+  int64_t epochs = 0, steps = 0;
+  std::string best_metric;
+  std::optional<double> best_value;
+  int64_t best_epoch = 0;
+  NamedValues last;                  // validation values of the last epoch, or training values without validation data
+  double images_per_second = 0;      // training only, without the first 20 steps of this process
+  bool stopped = false;              // by the flag
+};
+
+class MXTRAIN_API Trainer {
+ public:
+  // `val` may be null. The iterators' batch size counts; both outlive the trainer. Binds, so errors of shapes come from here.
+  Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val);
+  ~Trainer();
+
+  // Before Run: goes on where the checkpoint stands. Throws kConfig when its arrays do not fit the net.
+  void Resume(const Checkpoint& checkpoint);
+  // Before Run: parameters and auxiliary states from files, by name; what is missing keeps its initial value. Returns names: used, unused.
+  struct Loaded {
+    std::vector<std::string> used, reset, unused;
+  };
+  Loaded LoadParameters(const std::map<std::string, NDArray>& args, const std::map<std::string, NDArray>& auxs);
+
+  // `stop`: when it becomes non-zero the step under way is finished, saved, and Run returns. 2 asks for a save without stopping, and the
+  // trainer sets it back to 0. Throws kDiverged when the loss is not finite.
+  TrainResult Run(TrainListener& listener, std::atomic<int>* stop = nullptr);
+
+  Executor& executor() { return *executors_[0]; }
+  int64_t total_steps() const { return total_steps_; }
+
+ private:
+  struct Clock;
+  void BindExecutors();
+  void InitializeParameters();
+  void MakeUpdater();
+  void TrainStep(const DataBatch& batch);
+  void CollectStep(const DataBatch& batch, int64_t step);
+  NamedValues Values(const LossReport& loss, const MetricSet& metrics) const;
+  Checkpoint Snapshot() const;
+  void Save(const std::vector<std::string>& names, TrainListener& listener);
+  bool EndEpoch(TrainListener& listener, Clock& clock, TrainResult* result);
+
+  Runtime& runtime_;
+  TrainOptions options_;
+  DataIter& train_;
+  DataIter* val_;
+  std::vector<std::unique_ptr<Executor>> executors_;  // one per logical worker
+  std::unique_ptr<Evaluation> evaluation_;            // on the parameters of the first
+  std::unique_ptr<KVStore> kvstore_;
+  std::unique_ptr<OptimizerUpdater> updater_;
+  std::vector<std::string> keys_;                     // parameter of each key
+  std::unique_ptr<LrSchedule> schedule_;
+  LossReport loss_;
+  MetricSet metrics_;
+  TrainState state_;
+  int64_t steps_per_epoch_ = 0, total_steps_ = 0;
+  double rescale_grad_ = 1;
+  std::string rescale_reason_;
+  std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
+};
+
+}  // namespace mxtrain
