@@ -1,0 +1,49 @@
+#pragma once
+// Batches for training, evaluation and inference. Iterators are used by one thread; what they hand out are ordinary arrays, whose contents the
+// engine delivers: reading them waits as for every array.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mxtrain/ndarray/ndarray.h"
+
+namespace mxtrain {
+
+// An array that an iterator provides. `shape` includes the batch.
+struct DataDesc {
+  std::string name;
+  TShape shape;
+  DType type = DType::kFloat32;
+};
+
+struct DataBatch {
+  std::vector<NDArray> data, label;   // in the order of provide_data and provide_label
+  int64_t count = 0;                  // real examples, the first of the batch; the rest is padding with weight 0
+  std::vector<int64_t> index;         // of each real example in its source
+  int64_t epoch = 0, batch = 0;
+};
+
+class MXTRAIN_API DataIter {
+ public:
+  struct Stats {
+    double wait_seconds = 0;           // that Next kept its caller waiting, since construction
+    int64_t examples = 0;              // handed out
+    std::vector<std::pair<std::string, std::string>> bad;  // names of examples that could not be read, and why
+  };
+  virtual ~DataIter() = default;
+
+  virtual std::vector<DataDesc> provide_data() const = 0;
+  virtual std::vector<DataDesc> provide_label() const = 0;  // empty: no labels
+  virtual int64_t batch_size() const = 0;
+  virtual int64_t batches_per_epoch() const = 0;
+  virtual int64_t examples() const = 0;                     // in the source
+  virtual std::string ExampleName(int64_t index) const = 0; // for messages and tables: a file, "train-images[17]"
+
+  // Starts an epoch at one of its batches: exactly what an uninterrupted pass gives from there. The order depends on (seed, epoch) only.
+  virtual void Reset(int64_t epoch, int64_t first_batch = 0) = 0;
+  // False at the end of the epoch. Throws kData for what may not be skipped.
+  virtual bool Next(DataBatch* batch) = 0;
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,47 @@
+#pragma once
+// Measures of a net's predictions, as running means over examples. Where the reference system averages the values of batches (mse, mae), a mean over
+// examples is kept here, so that a short last batch does not weigh more.
+//
+// Not thread-safe; used on one thread at a time.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/ndarray/tblob.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API Metric {
+ public:
+  // accuracy; top_k (k); cross_entropy (eps 1e-12); mse; mae. Throws kConfig with the nearest name.
+  static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
+  static std::vector<std::string> Names();
+  static std::vector<FieldInfo> Describe(std::string_view name);
+  virtual ~Metric() = default;
+
+  const std::string& name() const { return name_; }  // "accuracy", "top_5_accuracy"
+  virtual bool higher_is_better() const = 0;
+
+  // The first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]: class scores on axis 1 for the class metrics, values
+  // for the others; `label` [N, ...]: class indices (or scores of pred's shape, then their arg-max), values for the others. Throws kConfig
+  // when the shapes do not go together.
+  virtual void Update(const TBlob& label, const TBlob& pred, int64_t count) = 0;
+  void Reset() { sum_ = weight_ = 0; }
+  double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+
+  // Exact: restored state continues to the same bits.
+  std::string SaveState() const;
+  void RestoreState(const std::string& text);  // throws kData
+
+ protected:
+  explicit Metric(std::string name) : name_(std::move(name)) {}
+  double sum_ = 0, weight_ = 0;
+
+ private:
+  std::string name_;
+};
+
+}  // namespace mxtrain
