@@ -14,8 +14,9 @@
 
 namespace mxtrain {
 
-// Where every update operator finds the common values in its `scalars`; step corrections follow.
-enum ScalarIndex { kScalarLr = 0, kScalarWeightDecay = 1, kScalarRescale = 2 };
+// The `scalars` array that every update operator reads: learning rate, weight decay, factor of the gradient, factor of the learning rate that
+// corrects the moments of Adam and its relatives (1 elsewhere).
+enum ScalarIndex { kScalarLr = 0, kScalarWeightDecay = 1, kScalarRescale = 2, kScalarCorrection = 3, kNumScalars = 4 };
 
 // Of one update of one parameter.
 struct UpdateValues {
