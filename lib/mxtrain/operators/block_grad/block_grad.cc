@@ -1,0 +1,7 @@
+#include "mxtrain/operators/block_grad/block_grad.h"
+
+#include "mxtrain/operator/registry.h"
+
+MXTRAIN_OPERATOR(block_grad, registry) {
+  registry.AddProperty("BlockGrad", {"stop_gradient"}, [] { return std::make_unique<mxtrain::BlockGradProperty>(); });
+}

@@ -1,0 +1,21 @@
+#pragma once
+// BlockGrad: the identity, through which no gradient flows. A head that is blocked needs no head gradient.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+class BlockGradProperty final : public PropertyWithParam<NoParam> {
+ public:
+  std::string TypeString() const override { return "BlockGrad"; }
+  std::string Description() const override { return "passes its input on and stops the gradient (it is zero)"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
+    return InferSameShape(*this, in, out);
+  }
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
+    return {};
+  }
+  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> ForwardIdentityOption() const override { return {{0, 0}}; }
+};
+
+}  // namespace mxtrain
