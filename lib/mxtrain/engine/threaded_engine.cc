@@ -29,7 +29,7 @@ ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(optio
 
 ThreadedEngine::~ThreadedEngine() {
   WaitUntilIdle();
-  pools_.clear();
+  for (auto& [kind, pool] : pools_) pool->Stop();
 }
 
 WorkerPool* ThreadedEngine::PoolFor(Context ctx, FnProperty property, const char* name) {

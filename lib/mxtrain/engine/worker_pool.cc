@@ -18,7 +18,7 @@ void WorkerPool::Start() {
   });
 }
 
-WorkerPool::~WorkerPool() {
+void WorkerPool::Stop() {
   {
     std::lock_guard lock(lock_);
     stopping_ = true;

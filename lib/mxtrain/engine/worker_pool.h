@@ -35,10 +35,11 @@ class WorkRunner {
 class WorkerPool {
  public:
   WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers);
-  ~WorkerPool();  // nothing may be ready; ends the threads
 
   void Start();  // at the first call; throws std::system_error when the system gives no thread
   void Enqueue(Work* work);
+  // Ends the threads; nothing may be ready. Comes before the end of any pool of the engine, since workers call the workers of other pools.
+  void Stop();
 
  private:
   void RunWorker(int index);
