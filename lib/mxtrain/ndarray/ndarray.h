@@ -70,8 +70,9 @@ class MXTRAIN_API NDArray {
 };
 
 // Files of the reference system (".params"): a list of arrays with names ("arg:conv1_weight"), or without. Reads versions V0 to V3 (dense),
-// writes V2. Damaged or sparse files throw kData with the offset and what was wrong; nothing is allocated that the file cannot hold.
-// Arrays are saved plain and loaded to the CPU.
+// writes V2 (V3 for scalars and arrays without elements, which V2 cannot say). Damaged or sparse files and element types that are not here
+// throw kData with the offset and what was wrong, before any array is made. Arrays are saved plain and loaded to the CPU; a record without a
+// shape is an empty NDArray both ways.
 struct NamedArrays {
   std::vector<std::string> names;  // empty for an unnamed list
   std::vector<NDArray> arrays;
