@@ -1,6 +1,6 @@
 #pragma once
-// Measures of a net's predictions, as running means over examples. Where the reference system averages the values of batches (mse, mae), a mean over
-// examples is kept here, so that a short last batch does not weigh more.
+// Measures of a net's predictions, as running means over examples. Where the reference system averages the values of batches (mse, mae), a
+// mean over examples is kept here, so that a short last batch does not weigh more.
 //
 // Not thread-safe; used on one thread at a time.
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace mxtrain {
 
 class MXTRAIN_API Metric {
  public:
-  // accuracy; top_k (k); cross_entropy (eps 1e-12); mse; mae. Throws kConfig with the nearest name.
+  // accuracy; top_k (k); cross_entropy (eps 1e-12); mse; mae; also under the reference system's names (acc, ce, ...). The class metrics
+  // take ignore_label: examples with it do not count. Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
@@ -25,10 +26,10 @@ class MXTRAIN_API Metric {
   const std::string& name() const { return name_; }  // "accuracy", "top_5_accuracy"
   virtual bool higher_is_better() const = 0;
 
-  // The first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]: class scores on axis 1 for the class metrics, values
-  // for the others; `label` [N, ...]: class indices (or scores of pred's shape, then their arg-max), values for the others. Throws kConfig
-  // when the shapes do not go together.
-  virtual void Update(const TBlob& label, const TBlob& pred, int64_t count) = 0;
+  // The first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]: class scores on axis 1 for the class metrics,
+  // values for the others; `label` [N, ...]: class indices (or scores of pred's shape, then their arg-max), values for the others. Throws
+  // kConfig when the shapes do not go together, kData for a label that is no class.
+  void Update(const TBlob& label, const TBlob& pred, int64_t count);
   void Reset() { sum_ = weight_ = 0; }
   double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
 
@@ -38,7 +39,9 @@ class MXTRAIN_API Metric {
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
-  double sum_ = 0, weight_ = 0;
+  // Adds to sum_ and weight_. The arrays are plain float32 and of one batch, which holds `count` examples or more.
+  virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
+  double sum_ = 0, weight_ = 0;  // weight_: examples; positions, for outputs that have several
 
  private:
   std::string name_;

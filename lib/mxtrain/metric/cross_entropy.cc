@@ -1,0 +1,45 @@
+#include "mxtrain/metric/classes.h"
+#include "mxtrain/metric/metrics.h"
+
+namespace mxtrain {
+namespace {
+
+struct CrossEntropyParam : Parameter<CrossEntropyParam> {
+  double eps;
+  std::optional<int> ignore_label;
+  static void Declare(Fields<CrossEntropyParam>& f) {
+    f.Add("eps", &CrossEntropyParam::eps).Default(1e-12).Range(0).Help("added to the probability, so that its logarithm is finite");
+    f.Add("ignore_label", &CrossEntropyParam::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
+  }
+};
+
+// Mean of -ln(p[label] + eps) over probabilities p.
+class CrossEntropy final : public Metric {
+ public:
+  explicit CrossEntropy(const CrossEntropyParam& param) : Metric("cross_entropy"), param_(param) {}
+  bool higher_is_better() const override { return false; }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    const int64_t seen = ForEachPosition(name(), label, pred, count, param_.ignore_label, [&](const Scores& p, int64_t wanted) {
+      sum_ -= std::log(static_cast<double>(p[wanted]) + param_.eps);
+    });
+    weight_ += static_cast<double>(seen);
+  }
+
+ private:
+  const CrossEntropyParam param_;
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> NewCrossEntropy(const Kwargs& kwargs) {
+  CrossEntropyParam param;
+  param.Init(kwargs, "metric cross_entropy");
+  return std::make_unique<CrossEntropy>(param);
+}
+std::vector<FieldInfo> DescribeCrossEntropy() {
+  return CrossEntropyParam::Describe();
+}
+
+}  // namespace mxtrain

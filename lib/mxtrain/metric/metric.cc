@@ -1,0 +1,79 @@
+#include "mxtrain/metric/metric.h"
+
+#include <cstdio>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/metric/metrics.h"
+
+namespace mxtrain {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::vector<const char*> aliases;  // of the reference system
+  std::unique_ptr<Metric> (*make)(const Kwargs&);
+  std::vector<FieldInfo> (*describe)();
+};
+
+const Entry& Find(std::string_view name) {
+  static const std::vector<Entry> entries = {{"accuracy", {"acc"}, NewAccuracy, DescribeAccuracy},
+                                             {"top_k", {"top_k_accuracy", "top_k_acc"}, NewTopK, DescribeTopK},
+                                             {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
+                                             {"mse", {}, NewMse, NoParam::Describe},
+                                             {"mae", {}, NewMae, NoParam::Describe}};
+  for (const Entry& entry : entries) {
+    if (name == entry.name) return entry;
+    for (const char* alias : entry.aliases) {
+      if (name == alias) return entry;
+    }
+  }
+  const std::vector<std::string> names = Metric::Names();
+  const std::string nearest = DidYouMean(name, names);
+  Throw(ErrorKind::kConfig, "there is no metric '{}'{}", name, nearest.empty() ? format("; use {}", join(names, ", ")) : nearest);
+}
+
+}  // namespace
+
+std::unique_ptr<Metric> Metric::Create(std::string_view name, const Kwargs& kwargs) {
+  return Find(name).make(kwargs);
+}
+std::vector<std::string> Metric::Names() {
+  return {"accuracy", "top_k", "cross_entropy", "mse", "mae"};
+}
+std::vector<FieldInfo> Metric::Describe(std::string_view name) {
+  return Find(name).describe();
+}
+
+void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
+  for (const TBlob* blob : {&label, &pred}) {
+    if (blob->type != DType::kFloat32 || !blob->layout.plain() || blob->ctx.type == DeviceType::kGPU) {
+      Throw(ErrorKind::kBug, "metric {} reads plain float32 arrays on the host, not {} in layout {} on {}", name_, NameOf(blob->type),
+            blob->layout.Name(), blob->ctx.ToString());
+    }
+  }
+  if (label.shape.ndim() < 1 || pred.shape.ndim() < 1 || label.shape[0] != pred.shape[0]) {
+    Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} are not of one batch", name_, label.shape.ToString(),
+          pred.shape.ToString());
+  }
+  if (count < 0 || count > pred.shape[0]) Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
+  Add(label, pred, count);
+}
+
+std::string Metric::SaveState() const {
+  return format("{} {:a} {:a}", name_, sum_, weight_);
+}
+
+void Metric::RestoreState(const std::string& text) {
+  double sum = 0, weight = 0;
+  int end = 0;
+  const bool mine = text.starts_with(name_ + " ");
+  const char* rest = mine ? text.c_str() + name_.size() + 1 : "";
+  if (!mine || std::sscanf(rest, "%la %la%n", &sum, &weight, &end) != 2 || rest[end] != '\0' || !(weight >= 0)) {
+    Throw(ErrorKind::kData, "'{}' is no saved state of metric {}", text, name_);
+  }
+  sum_ = sum;
+  weight_ = weight;
+}
+
+}  // namespace mxtrain
