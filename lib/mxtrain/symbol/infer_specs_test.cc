@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "mxtrain/symbol/symbol.h"
+#include "tests/support/tiny_operators.h"
+
+using namespace mxtrain;
+
+namespace {
+
+class Fixture {
+ public:
+  Fixture() { test::AddTinyOperators(registry); }
+  Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs, const std::vector<Symbol>& inputs, int line = 0) const {
+    return Symbol::Create(registry, op, name, kwargs, inputs, {}, {}, line ? "net.yaml:" + std::to_string(line) : "");
+  }
+  OperatorRegistry registry;
+};
+
+std::string MessageOf(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+DType TypeOf(const Graph& graph, const InferredSpecs& specs, const std::string& name) {
+  for (size_t id = 0; id < graph.nodes.size(); ++id) {
+    if (graph.nodes[id].name == name) return specs.types[id][0];
+  }
+  FAIL("no node " << name);
+  return DType::kUnknown;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "shapes flow forward to parameters and labels, backward from heads to inputs") {
+  const Symbol net = Op("SoftmaxOutput", "softmax", {}, {Op("FullyConnected", "fc", {{"num_hidden", "10"}}, {Symbol::Variable("data")})});
+  const auto shapes = net.InferShape({{"data", TShape{64, 784}}});
+  CHECK(shapes.complete);
+  CHECK(shapes.arguments == std::vector{TShape{64, 784}, TShape{10, 784}, TShape{10}, TShape{64}});
+  CHECK(shapes.outputs == std::vector{TShape{64, 10}});
+  CHECK_FALSE(net.InferShape({}).complete);
+  CHECK(net.InferShape({{"softmax_label", TShape{5}}}).arguments[1] == TShape{10, -1});
+
+  // Both ways through a sum: what one branch knows reaches the variable of the other.
+  const Symbol a = Symbol::Variable("a"), b = Symbol::Variable("b");
+  const Symbol sum = Op("elemwise_add", "sum", {}, {Op("Activation", "act", {{"act_type", "relu"}}, {a}), b});
+  const auto both = sum.InferShape({{"b", TShape{2, -1}}, {"a", TShape{-1, 7}}});
+  CHECK(both.complete);
+  CHECK(both.arguments == std::vector{TShape{2, 7}, TShape{2, 7}});
+  const auto part = sum.InferShape({{"b", TShape{2, -1}}});
+  CHECK_FALSE(part.complete);
+  CHECK(part.arguments[0] == TShape{2, -1});
+}
+
+TEST_CASE_FIXTURE(Fixture, "auxiliary states and hidden outputs are inferred") {
+  const Symbol bn = Op("BatchNorm", "bn", {}, {Symbol::Variable("x")});
+  const auto shapes = bn.InferShape({{"x", TShape{2, 5, 4, 4}}});
+  CHECK(shapes.auxiliaries == std::vector{TShape{5}, TShape{5}});
+  const InferredSpecs specs = InferSpecs(bn.graph(), {{"x", TShape{2, 5, 4, 4}}}, {}, false);
+  CHECK(specs.shapes.back() == std::vector{TShape{2, 5, 4, 4}, TShape{5}, TShape{5}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "attributes count where nothing is given; 0 and -1 are unknown in them") {
+  const Symbol x = Symbol::Variable("x", {{"__shape__", "(0, 3)"}, {"__dtype__", "1"}});
+  const Symbol net = Op("elemwise_add", "sum", {}, {x, Symbol::Variable("y", {{"__shape__", "(4, -1)"}})});
+  CHECK(net.InferShape({}).outputs[0] == TShape{4, 3});
+  CHECK(net.InferShape({{"y", TShape{9, 3}}}).outputs[0] == TShape{9, 3});  // given goes before an attribute
+  const InferredSpecs specs = InferSpecs(net.graph(), {}, {}, true);
+  CHECK(TypeOf(net.graph(), specs, "y") == DType::kFloat64);
+  CHECK(MessageOf([&] { Symbol::Variable("x", {{"__shape__", "(2, x)"}}).InferShape({}); })
+            .starts_with("variable 'x': __shape__ = '(2, x)': '(2, x)' is not a shape"));
+  CHECK(MessageOf([&] { Symbol::Variable("x", {{"__dtype__", "77"}}).InferShape({}); }).starts_with("variable 'x': __dtype__ = '77'"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes and where each came from") {
+  const Symbol hidden = Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
+  const Symbol net = Op("FullyConnected", "fc1", {{"num_hidden", "10"}}, {hidden}, 14);
+  CHECK(MessageOf([&] { net.InferShape({{"data", TShape{64, 784}}, {"fc1_weight", TShape{10, 800}}}); }) ==
+        "FullyConnected 'fc1' (net.yaml:14): weight has shape [10, 800], but data [64, 784] needs [10, 784]; there: data [64, 784] (from "
+        "Activation 'relu' (net.yaml:12)), weight [10, 800] ('fc1_weight', given)");
+  const Symbol sum = Op("elemwise_add", "sum", {}, {hidden, Symbol::Variable("skip")}, 20);
+  CHECK(MessageOf([&] { sum.InferShape({{"data", TShape{2, 3}}, {"skip", TShape{2, 4}}}); }) ==
+        "elemwise_add 'sum' (net.yaml:20): rhs has shape [2, 4], but [2, 3] was expected; there: lhs [2, 3] (from Activation 'relu' "
+        "(net.yaml:12)), rhs [2, 4] ('skip', given)");
+}
+
+TEST_CASE_FIXTURE(Fixture, "what stays unknown is named with what would help") {
+  const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
+  CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
+        "the shape of variable 'data' is not known: ? is all that follows from its readers; give its shape, or set its __shape__");
+  CHECK(MessageOf([&] { InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false); })
+            .ends_with("(a shape was given for dta, which is no variable here)"));
+  CHECK(MessageOf([&] { net.InferShape({{"dta", TShape{1, 2}}}); }) ==
+        "a shape was given for 'dta', but there is no such variable; did you mean 'data'?");
+  const Symbol noise = Op("_random_uniform", "noise", {}, {}, 8);
+  CHECK(MessageOf([&] { InferSpecs(noise.graph(), {}, {}, false); }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "types: float32 where nothing is known, else what the neighbours have") {
+  const Symbol data = Symbol::Variable("data");
+  const Symbol bn = Op("BatchNorm", "bn", {}, {Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {data})});
+  const Symbol net = Op("SoftmaxOutput", "softmax", {}, {Op("Cast", "cast", {{"dtype", "float64"}}, {bn})});
+  auto types = [&](const std::map<std::string, DType>& known) { return InferSpecs(net.graph(), {}, known, true); };
+
+  InferredSpecs specs = types({});
+  CHECK(TypeOf(net.graph(), specs, "data") == DType::kFloat32);
+  CHECK(TypeOf(net.graph(), specs, "softmax_label") == DType::kFloat64);
+  specs = types({{"data", DType::kFloat16}});
+  CHECK(TypeOf(net.graph(), specs, "fc_weight") == DType::kFloat16);
+  CHECK(TypeOf(net.graph(), specs, "bn_gamma") == DType::kFloat32);
+  CHECK(TypeOf(net.graph(), specs, "bn_moving_mean") == DType::kFloat32);
+  CHECK(TypeOf(net.graph(), specs, "softmax") == DType::kFloat64);
+  CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") == DType::kFloat64);  // backward
+  CHECK(MessageOf([&] { types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}}); }) ==
+        "FullyConnected 'fc' takes arrays of one type, but was given float16 and float32; insert a Cast; there: data float16 ('data', given), "
+        "bias float32 ('fc_bias', given)");
+}
+
+TEST_CASE_FIXTURE(Fixture, "copies and reorders keep shape and type, both ways") {
+  Graph graph = Op("Activation", "act", {{"act_type", "relu"}}, {Symbol::Variable("x")}).graph();
+  Node copy;
+  copy.kind = Node::Kind::kCopy;
+  copy.name = "copy";
+  copy.inputs = {graph.heads[0]};
+  graph.nodes.push_back(copy);
+  graph.heads = {{static_cast<int>(graph.nodes.size()) - 1, 0}};
+  const InferredSpecs specs = InferSpecs(graph, {{"x", TShape{3}}}, {{"x", DType::kUint8}}, false);
+  CHECK(specs.shapes.back()[0] == TShape{3});
+  CHECK(specs.types.back()[0] == DType::kUint8);
+  graph.nodes.back().kind = Node::Kind::kBackward;
+  CHECK_THROWS_AS(InferSpecs(graph, {}, {}, true), Error);
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Makes nets with the reference system (mxnet 1.9.1) and dumps what it computes with them, for tests/integration/reference_nets_test.cc.
+
+    python3.11 -m venv VENV && VENV/bin/pip install numpy==1.23.5 mxnet==1.9.1
+    VENV/bin/python make_reference_nets.py DIR
+    MXTRAIN_REFERENCE_DIR=DIR build/dev/bin/test_integration -tc='*reference*'
+
+Writes for every net DIR/NAME-symbol.json and DIR/NAME-0001.params (a checkpoint of random parameters) and DIR/NAME-run.params:
+    in:X       inputs (labels too)
+    predict:I  output I of a forward pass for prediction
+    train:I    output I of a forward pass for training, grad:X gradients and after:X auxiliary states after it (nets of GRADIENTS)
+and DIR/nets.txt, a line "NAME predict" or "NAME gradients" each. Nothing of it is committed.
+"""
+import sys
+
+import mxnet as mx
+import numpy as np
+
+S = mx.sym
+
+
+def conv(x, name, filters, kernel=3, pad=1, **more):
+    return S.Convolution(x, name=name, num_filter=filters, kernel=(kernel, kernel), pad=(pad, pad), **more)
+
+
+def head(x, classes=5):
+    return S.SoftmaxOutput(S.FullyConnected(S.Flatten(x), name="fc_out", num_hidden=classes), name="softmax")
+
+
+def mlp(x):
+    x = S.Activation(S.FullyConnected(x, name="fc1", num_hidden=16), name="relu1", act_type="relu")
+    x = S.Activation(S.FullyConnected(x, name="fc2", num_hidden=12, no_bias=True), name="tanh2", act_type="tanh")
+    return head(S.Activation(x, name="soft", act_type="softrelu"))
+
+
+def lenet(x):
+    for i, filters in enumerate([8, 12]):
+        x = S.Activation(conv(x, "conv%d" % i, filters, kernel=5, pad=0), name="tanh%d" % i, act_type="tanh")
+        x = S.Pooling(x, name="pool%d" % i, pool_type="max", kernel=(2, 2), stride=(2, 2))
+    return head(S.Activation(S.FullyConnected(S.Flatten(x), name="fc1", num_hidden=20), name="tanh_fc", act_type="tanh"))
+
+
+def bn_conv(x):
+    for i in range(2):
+        x = conv(x, "conv%d" % i, 8, no_bias=True)
+        x = S.Activation(S.BatchNorm(x, name="bn%d" % i, fix_gamma=(i == 0), eps=2e-5), name="relu%d" % i, act_type="relu")
+    return head(S.Pooling(x, name="pool", global_pool=True, kernel=(1, 1), pool_type="avg"))
+
+
+def grouped(x):
+    x = S.Activation(conv(x, "conv0", 8), name="relu0", act_type="relu")
+    x = conv(x, "group", 12, num_group=4, stride=(2, 2))
+    x = conv(x, "dilated", 12, pad=2, dilate=(2, 2))
+    x = conv(x, "depthwise", 12, num_group=12, no_bias=True)
+    x = S.Convolution(x, name="wide", num_filter=6, kernel=(1, 3), pad=(0, 1), stride=(1, 2))
+    return head(x)
+
+
+def inception(x):
+    x = S.Activation(conv(x, "stem", 8), name="stem_relu", act_type="relu")
+    a = conv(x, "a1x1", 4, kernel=1, pad=0)
+    b = conv(conv(x, "b1x1", 4, kernel=1, pad=0), "b3x3", 6)
+    c = conv(conv(x, "c1x1", 2, kernel=1, pad=0), "c5x5", 4, kernel=5, pad=2)
+    d = conv(S.Pooling(x, name="d_pool", pool_type="max", kernel=(3, 3), stride=(1, 1), pad=(1, 1)), "d1x1", 4, kernel=1, pad=0)
+    return head(S.Activation(S.Concat(a, b, c, d, name="joined"), name="joined_relu", act_type="relu"))
+
+
+def residual(x):
+    x = S.BatchNorm(x, name="bn_data", fix_gamma=True, eps=2e-5)
+    x = conv(x, "conv0", 8, no_bias=True)
+    for i, stride in enumerate([1, 2]):
+        pre = S.Activation(S.BatchNorm(x, name="bn%d_1" % i, fix_gamma=False), name="relu%d_1" % i, act_type="relu")
+        y = conv(pre, "conv%d_1" % i, 8, stride=(stride, stride), no_bias=True)
+        y = S.Activation(S.BatchNorm(y, name="bn%d_2" % i, fix_gamma=False), name="relu%d_2" % i, act_type="relu")
+        y = conv(y, "conv%d_2" % i, 8, no_bias=True)
+        x = y + (x if stride == 1 else conv(pre, "short%d" % i, 8, kernel=1, pad=0, stride=(stride, stride), no_bias=True))
+    return head(S.Pooling(x, name="pool", global_pool=True, kernel=(7, 7), pool_type="avg"))
+
+
+def alexnet(x):
+    x = S.Activation(conv(x, "conv1", 8, kernel=5, pad=2, stride=(2, 2)), name="relu1", act_type="relu")
+    x = S.Pooling(S.LRN(x, name="norm1", nsize=5, alpha=1e-2), name="pool1", pool_type="max", kernel=(3, 3), stride=(2, 2))
+    x = S.Activation(conv(x, "conv2", 12, num_group=2), name="relu2", act_type="relu")
+    x = S.Dropout(S.FullyConnected(S.Flatten(x), name="fc6", num_hidden=16), name="drop6", p=0.5)
+    return head(x)
+
+
+def leaky(x):
+    x = S.LeakyReLU(conv(x, "conv0", 6), name="leaky", act_type="leaky", slope=0.1)
+    x = S.LeakyReLU(conv(x, "conv1", 6), name="elu", act_type="elu", slope=0.5)
+    x = S.LeakyReLU(conv(x, "conv2", 6), name="prelu", act_type="prelu")
+    return head(x)
+
+
+def pooling_full(x):
+    kinds = [dict(pool_type="avg", pad=(1, 1)), dict(pool_type="avg", pad=(1, 1), count_include_pad=False), dict(pool_type="max", pad=(1, 1)),
+             dict(pool_type="sum")]
+    parts = [S.Pooling(x, name="pool%d" % i, kernel=(3, 3), stride=(2, 2), pooling_convention="full", **kind) for i, kind in enumerate(kinds)]
+    return head(S.Concat(*parts, name="joined"))
+
+
+def arithmetic(x):
+    a, b = conv(x, "a", 4), conv(x, "b", 4)
+    bias = S.Variable("bias", shape=(1, 4, 1, 1))
+    y = S.broadcast_add(a * b - a / (S.abs(b) + 2.0), bias, name="biased")
+    y = S.broadcast_mul(y, S.sigmoid(bias), name="gated")
+    y = 1.0 - S.add_n(y, a, b, name="total") * 0.25
+    halves = S.SliceChannel(y, name="halves", num_outputs=2)
+    y = S.Concat(halves[0], S.BlockGrad(halves[1]), S.sqrt(S.square(halves[1]) + 1.0), dim=1, name="joined")
+    y = S.transpose(S.Reshape(y, name="rows", shape=(0, 6, -1)), axes=(0, 2, 1))
+    return S.Group([head(y), S.mean(y, axis=1, name="mean"), S.max(y, axis=(1, 2), keepdims=True, name="peak")])
+
+
+def regression(x):
+    return S.LinearRegressionOutput(S.FullyConnected(S.Flatten(x), name="fc", num_hidden=3), name="lro", grad_scale=2.0)
+
+
+GRADIENTS = [mlp, lenet, bn_conv, inception, residual, leaky, regression]
+PREDICTIONS = [grouped, alexnet, pooling_full, arithmetic]
+
+
+def dump(folder, make, gradients):
+    name, rng = make.__name__, np.random.RandomState(len(make.__name__) * 7 + 1)
+    net = make(S.Variable("data"))
+    data_shape = (4, 3, 24, 22) if make is not mlp else (4, 30)
+    arg_shapes, _, aux_shapes = net.infer_shape(data=data_shape)
+    args = {n: mx.nd.array(rng.normal(0, 0.3, s)) for n, s in zip(net.list_arguments(), arg_shapes)}
+    aux = {n: mx.nd.array(rng.uniform(0.5, 1.5, s)) for n, s in zip(net.list_auxiliary_states(), aux_shapes)}
+    inputs = {n: args.pop(n) for n in list(args) if n == "data" or n.endswith("label")}
+    if "softmax_label" in inputs:
+        inputs["softmax_label"] = mx.nd.array(rng.randint(0, 5, inputs["softmax_label"].shape))
+    run = {"in:" + n: a for n, a in inputs.items()}
+    mx.model.save_checkpoint("%s/%s" % (folder, name), 1, net, args, aux)
+
+    grads = {n: mx.nd.zeros(a.shape) for n, a in {**args, **inputs}.items() if not n.endswith("label")}
+    executor = net.bind(mx.cpu(), {**args, **inputs}, args_grad=grads, aux_states=aux)
+    run.update({"predict:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=False))})
+    if gradients:
+        run.update({"train:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=True))})
+        executor.backward()
+        run.update({"grad:" + n: g for n, g in grads.items()})
+        run.update({"after:" + n: a for n, a in executor.aux_dict.items()})
+    mx.nd.save("%s/%s-run.params" % (folder, name), run)
+    return "%s %s\n" % (name, "gradients" if gradients else "predict")
+
+
+def main():
+    folder = sys.argv[1]
+    with open(folder + "/nets.txt", "w") as nets:
+        nets.writelines([dump(folder, make, True) for make in GRADIENTS] + [dump(folder, make, False) for make in PREDICTIONS])
+
+
+if __name__ == "__main__":
+    main()
