@@ -94,7 +94,7 @@ def leaky(x):
 
 def pooling_full(x):
     kinds = [dict(pool_type="avg", pad=(1, 1)), dict(pool_type="avg", pad=(1, 1), count_include_pad=False), dict(pool_type="max", pad=(1, 1)),
-             dict(pool_type="sum")]
+             dict(pool_type="sum", pad=(1, 1))]
     parts = [S.Pooling(x, name="pool%d" % i, kernel=(3, 3), stride=(2, 2), pooling_convention="full", **kind) for i, kind in enumerate(kinds)]
     return head(S.Concat(*parts, name="joined"))
 

@@ -78,10 +78,12 @@ Json NodeToJson(const Node& node) {
     for (const auto& [key, value] : node.op->GetParams()) attrs[key] = value;
   }
   // Beside parameters only hidden keys are attributes to the reader; a variable has no parameters.
+  Attrs written;  // in the order of the keys as they are written, which is that of the next reader
   for (const auto& [key, value] : node.attrs) {
-    const bool bare_in_files = node.is_variable() && !IsHiddenKey(key) && BareKey(HiddenKey(key)) != key;
-    attrs[bare_in_files ? key : HiddenKey(key)] = AttrForFile(key, value);
+    const bool stays_bare = node.is_variable() && BareKey(HiddenKey(key)) != key;
+    written[stays_bare ? key : HiddenKey(key)] = AttrForFile(key, value);
   }
+  for (const auto& [key, value] : written) attrs[key] = value;
   Json json;
   json["op"] = node.op ? node.op->TypeString() : "null";
   json["name"] = node.name;

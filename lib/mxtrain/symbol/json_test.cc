@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(Fixture, "1.x: written to the letter") {
   const Symbol bn = Symbol::Create(registry, "BatchNorm", "bn", {}, std::vector{data}, {}, {{"ctx_group", "a"}, {"mood", "good"}});
   CHECK(bn.ToJson() == R"J({
   "nodes": [
-    {"op":"null","name":"data","attrs":{"__dtype__":"2","__shape__":"(0, 6)","__lr_mult__":"0"},"inputs":[]},
+    {"op":"null","name":"data","attrs":{"__dtype__":"2","__lr_mult__":"0","__shape__":"(0, 6)"},"inputs":[]},
     {"op":"null","name":"bn_gamma","attrs":{"__ctx_group__":"a","mood":"good"},"inputs":[]},
     {"op":"null","name":"bn_beta","attrs":{"__ctx_group__":"a","mood":"good"},"inputs":[]},
     {"op":"null","name":"bn_moving_mean","attrs":{"__ctx_group__":"a","mood":"good"},"inputs":[]},

@@ -102,7 +102,7 @@ TEST_CASE("names are unique; both bearers and their places are told") {
   const Symbol b = Op("Activation", "act", {{"act_type", "tanh"}}, {data}, {}, {}, "net.yaml:9");
   const std::string message = MessageOf([&] { Op("elemwise_add", "sum", {}, {a, b}); });
   CHECK(message ==
-        "two nodes bear the name 'act': Activation 'act' (net.yaml:9) and Activation 'act' (net.yaml:3); give one of them another name, or "
+        "two nodes bear the name 'act': Activation 'act' (net.yaml:3) and Activation 'act' (net.yaml:9); give one of them another name, or "
         "use one symbol in both places");
   CHECK_THROWS_AS(Symbol::Group(std::vector{a, b}), Error);
   CHECK_THROWS_AS(Op("Activation", "data", {{"act_type", "relu"}}, {data}), Error);
