@@ -153,8 +153,8 @@ TEST_CASE("checkpoints of the reference system predict and learn the same here")
   for (std::string name, kind; nets >> name >> kind; ++count) {
     CAPTURE(name);
     try {
-      const Case c{Symbol::FromJson(runtime.operators(), ReadFile(dir + "/" + name + "-symbol.json")), Load(runtime, dir + "/" + name + "-0001.params"),
-                   Load(runtime, dir + "/" + name + "-run.params")};
+      const Case c{Symbol::FromJson(runtime.operators(), ReadFile(dir + "/" + name + "-symbol.json")),
+                   Load(runtime, dir + "/" + name + "-0001.params"), Load(runtime, dir + "/" + name + "-run.params")};
       CHECK(Symbol::FromJson(runtime.operators(), c.net.ToJson()).ToJson() == c.net.ToJson());
       CheckPredictions(runtime, c);
       if (kind == "gradients") CheckGradients(runtime, c);

@@ -161,7 +161,9 @@ class SoftmaxOutput : public PropertyWithParam<NoParam> {
 
 struct LeakyReLUParam : Parameter<LeakyReLUParam> {
   int act_type;
-  static void Declare(Fields<LeakyReLUParam>& f) { f.Add("act_type", &LeakyReLUParam::act_type).Enum({{"leaky", 0}, {"prelu", 1}}).Default(0); }
+  static void Declare(Fields<LeakyReLUParam>& f) {
+    f.Add("act_type", &LeakyReLUParam::act_type).Enum({{"leaky", 0}, {"prelu", 1}}).Default(0);
+  }
 };
 class LeakyReLU : public PropertyWithParam<LeakyReLUParam> {
  public:

@@ -44,9 +44,13 @@ TShape ParseShapeAttr(const std::string& text) {
 
 }  // namespace
 
-std::span<const std::string_view> BareKeys() { return kBareKeys; }
+std::span<const std::string_view> BareKeys() {
+  return kBareKeys;
+}
 
-bool IsHiddenKey(std::string_view key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
+bool IsHiddenKey(std::string_view key) {
+  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
+}
 
 std::string BareKey(const std::string& key) {
   if (!IsHiddenKey(key)) return key;
@@ -54,7 +58,9 @@ std::string BareKey(const std::string& key) {
   return std::find(kBareKeys.begin(), kBareKeys.end(), inner) != kBareKeys.end() ? inner : key;
 }
 
-std::string HiddenKey(const std::string& key) { return IsHiddenKey(key) ? key : "__" + key + "__"; }
+std::string HiddenKey(const std::string& key) {
+  return IsHiddenKey(key) ? key : "__" + key + "__";
+}
 
 Attrs WithBareKeys(const Attrs& attrs) {
   Attrs bare;
@@ -86,8 +92,12 @@ Attrs AttrsForInput(const Attrs& node_attrs, const std::string& input) {
   return attrs;
 }
 
-TShape ShapeAttr(const Node& variable) { return Read(variable, "__shape__", TShape(), ParseShapeAttr); }
-DType TypeAttr(const Node& variable) { return Read(variable, "__dtype__", DType::kUnknown, ParseTypeAttr); }
+TShape ShapeAttr(const Node& variable) {
+  return Read(variable, "__shape__", TShape(), ParseShapeAttr);
+}
+DType TypeAttr(const Node& variable) {
+  return Read(variable, "__dtype__", DType::kUnknown, ParseTypeAttr);
+}
 
 std::string AttrForFile(const std::string& key, const std::string& value) {
   const bool named_type = key == "__dtype__" && value.find_first_not_of("0123456789-") != std::string::npos;

@@ -13,9 +13,9 @@
 namespace mxtrain {
 
 std::span<const std::string_view> BareKeys();
-bool IsHiddenKey(std::string_view key);            // "__x__"
-std::string BareKey(const std::string& key);       // "__lr_mult__" -> "lr_mult"; others unchanged
-std::string HiddenKey(const std::string& key);     // "lr_mult" -> "__lr_mult__"; hidden ones unchanged
+bool IsHiddenKey(std::string_view key);         // "__x__"
+std::string BareKey(const std::string& key);    // "__lr_mult__" -> "lr_mult"; others unchanged
+std::string HiddenKey(const std::string& key);  // "lr_mult" -> "__lr_mult__"; hidden ones unchanged
 Attrs WithBareKeys(const Attrs& attrs);
 
 // "weight_lr_mult" is lr_mult of the input "weight": {"weight", "lr_mult"}.

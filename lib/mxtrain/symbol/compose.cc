@@ -140,8 +140,8 @@ Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const 
     return edges;
   };
   for (const VertexRef& vertex : order) {
-    const bool touched = std::any_of(vertex->inputs.begin(), vertex->inputs.end(),
-                                     [&](const Edge& e) { return replaced.contains(e.vertex.get()); });
+    const bool touched =
+        std::any_of(vertex->inputs.begin(), vertex->inputs.end(), [&](const Edge& e) { return replaced.contains(e.vertex.get()); });
     if (!touched) continue;
     auto fresh = std::make_shared<Vertex>(*vertex);
     fresh->inputs = renew(vertex->inputs);

@@ -29,7 +29,9 @@ std::string Describe(const std::string& type, const Node& node) {
 
 }  // namespace
 
-int NumOutputs(const Node& node) { return node.op ? node.op->NumOutputs() : 1; }
+int NumOutputs(const Node& node) {
+  return node.op ? node.op->NumOutputs() : 1;
+}
 
 std::string DescribeNode(const Node& node) {
   std::string type = "node";
@@ -49,7 +51,11 @@ std::string MessageAtNode(const Node& node, const std::string& message, const st
   return names_owner ? who + message.substr(owner.size()) : who + ": " + message;
 }
 
-std::vector<int> Graph::Arguments() const { return VariablesOfKind(*this, Node::Kind::kVariable); }
-std::vector<int> Graph::Auxiliaries() const { return VariablesOfKind(*this, Node::Kind::kAux); }
+std::vector<int> Graph::Arguments() const {
+  return VariablesOfKind(*this, Node::Kind::kVariable);
+}
+std::vector<int> Graph::Auxiliaries() const {
+  return VariablesOfKind(*this, Node::Kind::kAux);
+}
 
 }  // namespace mxtrain

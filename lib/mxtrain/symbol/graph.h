@@ -48,7 +48,8 @@ struct Graph {
   std::vector<Node> nodes;  // topological order
   std::vector<NodeEntry> heads;
 
-  // Ids of the argument and auxiliary variables that the heads reach, in the order of the user's symbol: depth first, inputs before the node.
+  // Ids of the argument and auxiliary variables that the heads reach, in the order of the user's symbol: depth first, inputs before the
+  // node.
   MXTRAIN_API std::vector<int> Arguments() const;
   MXTRAIN_API std::vector<int> Auxiliaries() const;
 };
@@ -60,13 +61,13 @@ struct InferredSpecs {
   bool complete = false;  // every shape is known; types always are
 };
 
-// Infers in both directions until nothing changes. `shapes` and `types` hold what is known of variables by name; where
-// they say nothing, a variable's __shape__ and __dtype__ attributes do. Contradictions throw kConfig with node, its place, the shapes that met and their sources. With `allow_partial`
-// false, what stays unknown throws too, naming the first such node and what would help. Names that no variable bears count only
-// for that advice.
+// Infers in both directions until nothing changes. `shapes` and `types` hold what is known of variables by name; where they say nothing, a
+// variable's __shape__ and __dtype__ attributes do (so a net is bound to another batch size than its file names). Names that no variable
+// bears are passed over. Contradictions throw kConfig with node, its place, the shapes that met and their sources. With `allow_partial`
+// false, what stays unknown throws too, naming the first such node and what would help.
 //
-// Types: when nothing more follows, the first variable of unknown type (in the order of the nodes) is taken for float32 and inference goes on;
-// what then still has none (an operator without inputs) is float32. So one float16 input makes the parameters beside it float16.
+// Types: when nothing more follows, the first variable of unknown type (in the order of the nodes) is taken for float32 and inference goes
+// on; what then still has none (an operator without inputs) is float32. So one float16 input makes the parameters beside it float16.
 //
 // Graphs of forward nodes, and of kReorder and kCopy, which keep shape and type; kBackward throws kBug. Linear in nodes for usual graphs.
 MXTRAIN_API InferredSpecs InferSpecs(const Graph& graph, const std::map<std::string, TShape>& shapes,

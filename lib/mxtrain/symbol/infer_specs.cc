@@ -12,17 +12,27 @@ namespace {
 // What is known of one output, and who said so last.
 enum : int { kNobody = -1, kGiven = -2, kAttribute = -3, kAssumed = -4 };  // or the id of the node whose rules gave it
 
-bool Merge(const TShape& from, TShape* into) { return MergeShape(from, into); }
+bool Merge(const TShape& from, TShape* into) {
+  return MergeShape(from, into);
+}
 bool Merge(DType from, DType* into) {
   if (from == DType::kUnknown) return true;
   if (*into != DType::kUnknown && *into != from) return false;
   *into = from;
   return true;
 }
-bool IsKnown(const TShape& shape) { return shape.known(); }
-bool IsKnown(DType type) { return type != DType::kUnknown; }
-std::string Text(const TShape& shape) { return shape.ToString(); }
-std::string Text(DType type) { return NameOf(type); }
+bool IsKnown(const TShape& shape) {
+  return shape.known();
+}
+bool IsKnown(DType type) {
+  return type != DType::kUnknown;
+}
+std::string Text(const TShape& shape) {
+  return shape.ToString();
+}
+std::string Text(DType type) {
+  return NameOf(type);
+}
 
 bool RunRules(const OperatorProperty& op, std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) {
   return op.InferShape(in, out, aux);
@@ -58,7 +68,8 @@ class Inference {
 
   // A fact from outside.
   void Tell(NodeEntry entry, const T& fact, int source) { Learn(entry, fact, source); }
-  // What is given for a variable by name, else what its attribute says, as in the reference system: a net is bound to another batch size so.
+  // What is given for a variable by name, else what its attribute says, as in the reference system: a net is bound to another batch size
+  // so.
   void TellVariables(const std::map<std::string, T>& given, T (*attribute)(const Node&), T unknown) {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (!node(id).is_variable()) continue;
@@ -83,7 +94,8 @@ class Inference {
   std::string Situation(int id) const {
     std::string text;
     for (size_t i = 0; i < node(id).inputs.size(); ++i) {
-      if (IsKnown(At(node(id).inputs[i])) || SourceAt(node(id).inputs[i]) != kNobody) Append(&text, InputName(id, i), node(id).inputs[i], id);
+      if (IsKnown(At(node(id).inputs[i])) || SourceAt(node(id).inputs[i]) != kNobody)
+        Append(&text, InputName(id, i), node(id).inputs[i], id);
     }
     for (int k = 0; k < NumOutputs(node(id)); ++k) {
       const NodeEntry out{id, k};
@@ -189,7 +201,8 @@ class Inference {
   }
   const std::string advice = unused.empty() ? "" : format(" (a shape was given for {}, which is no variable here)", join(unused, ", "));
   if (node.is_variable()) {
-    Throw(ErrorKind::kConfig, "the shape of {} is not known: {} is all that follows from its readers; give its shape, or set its __shape__{}",
+    Throw(ErrorKind::kConfig,
+          "the shape of {} is not known: {} is all that follows from its readers; give its shape, or set its __shape__{}",
           DescribeNode(node), shapes.facts[id][0].ToString(), advice);
   }
   const std::string situation = shapes.Situation(static_cast<int>(id));

@@ -72,19 +72,24 @@ TEST_CASE_FIXTURE(Fixture, "attributes count where nothing is given; 0 and -1 ar
   CHECK(net.InferShape({{"y", TShape{9, 3}}}).outputs[0] == TShape{9, 3});  // given goes before an attribute
   const InferredSpecs specs = InferSpecs(net.graph(), {}, {}, true);
   CHECK(TypeOf(net.graph(), specs, "y") == DType::kFloat64);
-  CHECK(MessageOf([&] { Symbol::Variable("x", {{"__shape__", "(2, x)"}}).InferShape({}); })
-            .starts_with("variable 'x': __shape__ = '(2, x)': '(2, x)' is not a shape"));
+  CHECK(MessageOf([&] {
+          Symbol::Variable("x", {{"__shape__", "(2, x)"}}).InferShape({});
+        }).starts_with("variable 'x': __shape__ = '(2, x)': '(2, x)' is not a shape"));
   CHECK(MessageOf([&] { Symbol::Variable("x", {{"__dtype__", "77"}}).InferShape({}); }).starts_with("variable 'x': __dtype__ = '77'"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes and where each came from") {
   const Symbol hidden = Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
   const Symbol net = Op("FullyConnected", "fc1", {{"num_hidden", "10"}}, {hidden}, 14);
-  CHECK(MessageOf([&] { net.InferShape({{"data", TShape{64, 784}}, {"fc1_weight", TShape{10, 800}}}); }) ==
+  CHECK(MessageOf([&] {
+          net.InferShape({{"data", TShape{64, 784}}, {"fc1_weight", TShape{10, 800}}});
+        }) ==
         "FullyConnected 'fc1' (net.yaml:14): weight has shape [10, 800], but data [64, 784] needs [10, 784]; there: data [64, 784] (from "
         "Activation 'relu' (net.yaml:12)), weight [10, 800] ('fc1_weight', given)");
   const Symbol sum = Op("elemwise_add", "sum", {}, {hidden, Symbol::Variable("skip")}, 20);
-  CHECK(MessageOf([&] { sum.InferShape({{"data", TShape{2, 3}}, {"skip", TShape{2, 4}}}); }) ==
+  CHECK(MessageOf([&] {
+          sum.InferShape({{"data", TShape{2, 3}}, {"skip", TShape{2, 4}}});
+        }) ==
         "elemwise_add 'sum' (net.yaml:20): rhs has shape [2, 4], but [2, 3] was expected; there: lhs [2, 3] (from Activation 'relu' "
         "(net.yaml:12)), rhs [2, 4] ('skip', given)");
 }
@@ -93,12 +98,15 @@ TEST_CASE_FIXTURE(Fixture, "what stays unknown is named with what would help") {
   const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
   CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
         "the shape of variable 'data' is not known: ? is all that follows from its readers; give its shape, or set its __shape__");
-  CHECK(MessageOf([&] { InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false); })
-            .ends_with("(a shape was given for dta, which is no variable here)"));
-  CHECK(MessageOf([&] { net.InferShape({{"dta", TShape{1, 2}}}); }) ==
-        "a shape was given for 'dta', but there is no such variable; did you mean 'data'?");
+  CHECK(MessageOf([&] {
+          InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false);
+        }).ends_with("(a shape was given for dta, which is no variable here)"));
+  CHECK(MessageOf([&] {
+          net.InferShape({{"dta", TShape{1, 2}}});
+        }) == "a shape was given for 'dta', but there is no such variable; did you mean 'data'?");
   const Symbol noise = Op("_random_uniform", "noise", {}, {}, 8);
-  CHECK(MessageOf([&] { InferSpecs(noise.graph(), {}, {}, false); }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
+  CHECK(
+      MessageOf([&] { InferSpecs(noise.graph(), {}, {}, false); }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "types: float32 where nothing is known, else what the neighbours have") {
@@ -116,8 +124,11 @@ TEST_CASE_FIXTURE(Fixture, "types: float32 where nothing is known, else what the
   CHECK(TypeOf(net.graph(), specs, "bn_moving_mean") == DType::kFloat32);
   CHECK(TypeOf(net.graph(), specs, "softmax") == DType::kFloat64);
   CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") == DType::kFloat64);  // backward
-  CHECK(MessageOf([&] { types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}}); }) ==
-        "FullyConnected 'fc' takes arrays of one type, but was given float16 and float32; insert a Cast; there: data float16 ('data', given), "
+  CHECK(MessageOf([&] {
+          types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}});
+        }) ==
+        "FullyConnected 'fc' takes arrays of one type, but was given float16 and float32; insert a Cast; there: data float16 ('data', "
+        "given), "
         "bias float32 ('fc_bias', given)");
 }
 

@@ -31,7 +31,8 @@ class FileBuilder {
   const FileNode& At(int id) const { return file_.nodes[static_cast<size_t>(id)]; }
 
   bool Enter(size_t id) {
-    if (entered_[id] && !vertices_[id]) Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle", DescribeFileNode(file_, id));
+    if (entered_[id] && !vertices_[id])
+      Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle", DescribeFileNode(file_, id));
     if (entered_[id]) return false;
     entered_[id] = true;
     return true;

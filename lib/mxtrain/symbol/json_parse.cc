@@ -22,7 +22,8 @@ const FileJson& Member(const FileJson& object, const char* key, FileJson::value_
 }
 
 int Integer(const FileJson& value, const std::string& of) {
-  if (!value.is_number_integer() || value < -1 || value > 1'000'000'000) Bad("{}: a small integer was expected, got {}", of, value.type_name());
+  if (!value.is_number_integer() || value < -1 || value > 1'000'000'000)
+    Bad("{}: a small integer was expected, got {}", of, value.type_name());
   return value.get<int>();
 }
 
@@ -57,7 +58,8 @@ void SortEntries(const FileJson& json, const std::string& of, FileNode* node) {
     for (const auto& [name, value] : Strings(json, key, of)) {
       const std::string bare = BareKey(name);
       const auto keys = BareKeys();
-      const bool is_attribute = old_form || IsHiddenKey(name) || std::find(keys.begin(), keys.end(), bare) != keys.end() || SplitInputKey(name);
+      const bool is_attribute =
+          old_form || IsHiddenKey(name) || std::find(keys.begin(), keys.end(), bare) != keys.end() || SplitInputKey(name);
       (is_attribute || node->is_variable() ? node->attrs : node->params)[bare] = value;
     }
   }
@@ -77,7 +79,8 @@ FileNode ParseNode(const FileJson& json, size_t id, size_t count) {
     Bad("{} ({}) is part of a gradient graph; save the symbol of the forward net", of, node.op);
   }
   for (const char* key : {"subgraphs", "control_deps"}) {
-    if (const auto found = json.find(key); found != json.end() && !found->empty()) Bad("{} ({}) has {}, which are not supported", of, node.op, key);
+    if (const auto found = json.find(key); found != json.end() && !found->empty())
+      Bad("{} ({}) has {}, which are not supported", of, node.op, key);
   }
   if (node.op == "Custom" || node.op == "_Native" || node.op == "_NDArray") {
     const Attrs params = Strings(json, json.contains("param") ? "param" : json.contains("attrs") ? "attrs" : "attr", of);
@@ -86,7 +89,8 @@ FileNode ParseNode(const FileJson& json, size_t id, size_t count) {
         type == params.end() ? "" : ", op_type ", type == params.end() ? "" : type->second);
   }
   SortEntries(json, of, &node);
-  for (const FileJson& input : Member(json, "inputs", FileJson::value_t::array, of)) node.inputs.push_back(Entry(input, count, "inputs of " + of));
+  for (const FileJson& input : Member(json, "inputs", FileJson::value_t::array, of))
+    node.inputs.push_back(Entry(input, count, "inputs of " + of));
   if (node.is_variable() && !node.inputs.empty()) Bad("{} is a variable, but has inputs", of);
   return node;
 }

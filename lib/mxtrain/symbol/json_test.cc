@@ -178,27 +178,32 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is refused with the node's name 
   CHECK(has(ErrorOf(R"({"nodes": [{"op": 3, "name": "a", "inputs": []}], "heads": []})"), "\"op\" of node 0 'a' is number"));
   CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "inputs": []}], "heads": []})"), "node 0 has no \"name\""));
   CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "a"}], "heads": []})"), "node 0 'a' has no \"inputs\""));
-  CHECK(has(ErrorOf(File(R"({"op": "null", "name": "x", "attrs": {"a": 1}, "inputs": []})", 0)), "'a' is number, but a string was expected"));
+  CHECK(
+      has(ErrorOf(File(R"({"op": "null", "name": "x", "attrs": {"a": 1}, "inputs": []})", 0)), "'a' is number, but a string was expected"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Custom", "name": "mine", "attrs": {"op_type": "swish"}, "inputs": [[0, 0, 0]]})", 1)),
             "node 1 'mine' is an operator written outside the file (Custom, op_type swish)"));
   CHECK(has(ErrorOf(File(x + R"({"op": "_foreach", "name": "loop", "inputs": [[0, 0, 0]], "subgraphs": [{}]})", 1)),
             "node 1 'loop' (_foreach) has subgraphs"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "control_deps": [0], "inputs": [[0, 0, 0]]})", 1)), "control_deps"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "backward_source_id": 0, "inputs": [[0, 0, 0]]})", 1)), "gradient graph"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Warp", "name": "a", "inputs": [[0, 0, 0]]})", 1)), "Warp 'a' (node 1): there is no operator 'Warp'"));
+  CHECK(
+      has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "backward_source_id": 0, "inputs": [[0, 0, 0]]})", 1)), "gradient graph"));
+  CHECK(
+      has(ErrorOf(File(x + R"({"op": "Warp", "name": "a", "inputs": [[0, 0, 0]]})", 1)), "Warp 'a' (node 1): there is no operator 'Warp'"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_tipe": "relu"}, "inputs": [[0, 0, 0]]})", 1)),
             "Activation 'a' (node 1) has no parameter 'act_tipe'; did you mean 'act_type'?"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]})", 1)),
             "inputs of node 1 'a': there is no node 2; the file has 2"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 1, 0]]})", 1)),
             "node 1, Activation 'a' reads output 1 of node 0, variable 'x', which has 1"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[-1, 0, 0]]})", 1)), "no node -1"));
+  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[-1, 0, 0]]})", 1)),
+            "no node -1"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0]]})", 1)), "an entry is"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0], [0, 0, 0]]})", 1)),
             "has 2 inputs, but takes 1"));
   CHECK(has(ErrorOf(File(x + R"({"op": "BatchNorm", "name": "b", "inputs": [[0, 0, 0]]})", 1)), "has 1 inputs, but takes 5"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]},
-                              {"op": "Activation", "name": "b", "attrs": {"act_type": "relu"}, "inputs": [[1, 0, 0]]})", 1)),
+                              {"op": "Activation", "name": "b", "attrs": {"act_type": "relu"}, "inputs": [[1, 0, 0]]})",
+                         1)),
             "depends on itself"));
   CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[1, 0]]})"), "heads: there is no node 1"));
   CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[0, 0]], "attrs": {"mxnet_version": 3}})"),

@@ -38,7 +38,9 @@ const Symbol::Rep& Symbol::rep() const {
   return rep_ ? *rep_ : empty;
 }
 
-const Graph& Symbol::graph() const { return rep().graph(); }
+const Graph& Symbol::graph() const {
+  return rep().graph();
+}
 
 Symbol Symbol::Variable(const std::string& name, const Attrs& attrs, const std::string& where) {
   return Symbol(std::make_shared<Rep>(std::vector{Edge{MakeVariable(name, attrs, where), 0}}));
@@ -54,7 +56,9 @@ Symbol Symbol::Group(std::span<const Symbol> symbols) {
   return Symbol(std::make_shared<Rep>(std::move(heads)));
 }
 
-int Symbol::NumOutputs() const { return static_cast<int>(rep().heads.size()); }
+int Symbol::NumOutputs() const {
+  return static_cast<int>(rep().heads.size());
+}
 
 Symbol Symbol::operator[](int output) const {
   if (output < 0 || output >= NumOutputs()) {
@@ -91,8 +95,12 @@ std::string Symbol::Name() const {
   return vertex ? vertex->node.name : "";
 }
 
-std::vector<std::string> Symbol::ListArguments() const { return NamesOf(graph(), graph().Arguments()); }
-std::vector<std::string> Symbol::ListAuxiliaryStates() const { return NamesOf(graph(), graph().Auxiliaries()); }
+std::vector<std::string> Symbol::ListArguments() const {
+  return NamesOf(graph(), graph().Arguments());
+}
+std::vector<std::string> Symbol::ListAuxiliaryStates() const {
+  return NamesOf(graph(), graph().Auxiliaries());
+}
 
 std::vector<std::string> Symbol::ListOutputs() const {
   std::vector<std::string> names;

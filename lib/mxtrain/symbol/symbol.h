@@ -1,9 +1,10 @@
 #pragma once
-// A symbolic expression: one or several outputs of a graph of operators and variables. A value: cheap to copy, immutable; composing makes a new
-// one that shares the nodes of its inputs. Safe to read from several threads.
+// A symbolic expression: one or several outputs of a graph of operators and variables. A value: cheap to copy, immutable; composing makes a
+// new one that shares the nodes of its inputs. Safe to read from several threads.
 //
-// Names are unique within a symbol; where two nodes with one name meet, kConfig names both and their places. The same Variable used twice is one
-// node; two Variables of one name are two. Whether a variable is an argument or an auxiliary state follows from its reader; both throws.
+// Names are unique within a symbol; where two nodes with one name meet, kConfig names both and their places. The same Variable used twice
+// is one node; two Variables of one name are two. Whether a variable is an argument or an auxiliary state follows from its reader; both
+// throws.
 #include <map>
 #include <memory>
 #include <span>
@@ -30,8 +31,8 @@ class MXTRAIN_API Symbol {
                        const std::string& where = "");
   static Symbol Group(std::span<const Symbol> symbols);
 
-  // Replaces variables by other symbols' single outputs: composition. Names that no variable bears throw kConfig with the nearest. Nodes that
-  // do not depend on a replaced variable are shared with this symbol, the rest are new ones of the same name.
+  // Replaces variables by other symbols' single outputs: composition. Names that no variable bears throw kConfig with the nearest. Nodes
+  // that do not depend on a replaced variable are shared with this symbol, the rest are new ones of the same name.
   Symbol Compose(const std::map<std::string, Symbol>& replacements) const;
 
   int NumOutputs() const;
@@ -41,12 +42,12 @@ class MXTRAIN_API Symbol {
   std::string Name() const;     // of the node that all heads are outputs of; "" for groups of several
 
   std::vector<std::string> ListArguments() const;
-  std::vector<std::string> ListOutputs() const;          // "fc1_output", "bn1_mean", "data"
+  std::vector<std::string> ListOutputs() const;  // "fc1_output", "bn1_mean", "data"
   std::vector<std::string> ListAuxiliaryStates() const;
   // Attributes of the node that all heads are outputs of (groups throw kConfig); "" when absent. "lr_mult" and "__lr_mult__" are one key.
   std::string Attr(const std::string& key) const;
   Symbol WithAttr(const std::string& key, const std::string& value) const;  // the head's node is a new one
-  std::map<std::string, Attrs> ListAttrs() const;                            // of all nodes that have any, by name
+  std::map<std::string, Attrs> ListAttrs() const;                           // of all nodes that have any, by name
 
   struct Shapes {
     std::vector<TShape> arguments, outputs, auxiliaries;

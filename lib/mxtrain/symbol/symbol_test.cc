@@ -55,9 +55,9 @@ TEST_CASE("lists follow depth-first post-order, auxiliaries apart") {
   CHECK(net.ListAuxiliaryStates() == Strings{"bn1_moving_mean", "bn1_moving_var"});
   CHECK(net.ListOutputs() == Strings{"softmax_output"});
   CHECK(net.Name() == "softmax");
-  CHECK(net.GetInternals().ListOutputs() ==
-        Strings{"data", "fc1_weight", "fc1_bias", "fc1_output", "relu1_output", "bn1_gamma", "bn1_beta", "bn1_output", "fc2_weight",
-                "fc2_bias", "fc2_output", "softmax_label", "softmax_output"});
+  CHECK(net.GetInternals().ListOutputs() == Strings{"data", "fc1_weight", "fc1_bias", "fc1_output", "relu1_output", "bn1_gamma", "bn1_beta",
+                                                    "bn1_output", "fc2_weight", "fc2_bias", "fc2_output", "softmax_label",
+                                                    "softmax_output"});
   CHECK(Symbol().ListArguments().empty());
   CHECK(Symbol().NumOutputs() == 0);
 }
@@ -116,12 +116,15 @@ TEST_CASE("mistakes in Create name the node and the nearest") {
   const Symbol x = Symbol::Variable("x");
   CHECK(MessageOf([&] { Op("Activatoin", "a", {}, {x}, {}, {}, "net.yaml:5"); }) ==
         "Activatoin 'a' (net.yaml:5): there is no operator 'Activatoin'; did you mean 'Activation'?");
-  CHECK(MessageOf([&] { Op("FullyConnected", "fc", {{"num_hiden", "3"}}, {x}, {}, {}, "net.yaml:5"); }) ==
-        "FullyConnected 'fc' (net.yaml:5) has no parameter 'num_hiden'; did you mean 'num_hidden'?");
-  CHECK(MessageOf([&] { Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"wieght", x}}); }) ==
-        "FullyConnected 'fc' has no input 'wieght'; did you mean 'weight'?");
-  CHECK(MessageOf([&] { Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"data", x}}); }) ==
-        "FullyConnected 'fc': the input 'data' is given twice: by position (variable 'x') and by name (variable 'x')");
+  CHECK(MessageOf([&] {
+          Op("FullyConnected", "fc", {{"num_hiden", "3"}}, {x}, {}, {}, "net.yaml:5");
+        }) == "FullyConnected 'fc' (net.yaml:5) has no parameter 'num_hiden'; did you mean 'num_hidden'?");
+  CHECK(MessageOf([&] {
+          Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"wieght", x}});
+        }) == "FullyConnected 'fc' has no input 'wieght'; did you mean 'weight'?");
+  CHECK(MessageOf([&] {
+          Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"data", x}});
+        }) == "FullyConnected 'fc': the input 'data' is given twice: by position (variable 'x') and by name (variable 'x')");
   CHECK_THROWS_AS(Op("Activation", "a", {{"act_type", "relu"}}, {x, x}), Error);
   CHECK_THROWS_AS(Op("Activation", "a", {{"act_type", "relu"}}, {}, {{"data", Symbol()}}), Error);
   CHECK_THROWS_AS(Mlp().GetInternals()["fc1_ouput"], Error);
@@ -139,7 +142,9 @@ TEST_CASE("attributes: bare and hidden spelling are one, missing inputs inherit,
   CHECK(attrs.at("fc_weight") == Attrs{{"lr_mult", "0"}, {"wd_mult", "1"}});
   CHECK(attrs.at("fc_bias") == Attrs{{"lr_mult", "5"}, {"wd_mult", "1"}});
   CHECK(attrs.at("x").at("lr_mult") == "2");
-  CHECK(MessageOf([&] { Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"data_lr_mult", "1"}}); }) ==
+  CHECK(MessageOf([&] {
+          Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"data_lr_mult", "1"}});
+        }) ==
         "FullyConnected 'fc': the attribute 'data_lr_mult' is for a variable made here, but variable 'x' was given; set lr_mult there");
   CHECK_THROWS_AS(Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"wait_lr_mult", "1"}}), Error);
   // A value: the changed one is new, the old one stays.
@@ -158,8 +163,9 @@ TEST_CASE("a variable may be shared, as argument or as auxiliary state, never as
   const Symbol b = Op("BatchNorm", "b", {}, {a}, {{"moving_mean", mean}});
   CHECK(b.ListAuxiliaryStates() == Strings{"mean", "a_moving_var", "b_moving_var"});
   CHECK(b.ListArguments() == Strings{"x", "a_gamma", "a_beta", "b_gamma", "b_beta"});
-  CHECK(MessageOf([&] { Op("elemwise_add", "sum", {}, {b, mean}); }) ==
-        "'mean' is an auxiliary state of BatchNorm 'b' and an argument of elemwise_add 'sum'; it can be only one of them");
+  CHECK(MessageOf([&] {
+          Op("elemwise_add", "sum", {}, {b, mean});
+        }) == "'mean' is an auxiliary state of BatchNorm 'b' and an argument of elemwise_add 'sum'; it can be only one of them");
   CHECK_THROWS_AS(Op("BatchNorm", "c", {}, {x}, {{"moving_mean", a}}), Error);
 }
 
@@ -202,12 +208,24 @@ Symbol RandomNet(std::mt19937* random, int operators) {
   for (int i = 0; i < operators; ++i) {
     const std::string name = "n" + std::to_string(i);
     switch ((*random)() % 6) {
-      case 0: pool.push_back(Op("FullyConnected", name, {{"num_hidden", "4"}, {"no_bias", (*random)() % 2 ? "True" : "False"}}, {pick()})); break;
-      case 1: pool.push_back(Op("BatchNorm", name, {{"eps", "2e-5"}}, {pick()})); break;
-      case 2: pool.push_back(Op("elemwise_add", name, {}, {pick(), pick()})); break;
-      case 3: pool.push_back(Op("SliceChannel", name, {{"num_outputs", "2"}}, {pick()}, {}, {{"ctx_group", "g"}})); break;
-      case 4: pool.push_back(Op("Concat", name, {{"dim", "0"}}, {pick(), pick(), pick()})); break;
-      default: pool.push_back(Op("LeakyReLU", name, {{"act_type", "prelu"}}, {pick()}, {}, {{"lr_mult", "0.5"}})); break;
+      case 0:
+        pool.push_back(Op("FullyConnected", name, {{"num_hidden", "4"}, {"no_bias", (*random)() % 2 ? "True" : "False"}}, {pick()}));
+        break;
+      case 1:
+        pool.push_back(Op("BatchNorm", name, {{"eps", "2e-5"}}, {pick()}));
+        break;
+      case 2:
+        pool.push_back(Op("elemwise_add", name, {}, {pick(), pick()}));
+        break;
+      case 3:
+        pool.push_back(Op("SliceChannel", name, {{"num_outputs", "2"}}, {pick()}, {}, {{"ctx_group", "g"}}));
+        break;
+      case 4:
+        pool.push_back(Op("Concat", name, {{"dim", "0"}}, {pick(), pick(), pick()}));
+        break;
+      default:
+        pool.push_back(Op("LeakyReLU", name, {{"act_type", "prelu"}}, {pick()}, {}, {{"lr_mult", "0.5"}}));
+        break;
     }
   }
   return (*random)() % 2 ? pool.back() : Symbol::Group(std::vector{pool.back(), pick(), pick()});
@@ -255,8 +273,8 @@ TEST_CASE("a chain of 10^5 nodes: laid out, written, read, released, without rec
   for (int i = 1; i <= kLength; ++i) {
     nodes += format(R"(, {{"op": "Activation", "name": "a{}", "attrs": {{"act_type": "relu"}}, "inputs": [[{}, 0, 0]]}})", i, i - 1);
   }
-  const Symbol net =
-      Symbol::FromJson(Tiny(), format(R"({{"nodes": [{}], "heads": [[{}, 0, 0]], "attrs": {{"mxnet_version": ["int", 10901]}}}})", nodes, kLength));
+  const Symbol net = Symbol::FromJson(
+      Tiny(), format(R"({{"nodes": [{}], "heads": [[{}, 0, 0]], "attrs": {{"mxnet_version": ["int", 10901]}}}})", nodes, kLength));
   CHECK(net.graph().nodes.size() == kLength + 1);
   CHECK(net.ListArguments() == Strings{"x"});
   const auto shapes = net.InferShape({{"x", TShape{2, 3}}});

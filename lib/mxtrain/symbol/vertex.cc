@@ -17,7 +17,9 @@ std::vector<const Vertex*> VerticesOf(std::span<const Edge> edges) {
 }
 
 // Which of an operator's inputs are arguments and which are auxiliary states.
-bool IsAuxiliary(const Vertex& reader, size_t input) { return input >= static_cast<size_t>(reader.node.num_args); }
+bool IsAuxiliary(const Vertex& reader, size_t input) {
+  return input >= static_cast<size_t>(reader.node.num_args);
+}
 
 }  // namespace
 
@@ -61,8 +63,8 @@ void Scope::NoteRoles(const Vertex* reader) {
     Bearer& bearer = bearers_.at(input->node.name);
     (IsAuxiliary(*reader, i) ? bearer.auxiliary_of : bearer.argument_of) = reader;
     if (bearer.auxiliary_of && !input->node.is_variable()) {
-      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given", DescribeNode(bearer.auxiliary_of->node),
-            DescribeNode(input->node));
+      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given",
+            DescribeNode(bearer.auxiliary_of->node), DescribeNode(input->node));
     }
     if (bearer.auxiliary_of && bearer.argument_of) {
       Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can be only one of them", input->node.name,
