@@ -33,9 +33,10 @@ struct SimpleOp::Entry {
   bool scalar_enabled = false, kwargs_enabled = false;
   double default_scalar = 1;
   std::vector<FieldInfo> fields;  // of kwargs, when declared
-  NormalizeKwargs normalize;
+  ParseKwargs parse;
   std::vector<ResourceWish> resources;
   Elementwise elementwise = Elementwise::kNo;
+  std::vector<DType> types;  // empty: all
 
   template <typename... Args>
   [[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) const {
@@ -119,8 +120,10 @@ void SimpleOpProperty::Init(const Kwargs& kwargs) {
     ScalarParam param;
     params::Init(ScalarParam::Schema(entry_->default_scalar), &param, kwargs, entry_->name);
     env_.scalar = param.scalar;
-  } else if (entry_->kwargs_enabled && entry_->normalize) {
-    env_.kwargs = entry_->normalize(kwargs, entry_->name);
+  } else if (entry_->kwargs_enabled && entry_->parse) {
+    SimpleOp::ParsedKwargs parsed = entry_->parse(kwargs, entry_->name);
+    env_.kwargs = std::move(parsed.kwargs);
+    env_.parsed = std::move(parsed.parsed);
   } else if (entry_->kwargs_enabled) {
     std::copy_if(kwargs.begin(), kwargs.end(), std::back_inserter(env_.kwargs),
                  [](const auto& pair) { return !pair.first.starts_with("__"); });
@@ -185,8 +188,7 @@ std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(const std::vector
 
 class SimpleOperator final : public Operator {
  public:
-  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env, size_t num_resources)
-      : functions_(functions), env_(std::move(env)) {
+  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env, size_t num_resources) : functions_(functions), env_(std::move(env)) {
     env_.resource.resize(num_resources);
   }
 
@@ -289,6 +291,12 @@ Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanReque
   const bool wants_gradient =
       std::any_of(request.grad_req.begin(), request.grad_req.end(), [](OpReqType req) { return req != OpReqType::kNullOp; });
   if (request.needs_backward && wants_gradient && functions.gradient.index() == 0) return Refusal{"it has no gradient"};
+
+  for (const TensorSpec& spec : request.in) {
+    if (!entry.types.empty() && std::find(entry.types.begin(), entry.types.end(), spec.type) == entry.types.end()) {
+      return Refusal{format("no function for {}", NameOf(spec.type))};
+    }
+  }
 
   Plan plan;
   const Layout layout = CommonLayout(entry, request);
@@ -409,10 +417,10 @@ SimpleOp& SimpleOp::set_enable_kwargs(bool enable) {
   entry_->kwargs_enabled = enable;
   return *this;
 }
-SimpleOp& SimpleOp::set_kwargs_schema(std::vector<FieldInfo> fields, NormalizeKwargs normalize) {
+SimpleOp& SimpleOp::set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs parse) {
   set_enable_kwargs(true);
   entry_->fields = std::move(fields);
-  entry_->normalize = std::move(normalize);
+  entry_->parse = std::move(parse);
   return *this;
 }
 SimpleOp& SimpleOp::set_resource_request(ResourceRequest::Type type, ResourceBytes bytes) {
@@ -422,6 +430,10 @@ SimpleOp& SimpleOp::set_resource_request(ResourceRequest::Type type, ResourceByt
 }
 SimpleOp& SimpleOp::set_elementwise(Elementwise elementwise) {
   entry_->elementwise = elementwise;
+  return *this;
+}
+SimpleOp& SimpleOp::set_types(std::vector<DType> types) {
+  entry_->types = std::move(types);
   return *this;
 }
 SimpleOp& SimpleOp::set_identity(std::vector<InplacePair> forward, std::vector<InplacePair> backward) {

@@ -6,9 +6,9 @@
 //     SimpleOp(registry, "smooth_l1").set_function(DeviceType::kCPU, Forward, kNoInplace)
 //         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn).set_enable_scalar(true).describe("...");
 //   }
-// A second SimpleOp object of the same name adds to the entry that the first made (a _cuda.cu adds its functions so). Each function becomes a
-// row of the table; an operator without a gradient is refused at bind when its gradient is wanted. What cannot be (unary and binary functions
-// mixed, a gradient before its function, an option of the other arity) throws kConfig at the call that brings it.
+// A second SimpleOp object of the same name adds to the entry that the first made (a _cuda.cu adds its functions so). Each function becomes
+// a row of the table; an operator without a gradient is refused at bind when its gradient is wanted. What cannot be (unary and binary
+// functions mixed, a gradient before its function, an option of the other arity) throws kConfig at the call that brings it.
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,9 +18,15 @@
 namespace mxtrain {
 
 struct EnvArguments {
-  double scalar = 0;                // when enabled
-  Kwargs kwargs;                    // when enabled
-  std::vector<Resource> resource;   // answers to set_resource_request, in its order
+  double scalar = 0;                   // when enabled
+  Kwargs kwargs;                       // when enabled
+  std::shared_ptr<const void> parsed;  // kwargs as the struct of set_kwargs_struct
+  std::vector<Resource> resource;      // answers to set_resource_request, in its order
+
+  template <typename P>
+  const P& As() const {
+    return *static_cast<const P*>(parsed.get());
+  }
 };
 
 struct GradFunctionArgument {
@@ -78,21 +84,28 @@ class MXTRAIN_API SimpleOp {
   // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
   SimpleOp& set_enable_scalar(bool enable, double default_value = 1);
   SimpleOp& set_enable_kwargs(bool enable);
-  // Declares the keyword arguments: parsing, `ops` and errors come from them. Without it any key is passed through.
+  // Declares the keyword arguments: parsing, `ops` and errors come from them, and functions read env.As<P>(). Without it any key is passed
+  // through as text.
   template <typename P>
   SimpleOp& set_kwargs_struct() {
     return set_kwargs_schema(P::Describe(), [](const Kwargs& kwargs, std::string_view owner) {
-      P p;
-      p.Init(kwargs, owner);
-      return p.ToKwargs();
+      auto parsed = std::make_shared<P>();
+      parsed->Init(kwargs, owner);
+      return ParsedKwargs{parsed->ToKwargs(), parsed};
     });
   }
-  using NormalizeKwargs = std::function<Kwargs(const Kwargs& kwargs, std::string_view owner)>;
-  SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, NormalizeKwargs normalize);
+  struct ParsedKwargs {
+    Kwargs kwargs;  // every parameter with its value
+    std::shared_ptr<const void> parsed;
+  };
+  using ParseKwargs = std::function<ParsedKwargs(const Kwargs& kwargs, std::string_view owner)>;
+  SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs parse);
   // Scratch of a size that follows from the input shape(s), or random numbers; for the function and for the gradient alike.
   using ResourceBytes = std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
   SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
   SimpleOp& set_elementwise(Elementwise elementwise);
+  // Element types that the functions take; others are refused when a call is planned. Default: every type.
+  SimpleOp& set_types(std::vector<DType> types);
   // Pairs whose output is the input byte for byte: data to output in forward, head gradient to argument in backward.
   SimpleOp& set_identity(std::vector<InplacePair> forward, std::vector<InplacePair> backward);
   // Default: "data", or "lhs" and "rhs".

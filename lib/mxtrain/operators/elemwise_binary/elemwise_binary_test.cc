@@ -1,0 +1,136 @@
+// Element-wise functions of two arrays and of an array and a number, against their definitions in double.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+using Function = double (*)(double, double);
+
+struct BinaryCase {
+  const char* name;  // of the operator of equal shapes
+  const char* scalar;
+  const char* reversed;  // or ""
+  Function f;
+  Generator a, b;
+  double scalar_value;
+};
+
+double Remainder(double a, double b) {
+  return a - b * std::floor(a / b);
+}
+
+const std::vector<BinaryCase>& Cases() {
+  static const Generator any = Uniform(-2, 2), positive = Uniform(0.5, 2);
+  // Values that neither meet nor change their order under small changes.
+  static const Generator low = Cycle({-1.5, 0.25, 1.75, -0.25, 0.75}), high = Cycle({-1, -0.5, 1.25, 1.5, 0.5, 2, -1.75});
+  static const std::vector<BinaryCase> cases = {
+      {"elemwise_add", "_plus_scalar", "", [](double a, double b) { return a + b; }, any, any, 0.75},
+      {"elemwise_sub", "_minus_scalar", "_rminus_scalar", [](double a, double b) { return a - b; }, any, any, 0.75},
+      {"elemwise_mul", "_mul_scalar", "", [](double a, double b) { return a * b; }, any, any, -1.25},
+      {"elemwise_div", "_div_scalar", "_rdiv_scalar", [](double a, double b) { return a / b; }, any, positive, 1.5},
+      {"_power", "_power_scalar", "_rpower_scalar", [](double a, double b) { return std::exp2(b * std::log2(a)); }, positive, any, 1.5},
+      {"_maximum", "_maximum_scalar", "", [](double a, double b) { return std::fmax(a, b); }, low, high, 0.6},
+      {"_minimum", "_minimum_scalar", "", [](double a, double b) { return std::fmin(a, b); }, low, high, 0.6},
+      {"_mod", "_mod_scalar", "_rmod_scalar", Remainder, Uniform(2.1, 2.9), Uniform(0.75, 0.95), 0.9},
+      {"_hypot", "_hypot_scalar", "", [](double a, double b) { return std::sqrt(a * a + b * b); }, any, positive, 1.25},
+      {"_equal", "_equal_scalar", "", [](double a, double b) { return a == b ? 1.0 : 0.0; }, low, high, 0.6},
+      {"_not_equal", "_not_equal_scalar", "", [](double a, double b) { return a == b ? 0.0 : 1.0; }, low, high, 0.6},
+      {"_greater", "_greater_scalar", "", [](double a, double b) { return a > b ? 1.0 : 0.0; }, low, high, 0.6},
+      {"_greater_equal", "_greater_equal_scalar", "", [](double a, double b) { return a < b ? 0.0 : 1.0; }, low, high, 0.6},
+      {"_lesser", "_lesser_scalar", "", [](double a, double b) { return a < b ? 1.0 : 0.0; }, low, high, 0.6},
+      {"_lesser_equal", "_lesser_equal_scalar", "", [](double a, double b) { return a > b ? 0.0 : 1.0; }, low, high, 0.6},
+      {"_logical_and", "_logical_and_scalar", "", [](double a, double b) { return (a != 0) * (b != 0) * 1.0; }, low, high, 0.6},
+      {"_logical_or", "_logical_or_scalar", "", [](double a, double b) { return (a == 0) * (b == 0) ? 0.0 : 1.0; }, low, high, 0.6},
+      {"_logical_xor", "_logical_xor_scalar", "", [](double a, double b) { return (a == 0) == (b == 0) ? 0.0 : 1.0; }, low, high, 0.6},
+  };
+  return cases;
+}
+
+OperatorCase Base(const std::string& op, const TShape& shape) {
+  OperatorCase c;
+  c.name = format("{} {}", op, shape.ToString());
+  c.op = op;
+  c.types = kAllFloatingTypes;
+  c.tolerance = {32, "a few operations, one call of the mathematical library"};
+  c.must_accept = {"simple"};
+  c.shapes = {shape};
+  return c;
+}
+
+OperatorCase Binary(const BinaryCase& binary, const TShape& shape) {
+  OperatorCase c = Base(binary.name, shape);
+  c.shapes = {shape, shape};
+  c.inputs = {binary.a, binary.b};
+  c.forward = [f = binary.f](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], in[1], f)}; };
+  return c;
+}
+
+TEST_CASE("functions of two arrays") {
+  for (const BinaryCase& binary : Cases()) RunCase(Binary(binary, {2, 7, 3, 2}));
+  for (const TShape& shape : {TShape{1}, TShape{0}, TShape{33333}}) RunCase(Binary(Cases()[2], shape));
+  BinaryCase sum = Cases()[0];
+  sum.name = "_grad_add";
+  RunCase(Binary(sum, {5}));
+}
+
+TEST_CASE("functions of an array and a number") {
+  for (const BinaryCase& binary : Cases()) {
+    OperatorCase c = Base(binary.scalar, {2, 7, 3, 2});
+    c.kwargs = {{"scalar", format("{}", binary.scalar_value)}};
+    c.inputs = {binary.a};
+    c.forward = [f = binary.f, s = binary.scalar_value](const Arrays& in, const Arrays&) {
+      return Arrays{Apply(in[0], [=](double x) { return f(x, s); })};
+    };
+    RunCase(c);
+    if (*binary.reversed == 0) continue;
+    c.op = c.name = binary.reversed;
+    c.inputs = {binary.b};
+    c.kwargs = {{"scalar", "2.3"}};
+    c.forward = [f = binary.f](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [=](double x) { return f(2.3, x); })}; };
+    RunCase(c);
+  }
+}
+
+TEST_CASE("where both are equal, a maximum's gradient goes to the first") {
+  OperatorCase c = Binary(Cases()[5], {3});
+  REQUIRE(c.op == "_maximum");
+  c.inputs = {Constant(0.5), Constant(0.5)};
+  c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) { return Arrays{head[0], Values(3, 0.0)}; };
+  RunCase(c);
+}
+
+TEST_CASE("whole numbers, signs of remainders") {
+  OperatorCase c = Binary(Cases()[7], {6});
+  REQUIRE(c.op == "_mod");
+  c.inputs = {Cycle({7, -7, 7, -7, 5, 0}), Cycle({3, 3, -3, -3, 0, 4})};
+  c.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 2, -2, -1, 0, 0}}; };
+  c.types = {DType::kInt32, DType::kInt64, DType::kFloat32};
+  c.backward = false;
+  RunCase(c);
+}
+
+TEST_CASE("names of older files") {
+  const OperatorRegistry& registry = TestRegistry();
+  const std::pair<const char*, const char*> names[] = {{"_plus", "elemwise_add"},
+                                                       {"_Plus", "elemwise_add"},
+                                                       {"_Minus", "elemwise_sub"},
+                                                       {"_Mul", "elemwise_mul"},
+                                                       {"_Div", "elemwise_div"},
+                                                       {"_Power", "_power"},
+                                                       {"_Maximum", "_maximum"},
+                                                       {"_PlusScalar", "_plus_scalar"},
+                                                       {"_RMinusScalar", "_rminus_scalar"},
+                                                       {"_RDivScalar", "_rdiv_scalar"},
+                                                       {"_RPowerScalar", "_rpower_scalar"},
+                                                       {"_MaximumScalar", "_maximum_scalar"},
+                                                       {"_Greater_Equal", "_greater_equal"},
+                                                       {"identity", "_copy"}};
+  for (const auto& [alias, name] : names) CHECK(registry.CanonicalName(alias) == name);
+}
+
+}  // namespace
+}  // namespace mxtrain::test
