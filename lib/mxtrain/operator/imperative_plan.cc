@@ -35,8 +35,8 @@ std::string KeyOf(const Call& call) {
 
 void CheckCount(const char* op, const char* what, size_t given, const std::vector<std::string>& wanted) {
   if (given == wanted.size()) return;
-  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}{}, but was given {}", op, wanted.size(), what, wanted.empty() ? "" : " (",
-        join(wanted, ", "), wanted.empty() ? "" : ")", given);
+  const std::string names = wanted.empty() ? "" : format(" ({})", join(wanted, ", "));
+  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but was given {}", op, wanted.size(), what, wanted.size() == 1 ? "" : "s", names, given);
 }
 
 std::vector<TShape> ShapesOf(std::span<const NDArray> arrays) {
@@ -88,8 +88,8 @@ CallPlan::CallPlan(const Call& call) {
   const OperatorRegistry& registry = call.runtime.operators();
   const std::shared_ptr<const OperatorProperty> property = registry.Create(call.op, WithCount(call, registry));
   const std::string name = property->TypeString();
-  CheckCount(name.c_str(), "arguments", call.in.size(), property->ListArguments());
-  CheckCount(name.c_str(), "auxiliary states", call.aux.size(), property->ListAuxiliaryStates());
+  CheckCount(name.c_str(), "argument", call.in.size(), property->ListArguments());
+  CheckCount(name.c_str(), "auxiliary state", call.aux.size(), property->ListAuxiliaryStates());
   num_visible_ = property->NumVisibleOutputs();
   Infer(call, *property);
   Choose(call, *property);
@@ -101,7 +101,7 @@ void CallPlan::Infer(const Call& call, const OperatorProperty& property) {
   std::vector<std::string> out_names = property.ListOutputs();
   if (!call.out.empty()) {
     out_names.resize(static_cast<size_t>(num_visible_));
-    CheckCount(name.c_str(), "outputs", call.out.size(), out_names);
+    CheckCount(name.c_str(), "output", call.out.size(), out_names);
   }
   std::vector<TShape> in = ShapesOf(call.in), aux = ShapesOf(call.aux), out = ShapesOf(call.out);
   std::vector<DType> in_types = TypesOf(call.in), aux_types = TypesOf(call.aux), out_types = TypesOf(call.out);

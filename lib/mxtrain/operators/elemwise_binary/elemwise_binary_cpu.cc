@@ -28,6 +28,7 @@ void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, cons
   });
 }
 
+// The zero that is added keeps padding from becoming -0.
 template <typename F>
 void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
                       RunContext) {
@@ -36,7 +37,7 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_gr
     using C = ComputeOf<T>;
     constexpr C kLeft = F::Left(C(0), C(0)), kRight = F::Right(C(0), C(0));
     MapElements<T>(
-        *rhs_grad, req_rhs, [](C g) { return kRight == C(0) ? C(0) : g * kRight; }, head.data);
+        *rhs_grad, req_rhs, [](C g) { return kRight == C(0) ? C(0) : g * kRight + C(0); }, head.data);
     MapElements<T>(
         *lhs_grad, req_lhs, [](C g) { return kLeft == C(0) ? C(0) : g * kLeft; }, head.data);
   });

@@ -35,7 +35,7 @@ const std::vector<BinaryCase>& Cases() {
       {"_power", "_power_scalar", "_rpower_scalar", [](double a, double b) { return std::exp2(b * std::log2(a)); }, positive, any, 1.5},
       {"_maximum", "_maximum_scalar", "", [](double a, double b) { return std::fmax(a, b); }, low, high, 0.6},
       {"_minimum", "_minimum_scalar", "", [](double a, double b) { return std::fmin(a, b); }, low, high, 0.6},
-      {"_mod", "_mod_scalar", "_rmod_scalar", Remainder, Uniform(2.1, 2.9), Uniform(0.75, 0.95), 0.9},
+      {"_mod", "_mod_scalar", "_rmod_scalar", Remainder, Uniform(2.1, 2.4), Uniform(0.85, 0.95), 0.9},
       {"_hypot", "_hypot_scalar", "", [](double a, double b) { return std::sqrt(a * a + b * b); }, any, positive, 1.25},
       {"_equal", "_equal_scalar", "", [](double a, double b) { return a == b ? 1.0 : 0.0; }, low, high, 0.6},
       {"_not_equal", "_not_equal_scalar", "", [](double a, double b) { return a == b ? 0.0 : 1.0; }, low, high, 0.6},
@@ -43,8 +43,8 @@ const std::vector<BinaryCase>& Cases() {
       {"_greater_equal", "_greater_equal_scalar", "", [](double a, double b) { return a < b ? 0.0 : 1.0; }, low, high, 0.6},
       {"_lesser", "_lesser_scalar", "", [](double a, double b) { return a < b ? 1.0 : 0.0; }, low, high, 0.6},
       {"_lesser_equal", "_lesser_equal_scalar", "", [](double a, double b) { return a > b ? 0.0 : 1.0; }, low, high, 0.6},
-      {"_logical_and", "_logical_and_scalar", "", [](double a, double b) { return (a != 0) * (b != 0) * 1.0; }, low, high, 0.6},
-      {"_logical_or", "_logical_or_scalar", "", [](double a, double b) { return (a == 0) * (b == 0) ? 0.0 : 1.0; }, low, high, 0.6},
+      {"_logical_and", "_logical_and_scalar", "", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }, low, high, 0.6},
+      {"_logical_or", "_logical_or_scalar", "", [](double a, double b) { return a == 0 && b == 0 ? 0.0 : 1.0; }, low, high, 0.6},
       {"_logical_xor", "_logical_xor_scalar", "", [](double a, double b) { return (a == 0) == (b == 0) ? 0.0 : 1.0; }, low, high, 0.6},
   };
   return cases;

@@ -16,7 +16,7 @@ struct Direct {
   static constexpr Elementwise kElementwise = std::is_same_v<F, elemwise_binary::Multiply> ? Elementwise::kZeroToZero : Elementwise::kYes;
   template <typename T>
   static T Value(T x, T s) {
-    return F::Value(x, s);
+    return F::Value(x, s) + T(0);  // keeps padding from becoming -0
   }
   template <typename T>
   static T Slope(T x, T s) {
@@ -66,7 +66,7 @@ void GradientWithoutInput(const OutputGrad& head, const EnvArguments& env, TBlob
     using C = ComputeOf<T>;
     const C slope = F::Slope(C(0), static_cast<C>(env.scalar));
     MapElements<T>(
-        *in_grad, req, [slope](C g) { return slope == C(0) ? C(0) : g * slope; }, head.data);
+        *in_grad, req, [slope](C g) { return slope == C(0) ? C(0) : g * slope + C(0); }, head.data);
   });
 }
 

@@ -128,7 +128,7 @@ MXTRAIN_UNARY(ErfInvOp,   "erfinv",       kOutput,   false, kZeroToZero, ErfInv(
 MXTRAIN_UNARY(Relu,       "relu",         kOutput,   true,  kZeroToZero, x > T(0) ? x : T(0),                 v > T(0) ? 1 : 0)
 MXTRAIN_UNARY(Sigmoid,    "sigmoid",      kOutput,   false, kYes,        T(1) / (T(1) + std::exp(-x)),        v * (T(1) - v))
 MXTRAIN_UNARY(Softsign,   "softsign",     kInput,    false, kZeroToZero, x / (T(1) + std::abs(x)),            T(1) / ((T(1) + std::abs(v)) * (T(1) + std::abs(v))))
-MXTRAIN_UNARY(Negative,   "negative",     kConstant, true,  kZeroToZero, -x,                                  -1)
+MXTRAIN_UNARY(Negative,   "negative",     kConstant, true,  kZeroToZero, T(0) - x,                                  -1)
 MXTRAIN_UNARY(LogicalNot, "logical_not",  kConstant, true,  kYes,        x == T(0) ? 1 : 0,                   0)
 MXTRAIN_UNARY(ZerosLike,  "zeros_like",   kConstant, true,  kZeroToZero, 0,                                   0)
 MXTRAIN_UNARY(OnesLike,   "ones_like",    kConstant, true,  kYes,        1,                                   0)

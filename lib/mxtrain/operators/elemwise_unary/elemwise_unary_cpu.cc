@@ -40,14 +40,14 @@ template <typename F>
 void GradientOfOutput(const OutputGrad& head, const OutputValue& out, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext) {
   Multiply<F>(head.data, out.data, in_grad, req);
 }
-// Slope reads nothing; a slope of zero gives zero whatever the head gradient is.
+// Slope reads nothing; a slope of zero gives zero whatever the head gradient is. The zero that is added keeps padding from becoming -0.
 template <typename F>
 void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext) {
   SwitchTypesOf<F>(in_grad->type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
     MapElements<T>(
-        *in_grad, req, [](C g) { return F::Slope(C(0)) == C(0) ? C(0) : g * F::Slope(C(0)); }, head.data);
+        *in_grad, req, [](C g) { return F::Slope(C(0)) == C(0) ? C(0) : g * F::Slope(C(0)) + C(0); }, head.data);
   });
 }
 
