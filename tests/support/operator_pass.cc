@@ -1,7 +1,7 @@
 #include "tests/support/operator_pass.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "mxtrain/base/format.h"
 #include "tests/support/allocation_count.h"
@@ -177,8 +177,12 @@ void Pass::CheckPadding(const Array& array, const std::string& what, std::vector
   const RunContext run{Context::cpu(), stream_.get()};
   setup_.backend->Reorder(run, array.spec, array.buffer->data(), plain, copy.data());
   setup_.backend->Reorder(run, plain, copy.data(), array.spec, back.data());
-  if (std::memcmp(back.data(), array.buffer->data(), static_cast<size_t>(back.bytes())) != 0) {
+  const int64_t stored = array.spec.Bytes() / SizeOf(array.spec.type);
+  const Values found = ReadValues(array.buffer->data(), array.spec.type, stored), clean = ReadValues(back.data(), array.spec.type, stored);
+  for (int64_t i = 0; i < stored; ++i) {
+    if (found[i] == clean[i] || (std::isnan(found[i]) && std::isnan(clean[i]))) continue;
     problems->push_back(what + " has padding that is not zero");
+    return;
   }
 }
 

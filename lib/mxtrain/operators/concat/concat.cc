@@ -1,0 +1,72 @@
+#include "mxtrain/operators/concat/concat.h"
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+
+std::vector<std::string> ConcatProperty::ListArguments() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
+  return names;
+}
+
+int ConcatProperty::Axis(int ndim) const {
+  const int axis = param_.dim < 0 ? param_.dim + ndim : param_.dim;
+  if (axis < 0 || axis >= ndim) {
+    Throw(ErrorKind::kConfig, "Concat: dim = {} is out of range for inputs with {} axes; use {} .. {}", param_.dim, ndim, -ndim, ndim - 1);
+  }
+  return axis;
+}
+
+bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+  const std::vector<std::string> names = ListArguments();
+  TShape& whole = (*out)[0];
+  int ndim = whole.ndim();
+  for (const TShape& shape : *in) ndim = shape.has_rank() ? shape.ndim() : ndim;
+  if (ndim < 0) return false;
+  const int axis = Axis(ndim);
+
+  // What all arrays have in common: every dimension but one.
+  const auto without_axis = [axis](TShape shape) {
+    if (shape.ndim() > axis) shape[axis] = TShape::kUnknown;
+    return shape;
+  };
+  TShape common = TShape::OfRank(ndim);
+  for (size_t i = 0; i < in->size(); ++i) UnifyShape(without_axis((*in)[i]), &common, TypeString(), names[i]);
+  UnifyShape(without_axis(whole), &common, TypeString(), "output");
+  for (TShape& shape : *in) UnifyShape(common, &shape, TypeString(), "input");
+  UnifyShape(common, &whole, TypeString(), "output");
+
+  // One unknown length along the axis follows from the others.
+  int64_t sum = 0;
+  int unknown = 0;
+  TShape* which = nullptr;
+  for (TShape& shape : *in) {
+    if (shape[axis] == TShape::kUnknown) {
+      ++unknown;
+      which = &shape;
+    } else {
+      sum += shape[axis];
+    }
+  }
+  if (unknown == 1 && whole[axis] != TShape::kUnknown) {
+    if (whole[axis] < sum) {
+      Throw(ErrorKind::kConfig, "Concat: output has length {} along axis {}, but its known inputs alone have {}", whole[axis], axis, sum);
+    }
+    (*which)[axis] = whole[axis] - sum;
+    unknown = 0;
+    sum = whole[axis];
+  }
+  if (unknown == 0) {
+    TShape total = common;
+    total[axis] = sum;
+    UnifyShape(total, &whole, TypeString(), "output");
+  }
+  return unknown == 0 && whole.known();
+}
+
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(concat, registry) {
+  registry.AddProperty("Concat", {"concat"}, [] { return std::make_unique<mxtrain::ConcatProperty>(); });
+}

@@ -1,0 +1,64 @@
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/format.h"
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+OperatorCase Case(const std::vector<TShape>& shapes, int dim) {
+  OperatorCase c;
+  c.name = format("Concat of {} along {}", shapes.size(), dim);
+  c.op = "Concat";
+  c.kwargs = {{"num_args", format("{}", shapes.size())}, {"dim", format("{}", dim)}};
+  c.shapes = shapes;
+  c.inputs = {Uniform(-2, 2)};
+  const int axis = dim < 0 ? dim + shapes[0].ndim() : dim;
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    const int64_t outer = shapes[0].Product(0, axis), inner = shapes[0].Product(axis + 1, shapes[0].ndim());
+    Values y;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (size_t k = 0; k < in.size(); ++k) {
+        const int64_t run = shapes[k][axis] * inner;
+        y.insert(y.end(), in[k].begin() + o * run, in[k].begin() + (o + 1) * run);
+      }
+    }
+    return Arrays{y};
+  };
+  c.types = kAllFloatingTypes;
+  c.tolerance = {0, "a copy"};
+  return c;
+}
+
+TEST_CASE("Concat") {
+  RunCase(Case({{3, 2}, {3, 4}, {3, 1}}, 1));
+  RunCase(Case({{3, 2}}, 1));
+  RunCase(Case({{3, 2}, {5, 2}}, 0));
+  RunCase(Case({{2, 3, 4, 5}, {2, 7, 4, 5}}, 1));
+  RunCase(Case({{2, 3, 4}, {2, 3, 1}}, -1));
+  RunCase(Case({{2, 3, 4}, {2, 2, 4}}, -2));
+  RunCase(Case({{2, 0}, {2, 3}}, 1));
+  RunCase(Case({{0, 1}, {0, 3}}, 1));
+}
+
+TEST_CASE("Concat: shapes") {
+  const auto infer = [](int dim, std::vector<TShape> in, TShape out) {
+    const auto property = TestRegistry().Create("concat", {{"num_args", format("{}", in.size())}, {"dim", format("{}", dim)}});
+    std::vector<TShape> outs = {out}, aux;
+    const bool known = property->InferShape(&in, &outs, &aux);
+    in.push_back(outs[0]);
+    in.push_back(TShape{known});
+    return in;
+  };
+  using Shapes = std::vector<TShape>;
+  CHECK(infer(1, {{2, 3}, {2, 4}}, {}) == Shapes{{2, 3}, {2, 4}, {2, 7}, TShape{1}});
+  CHECK(infer(1, {{-1, 3}, {2, -1}}, {-1, 7}) == Shapes{{2, 3}, {2, 4}, {2, 7}, TShape{1}});
+  CHECK(infer(1, {{-1, 3}, {-1, 4}}, {}) == Shapes{{-1, 3}, {-1, 4}, {-1, 7}, TShape{0}});
+  CHECK(infer(1, {{-1, 3}, {-1, 4}}, {5, -1}) == Shapes{{5, 3}, {5, 4}, {5, 7}, TShape{1}});
+  CHECK(infer(1, {{}, {}}, {}).back() == TShape{0});
+  CHECK_THROWS_WITH_AS(infer(1, {{2, 3}, {3, 4}}, {}), doctest::Contains("arg1 has shape [3, ?], but [2, ?] was expected"), Error);
+  CHECK_THROWS_WITH_AS(infer(2, {{2, 3}, {2, 4}}, {}), "Concat: dim = 2 is out of range for inputs with 2 axes; use -2 .. 1", Error);
+}
+
+}  // namespace
+}  // namespace mxtrain::test

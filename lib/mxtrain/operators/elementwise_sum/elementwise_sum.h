@@ -1,0 +1,47 @@
+#pragma once
+// ElementWiseSum: the sum of any number of arrays of one shape. The gradient of every input is the head gradient, byte for byte.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+struct ElementWiseSumParam : Parameter<ElementWiseSumParam> {
+  int num_args;
+  static void Declare(Fields<ElementWiseSumParam>& f) {
+    f.Add("num_args", &ElementWiseSumParam::num_args).Required().Range(1).Help("number of inputs");
+  }
+};
+
+class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumParam> {
+ public:
+  std::string TypeString() const override { return "ElementWiseSum"; }
+  std::string Description() const override { return "adds its inputs, which have one shape"; }
+  std::string NumArgsKey() const override { return "num_args"; }
+  std::vector<std::string> ListArguments() const override {
+    std::vector<std::string> names;
+    for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
+    return names;
+  }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
+    return InferSameShape(*this, in, out);
+  }
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return out_grad;
+  }
+  // The first input is the one that an implementation may overwrite.
+  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> BackwardInplaceOption() const override { return ToEveryInput(); }
+  std::vector<InplacePair> ForwardIdentityOption() const override {
+    return param_.num_args == 1 ? std::vector<InplacePair>{{0, 0}} : std::vector<InplacePair>{};
+  }
+  std::vector<InplacePair> BackwardIdentityOption() const override { return ToEveryInput(); }
+
+ private:
+  std::vector<InplacePair> ToEveryInput() const {
+    std::vector<InplacePair> pairs;
+    for (int i = 0; i < param_.num_args; ++i) pairs.push_back({0, i});
+    return pairs;
+  }
+};
+
+}  // namespace mxtrain

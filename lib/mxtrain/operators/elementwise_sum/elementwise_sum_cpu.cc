@@ -1,0 +1,62 @@
+#include "mxtrain/operators/elementwise_sum/elementwise_sum.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/plans.h"
+
+namespace mxtrain {
+namespace {
+
+// Adds block by block, so that a block of partial sums stays in the first-level cache while the inputs stream by; the loops over a block
+// are plain enough for the compiler to vectorise. Runs over stored elements, whatever the layout.
+class ElementWiseSumCpu final : public Operator {
+ public:
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    SwitchFloating(out[0].type, "ElementWiseSum", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      SwitchReq(req[0], [&](auto accumulate) {
+        ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i += kBlock) SumBlock<T, accumulate()>(in, out[0].dptr<T>(), i, std::min(kBlock, end - i));
+        });
+      });
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    for (size_t i = 0; i < in_grad.size(); ++i) CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  }
+
+ private:
+  static constexpr int64_t kBlock = 1024;
+
+  template <typename T, bool kAccumulate>
+  static void SumBlock(std::span<const TBlob> in, T* out, int64_t at, int64_t size) {
+    using A = AccumulatorOf<T>;
+    alignas(64) A sum[kBlock];
+    const T* first = in[0].dptr<T>() + at;
+    for (int64_t i = 0; i < size; ++i) sum[i] = A(first[i]);
+    for (size_t k = 1; k < in.size(); ++k) {
+      const T* next = in[k].dptr<T>() + at;
+      for (int64_t i = 0; i < size; ++i) sum[i] += A(next[i]);
+    }
+    T* to = out + at;
+    for (int64_t i = 0; i < size; ++i) to[i] = static_cast<T>(kAccumulate ? A(to[i]) + sum[i] : sum[i]);
+  }
+};
+
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  Plan plan = FlatPlan(property, request, true);
+  plan.make = [] { return std::make_unique<ElementWiseSumCpu>(); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(elementwise_sum_cpu, registry) {
+  registry.AddRow({"ElementWiseSum", mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+}

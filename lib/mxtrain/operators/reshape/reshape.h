@@ -1,0 +1,53 @@
+#pragma once
+// Reshape: the same bytes under another shape. Codes of `shape`: k > 0 that length; 0 the input's own; -1 what is left (once); -2 all
+// remaining axes; -3 the product of the next two; -4 a b the next axis cut into a and b, of which one may be -1. `reverse` reads both
+// shapes from the right. Files of old versions give target_shape (a 0 is inferred) and keep_highest instead.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+struct ReshapeParam : Parameter<ReshapeParam> {
+  TShape shape, target_shape;  // as tuples of codes
+  bool reverse, keep_highest;
+  static void Declare(Fields<ReshapeParam>& f) {
+    f.Add("shape", &ReshapeParam::shape)
+        .Default(TShape(std::span<const int64_t>()))
+        .Help("the new shape, with the codes 0, -1, -2, -3, -4");
+    f.Add("reverse", &ReshapeParam::reverse).Default(false).Help("match the codes from the right");
+    f.Add("target_shape", &ReshapeParam::target_shape)
+        .Default(TShape(std::span<const int64_t>()))
+        .Help("old form, read where shape is empty: one 0 is inferred");
+    f.Add("keep_highest", &ReshapeParam::keep_highest).Default(false).Help("old form: the first axis stays as it is");
+  }
+};
+
+class ReshapeProperty final : public PropertyWithParam<ReshapeParam> {
+ public:
+  std::string TypeString() const override { return "Reshape"; }
+  std::string Description() const override { return "gives its input another shape"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return out_grad;
+  }
+  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> ForwardIdentityOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> BackwardIdentityOption() const override { return {{0, 0}}; }
+
+ protected:
+  void Check() override;
+
+ private:
+  std::vector<int64_t> codes_;  // of shape, or of target_shape in the codes of shape; as written
+  bool reverse_ = false;
+};
+
+// What `codes` make of `data`, which is of known rank; unknown lengths spread into the result. Throws kConfig.
+struct Reshaped {
+  TShape shape;
+  std::vector<std::pair<int, int>> same;  // axes of the input and of the result whose lengths are equal by code 0 or -2
+};
+Reshaped ApplyReshape(const TShape& data, std::vector<int64_t> codes, bool reverse);
+
+}  // namespace mxtrain

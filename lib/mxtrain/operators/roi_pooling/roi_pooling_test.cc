@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+// The rules of the reference in floating point: edges floor(i size / p) and ceil((i + 1) size / p), moved by start and clipped.
+Arrays Pool(const Arrays& in, const TShape& data, int64_t rois, int64_t h, int64_t w, double scale) {
+  Arrays out(2);
+  for (int64_t r = 0; r < rois; ++r) {
+    const double* roi = in[1].data() + r * 5;
+    const double x1 = std::round(roi[1] * scale), y1 = std::round(roi[2] * scale), x2 = std::round(roi[3] * scale),
+                 y2 = std::round(roi[4] * scale);
+    const double height = std::max(y2 - y1 + 1, 1.0), width = std::max(x2 - x1 + 1, 1.0);
+    for (int64_t c = 0; c < data[1]; ++c) {
+      for (int64_t i = 0; i < h; ++i) {
+        for (int64_t j = 0; j < w; ++j) {
+          const auto clip = [](double v, int64_t limit) { return std::min(std::max(v, 0.0), static_cast<double>(limit)); };
+          const double top = clip(std::floor(i * height / h) + y1, data[2]), bottom = clip(std::ceil((i + 1) * height / h) + y1, data[2]);
+          const double left = clip(std::floor(j * width / w) + x1, data[3]), right = clip(std::ceil((j + 1) * width / w) + x1, data[3]);
+          double best = 0, where = -1;
+          for (double y = top; y < bottom; ++y) {
+            for (double x = left; x < right; ++x) {
+              const double v = in[0][static_cast<size_t>(((roi[0] * data[1] + c) * data[2] + y) * data[3] + x)];
+              if (where < 0 || v > best) {
+                best = v;
+                where = y * data[3] + x;
+              }
+            }
+          }
+          out[0].push_back(best);
+          out[1].push_back(where);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+OperatorCase Case(const std::string& name, const TShape& data, const Values& rois, int64_t h, int64_t w, const std::string& scale) {
+  OperatorCase c;
+  c.name = "ROIPooling " + name;
+  c.op = "ROIPooling";
+  c.kwargs = {{"pooled_size", TShape{h, w}.ToTuple()}, {"spatial_scale", scale}};
+  const int64_t count = static_cast<int64_t>(rois.size()) / 5;
+  c.shapes = {data, {count, 5}};
+  c.inputs = {Distinct(-8, 8), Cycle(rois)};
+  c.forward = [=](const Arrays& in, const Arrays&) { return Pool(in, data, count, h, w, std::stod(scale)); };
+  // The head gradient goes to the maximum: exact, where differences would move it.
+  c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
+    const Arrays pooled = Pool(in, data, count, h, w, std::stod(scale));
+    Values g(in[0].size(), 0.0);
+    for (size_t k = 0; k < pooled[1].size(); ++k) {
+      if (pooled[1][k] < 0) continue;
+      const int64_t r = static_cast<int64_t>(k) / (data[1] * h * w), channel = static_cast<int64_t>(k) / (h * w) % data[1];
+      g[static_cast<size_t>((in[1][r * 5] * data[1] + channel) * data[2] * data[3] + pooled[1][k])] += head[0][k];
+    }
+    return Arrays{g, {}};
+  };
+  c.types = {DType::kFloat32, DType::kFloat64, DType::kFloat16};
+  c.tolerance = {16, "sums of few head gradients"};
+  return c;
+}
+
+TEST_CASE("ROIPooling") {
+  const Values rois = {0, 0, 0, 7, 7, 1, 2, 3, 5, 6, 1, 4, 4, 4, 4, 0, 1, 0, 6, 2};
+  RunCase(Case("whole pixels", {2, 3, 8, 8}, rois, 2, 2, "1"));
+  RunCase(Case("more cells than pixels", {2, 3, 8, 8}, rois, 3, 5, "1"));
+  RunCase(Case("scaled", {2, 2, 6, 7}, {0, 0, 0, 20, 20, 1, 9, 3, 26, 22}, 3, 3, "0.25"));
+  RunCase(Case("outside of the map", {1, 2, 5, 5}, {0, 3, 3, 12, 12, 0, -6, -6, -3, -3, 0, 4, 4, 1, 1}, 2, 2, "1"));
+  RunCase(Case("one cell", {1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1, 1, "1"));
+}
+
+TEST_CASE("ROIPooling: what it refuses") {
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,)"}, {"spatial_scale", "1"}}), doctest::Contains("(h, w)"),
+                       Error);
+  CHECK_THROWS_AS(TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,2)"}, {"spatial_scale", "0"}}), Error);
+  // A region of an image that the batch does not have; the reference above is not asked.
+  OperatorCase c = Case("image 2 of 2", {2, 1, 4, 4}, {2, 0, 0, 3, 3}, 2, 2, "1");
+  c.check = [](const CaseResult&) { return std::vector<std::string>(); };
+  CHECK_THROWS_WITH_AS(RunCase(c), "ROIPooling: region 0 names image 2, but the batch has 2", Error);
+}
+
+TEST_CASE("ROIPooling: shapes") {
+  const auto property = TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,2)"}, {"spatial_scale", "1"}});
+  std::vector<TShape> in = {TShape{2, 1, 4, 4}, TShape{}}, out = {TShape{3, -1, -1, -1}, TShape{}}, aux;
+  CHECK(property->InferShape(&in, &out, &aux));
+  CHECK(in[1] == TShape{3, 5});
+  CHECK(out[1] == TShape{3, 1, 2, 2});
+}
+
+}  // namespace
+}  // namespace mxtrain::test

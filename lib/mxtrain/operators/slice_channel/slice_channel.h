@@ -1,0 +1,30 @@
+#pragma once
+// SliceChannel: cuts an axis into equal parts, an output each. Concat's inverse.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+struct SliceChannelParam : Parameter<SliceChannelParam> {
+  int num_outputs, axis;
+  bool squeeze_axis;
+  static void Declare(Fields<SliceChannelParam>& f) {
+    f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1).Help("number of parts");
+    f.Add("axis", &SliceChannelParam::axis).Default(1).Help("axis that is cut; negative counts from the last");
+    f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis).Default(false).Help("drop the axis, whose length must be num_outputs");
+  }
+};
+
+class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
+ public:
+  std::string TypeString() const override { return "SliceChannel"; }
+  std::string Description() const override { return "cuts its input into equal parts along an axis"; }
+  std::vector<std::string> ListOutputs() const override;
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return out_grad;
+  }
+  int Axis(int ndim) const;  // throws kConfig when out of range
+};
+
+}  // namespace mxtrain

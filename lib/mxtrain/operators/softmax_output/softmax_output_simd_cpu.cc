@@ -1,0 +1,199 @@
+// The float32 row of SoftmaxOutput with class numbers as labels, the form that training runs. Compiled once per instruction set; the best
+// one that the machine has is chosen when the program runs.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/operators/softmax_output/softmax_output_simd_cpu.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Softmax of `rows` contiguous rows. y may be x.
+void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t classes) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = classes / lanes * lanes;
+  for (int64_t r = 0; r < rows; ++r, x += classes, y += classes) {
+    float largest = x[0];
+    for (int64_t k = 1; k < classes; ++k) largest = std::max(largest, x[k]);
+    const auto top = hn::Set(d, largest);
+    auto sums = hn::Zero(d);
+    for (int64_t k = 0; k < whole; k += lanes) {
+      const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, x + k), top));
+      hn::StoreU(e, d, y + k);
+      sums = hn::Add(sums, e);
+    }
+    float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+    for (int64_t k = whole; k < classes; ++k) {
+      y[k] = std::exp(x[k] - largest);
+      sum += y[k];
+    }
+    const float scale = 1 / sum;
+    for (int64_t k = 0; k < classes; ++k) y[k] *= scale;
+  }
+}
+
+// Softmax over `classes` numbers that lie `inner` apart, at the positions [begin, end) of one sample. y may be x.
+void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, int64_t begin, int64_t end) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) {
+    auto top = hn::LoadU(d, x + i);
+    for (int64_t k = 1; k < classes; ++k) top = hn::Max(top, hn::LoadU(d, x + k * inner + i));
+    auto sum = hn::Zero(d);
+    for (int64_t k = 0; k < classes; ++k) {
+      const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, x + k * inner + i), top));
+      hn::StoreU(e, d, y + k * inner + i);
+      sum = hn::Add(sum, e);
+    }
+    const auto scale = hn::Div(hn::Set(d, 1.0f), sum);
+    for (int64_t k = 0; k < classes; ++k) hn::StoreU(hn::Mul(hn::LoadU(d, y + k * inner + i), scale), d, y + k * inner + i);
+  }
+  for (; i < end; ++i) {
+    float largest = x[i], sum = 0;
+    for (int64_t k = 1; k < classes; ++k) largest = std::max(largest, x[k * inner + i]);
+    for (int64_t k = 0; k < classes; ++k) sum += y[k * inner + i] = std::exp(x[k * inner + i] - largest);
+    for (int64_t k = 0; k < classes; ++k) y[k * inner + i] /= sum;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <memory>
+
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/softmax_output/softmax_gradient.h"
+#include "mxtrain/operators/softmax_output/softmax_output.h"
+
+namespace mxtrain {
+HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(SoftmaxColumns);
+
+namespace {
+
+class SoftmaxOutputSimd final : public Operator {
+ public:
+  SoftmaxOutputSimd(const SoftmaxOutputParam& param, SoftmaxView view) : param_(param), view_(view) {}
+
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp || view_.classes == 0) return;
+    const float* x = in[0].dptr<float>();
+    float* y = out[0].dptr<float>();
+    ForEachPiece([&](int64_t sample, int64_t begin, int64_t end) {
+      const int64_t at = sample * view_.classes * view_.inner;
+      if (view_.inner == 1) {
+        HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x + at, y + at, end - begin, view_.classes);
+      } else {
+        HWY_DYNAMIC_DISPATCH(SoftmaxColumns)(x + at, y + at, view_.classes, view_.inner, begin, end);
+      }
+    });
+  }
+
+  void Backward(const OpContext&, std::span<const TBlob>, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    const SoftmaxTarget target = MakeSoftmaxTarget(param_, view_, in[1]);
+    const LabelReader labels(in[1]);
+    const float* p = out[0].dptr<float>();
+    float* grad = in_grad[0].dptr<float>();
+    SwitchReq(req[0], [&](auto accumulate) {
+      ForEachPiece([&](int64_t sample, int64_t begin, int64_t end) {
+        const int64_t at = sample * view_.classes * view_.inner;
+        if (view_.inner == 1) {
+          for (int64_t r = 0; r < end - begin; ++r) {
+            const int64_t row = at + r * view_.classes;
+            GradientOfRow<accumulate()>(p + row, grad + row, labels.Class(sample + r), target);
+          }
+        } else {
+          GradientOfColumns<accumulate()>(p + at, grad + at, labels, sample * view_.inner, begin, end, target);
+        }
+      });
+    });
+  }
+
+ private:
+  // f(sample, begin, end): without inner positions `end - begin` samples from `sample` on; else the positions [begin, end) of one sample.
+  template <typename F>
+  void ForEachPiece(F f) const {
+    const int64_t grain = std::max<int64_t>(16, kParallelGrain / 4 / std::max<int64_t>(1, view_.classes));
+    ParallelFor(view_.outer * view_.inner, grain, [&](int64_t begin, int64_t end) {
+      if (view_.inner == 1) return f(begin, 0, end - begin);
+      while (begin < end) {
+        const int64_t sample = begin / view_.inner, stop = std::min(end, (sample + 1) * view_.inner);
+        f(sample, begin - sample * view_.inner, stop - sample * view_.inner);
+        begin = stop;
+      }
+    });
+  }
+
+  template <bool kAccumulate>
+  void GradientOfRow(const float* p, float* grad, int64_t chosen, const SoftmaxTarget& target) const {
+    const float scale = target.use_ignore && chosen == target.ignore ? 0.0f : static_cast<float>(target.scale);
+    const float on = static_cast<float>(target.on), off = static_cast<float>(target.off);
+    const bool inside = chosen >= 0 && chosen < view_.classes;
+    const float before = kAccumulate && inside ? grad[chosen] : 0.0f;
+    for (int64_t k = 0; k < view_.classes; ++k) grad[k] = (kAccumulate ? grad[k] : 0.0f) + scale * (p[k] - off);
+    if (inside) grad[chosen] = before + scale * (p[chosen] - on);
+  }
+
+  template <bool kAccumulate>
+  void GradientOfColumns(const float* p, float* grad, const LabelReader& labels, int64_t first_label, int64_t begin, int64_t end,
+                         const SoftmaxTarget& target) const {
+    constexpr int64_t kBlock = 256;
+    int32_t chosen[kBlock];
+    float scale[kBlock];
+    const float on = static_cast<float>(target.on), off = static_cast<float>(target.off);
+    for (; begin < end; begin += kBlock) {
+      const int64_t size = std::min(kBlock, end - begin);
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t label = labels.Class(first_label + begin + i);
+        chosen[i] = label >= 0 && label < view_.classes ? static_cast<int32_t>(label) : -1;
+        scale[i] = target.use_ignore && label == target.ignore ? 0.0f : static_cast<float>(target.scale);
+      }
+      for (int64_t k = 0; k < view_.classes; ++k) {
+        const int64_t at = k * view_.inner + begin;
+        for (int64_t i = 0; i < size; ++i) {
+          const float g = scale[i] * (p[at + i] - (chosen[i] == k ? on : off));
+          grad[at + i] = (kAccumulate ? grad[at + i] : 0.0f) + g;
+        }
+      }
+    }
+  }
+
+  SoftmaxOutputParam param_;
+  SoftmaxView view_;
+};
+
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
+  if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
+  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"it does not add to its output"};
+  if (request.in[1].shape == request.in[0].shape) return Refusal{"class numbers as labels only"};
+  if (property.param().out_grad) return Refusal{"it does not multiply by the head gradient"};
+  Plan plan = PlainPlan(property, request);
+  plan.cost += 0.5 * static_cast<double>(request.in[0].shape.Size());
+  plan.make = [param = property.param(), view = property.View(request.in[0].shape)] {
+    return std::make_unique<SoftmaxOutputSimd>(param, view);
+  };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(softmax_output_simd_cpu, registry) {
+  registry.AddRow({"SoftmaxOutput", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+}
+#endif  // HWY_ONCE

@@ -1,0 +1,158 @@
+// The judge is judged: an operator with one fault at a time must be found out, and without a fault must pass.
+#include "tests/support/operator_case.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+
+namespace mxtrain::test {
+namespace {
+
+enum class Fault {
+  kNone,
+  kForwardSign,
+  kGradientFactor,
+  kForgetsToAdd,
+  kForgetsToAddGradient,
+  kWritesWhereNothingIsWanted,
+  kLeavesAnElement,
+  kWritesBeyond,
+  kChangesItsInput,
+  kAllocates,
+  kCountsRuns,
+  kPadding,
+  kUndeclaredPair,
+};
+
+class TwiceProperty final : public PropertyWithParam<NoParam> {
+ public:
+  std::string TypeString() const override { return "Twice"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
+    return InferSameShape(*this, in, out);
+  }
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& head, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return head;
+  }
+  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
+};
+
+class Twice final : public Operator {
+ public:
+  explicit Twice(Fault fault) : fault_(fault) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (fault_ == Fault::kAllocates) delete new volatile int(1);
+    if (fault_ == Fault::kChangesItsInput) WriteFirst(in[0]);
+    if (fault_ == Fault::kWritesWhereNothingIsWanted && req[0] == OpReqType::kNullOp) WriteFirst(out[0]);
+    const double factor = fault_ == Fault::kForwardSign ? -2 : fault_ == Fault::kCountsRuns ? 2 + runs_++ * 1e-3 : 2;
+    Scale(ctx, fault_ == Fault::kForgetsToAdd && req[0] == OpReqType::kAddTo ? OpReqType::kWriteTo : req[0], factor, in[0], out[0]);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    const bool forgets = fault_ == Fault::kForgetsToAddGradient && req[0] == OpReqType::kAddTo;
+    Scale(ctx, forgets ? OpReqType::kWriteTo : req[0], fault_ == Fault::kGradientFactor ? 2.01 : 2, out_grad[0], in_grad[0]);
+  }
+
+ private:
+  static void WriteFirst(const TBlob& blob) {
+    SwitchFloating(blob.type, "Twice", [&](auto tag) { *blob.dptr<typename decltype(tag)::type>() = 77; });
+  }
+  void Scale(const OpContext& ctx, OpReqType req, double factor, const TBlob& from, const TBlob& to) const {
+    SwitchFloating(to.type, "Twice", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const int64_t last = to.StoredSize() - 1;
+      const T kept = to.dptr<T>()[last];
+      const T* x = from.dptr<T>();
+      const double shift = fault_ == Fault::kPadding && !to.layout.plain() ? 1e-9 : 0;
+      Map<T>(ctx.run_ctx, to, req, [=](int64_t i) { return factor * static_cast<double>(x[i]) + shift; });
+      if (fault_ == Fault::kLeavesAnElement) to.dptr<T>()[last] = kept;
+      if (fault_ == Fault::kWritesBeyond) to.dptr<T>()[last + 1] = 1;
+    });
+  }
+
+  Fault fault_;
+  int runs_ = 0;
+};
+
+CaseReport Examine(Fault fault) {
+  OperatorRegistry registry;
+  registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
+  registry.AddRow({"Twice", DeviceType::kCPU, "ref", kRefRank,
+                   [fault](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+                     Plan plan = FlatPlan(property, request, true);
+                     if (fault == Fault::kUndeclaredPair) plan.backward_inplace = {{0, 0}};
+                     plan.make = [fault] { return std::make_unique<Twice>(fault); };
+                     return plan;
+                   }});
+  OperatorCase c;
+  c.name = "twice";
+  c.op = "Twice";
+  c.shapes = {{2, 5, 3, 3}};
+  c.inputs = {Uniform(-1, 1)};
+  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return 2 * x; })}; };
+  return ExamineCase(c, registry, TestBackend());
+}
+
+bool Finds(Fault fault, const std::string& text) {
+  const CaseReport report = Examine(fault);
+  return std::any_of(report.problems.begin(), report.problems.end(),
+                     [&](const std::string& problem) { return problem.find(text) != std::string::npos; });
+}
+
+TEST_CASE("an operator case passes what is right") {
+  const CaseReport report = Examine(Fault::kNone);
+  CHECK(report.problems == std::vector<std::string>{});
+  CHECK(report.rows.size() == 2);
+  CHECK(report.trials > 10);
+}
+
+TEST_CASE("an operator case finds every fault") {
+  CHECK(Finds(Fault::kForwardSign, "output 0: "));
+  CHECK(Finds(Fault::kGradientFactor, "gradient 0: "));
+  CHECK(Finds(Fault::kForgetsToAdd, "add to outputs: output 0: "));
+  CHECK(Finds(Fault::kForgetsToAddGradient, "add to gradients: gradient 0: "));
+  CHECK(Finds(Fault::kWritesWhereNothingIsWanted, "output 0 (kNullOp) was changed"));
+  CHECK(Finds(Fault::kLeavesAnElement, "1 of 90 elements wrong"));
+  CHECK(Finds(Fault::kWritesBeyond, "wrote outside of output 0"));
+  CHECK(Finds(Fault::kChangesItsInput, "input 0 in forward was changed"));
+  CHECK(Finds(Fault::kAllocates, "heap allocations"));
+  CHECK(Finds(Fault::kCountsRuns, "a second run gives other numbers"));
+  CHECK(Finds(Fault::kPadding, "has padding that is not zero"));
+  CHECK(Finds(Fault::kUndeclaredPair, "undeclared in-place pair of backward"));
+}
+
+TEST_CASE("an operator case reports refusals and is timed") {
+  OperatorRegistry registry;
+  registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
+  registry.AddRow({"Twice", DeviceType::kCPU, "never", 1,
+                   [](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{"not today"}); }});
+  registry.AddRow({"Twice", DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+                     Plan plan = PlainPlan(property, request);
+                     plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
+                     return Expected<Plan, Refusal>(std::move(plan));
+                   }});
+  OperatorCase c;
+  c.name = "twice";
+  c.op = "Twice";
+  c.shapes = {{3, 5}};
+  c.inputs = {Uniform(-1, 1)};
+  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return 2 * x; })}; };
+  const CaseReport report = ExamineCase(c, registry, TestBackend());
+  CHECK(report.problems.empty());
+  CHECK(report.rows.at(0).refusal == "not today");
+  CHECK(report.rows.at(1).refusal == "");
+  c.must_accept = {"never", "missing"};
+  CHECK(ExamineCase(c, registry, TestBackend()).problems.size() == 2);
+  const std::vector<CaseTiming> timings = TimeCase(c, DType::kFloat32, 2, registry, TestBackend());
+  CHECK(timings.size() == 1);
+  CHECK(timings.at(0).forward_ns > 0);
+  CHECK(timings.at(0).backward_ns > 0);
+}
+
+}  // namespace
+}  // namespace mxtrain::test
