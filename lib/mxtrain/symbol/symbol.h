@@ -25,7 +25,8 @@ class MXTRAIN_API Symbol {
   // input with several outputs counts as that many positional inputs. A variadic operator's count of inputs is set when kwargs lack it.
   // An empty name is generated: `op` in lower case and the least counter from 0 that is free among the nodes of the inputs. There is no
   // global counter: two unnamed operators on one input get one name, and joining them throws; name them. `where` is the place in a file,
-  // for errors. Takes time in proportion to the nodes that the inputs reach.
+  // for errors. Operators that only fusing makes (_BatchNormReLU) are refused.
+  // Takes time in proportion to the nodes that the inputs reach.
   static Symbol Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
                        std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named = {}, const Attrs& attrs = {},
                        const std::string& where = "");

@@ -130,6 +130,19 @@ TEST_CASE("mistakes in Create name the node and the nearest") {
   CHECK_THROWS_AS(Mlp().GetInternals()["fc1_ouput"], Error);
 }
 
+TEST_CASE("operators that fusing makes are not for symbols") {
+  OperatorRegistry registry;
+  test::AddTinyOperators(registry);
+  FusePattern pattern;
+  pattern.chain = {"BatchNorm", "Activation"};
+  pattern.into = "_minus_scalar";
+  registry.AddPattern(pattern);
+  const std::vector<Symbol> x = {Symbol::Variable("x")};
+  CHECK(MessageOf([&] { Symbol::Create(registry, "_minus_scalar", "m", {}, x); }) ==
+        "_minus_scalar 'm' is what the executor makes of BatchNorm and Activation; write those");
+  CHECK_NOTHROW(Symbol::Create(registry, "_rminus_scalar", "m", {}, x));
+}
+
 TEST_CASE("attributes: bare and hidden spelling are one, missing inputs inherit, input keys go to their input") {
   const Symbol x = Symbol::Variable("x", {{"__lr_mult__", "2"}, {"__shape__", "(2, 3)"}});
   CHECK(x.Attr("lr_mult") == "2");

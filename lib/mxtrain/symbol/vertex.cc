@@ -21,6 +21,15 @@ bool IsAuxiliary(const Vertex& reader, size_t input) {
   return input >= static_cast<size_t>(reader.node.num_args);
 }
 
+// What fusing makes belongs to the executor: in a symbol it would tie files to this library's rewriting.
+void RefuseInternal(const OperatorRegistry& registry, const std::string& type) {
+  if (!type.starts_with('_')) return;
+  for (const FusePattern& pattern : registry.Patterns()) {
+    if (pattern.into != type) continue;
+    Throw(ErrorKind::kConfig, "{} is what the executor makes of {}; write those", type, join(pattern.chain, " and "));
+  }
+}
+
 }  // namespace
 
 // A vertex that dies while another is dying on this thread leaves its inputs to that one's loop, so that no destructor nests deeper.
@@ -117,6 +126,7 @@ std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& r
   try {
     const std::unique_ptr<OperatorProperty> blank = registry.CreateUninitialized(op);
     type = blank->TypeString();
+    RefuseInternal(registry, type);
     const std::string key = blank->NumArgsKey();
     const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& kv) { return kv.first == key; });
     if (!key.empty() && !given) kwargs.emplace_back(key, std::to_string(inputs));
