@@ -1,0 +1,204 @@
+#include "mxtrain/operator/imperative.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/simple_op.h"
+
+namespace mxtrain {
+namespace {
+
+using Vector = std::vector<float>;
+
+// out[i] = x[n - 1 - i]: in place would read what it has written, so it grants nothing.
+void Reverse(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+  const float* x = src.dptr<float>();
+  const int64_t n = src.Size();
+  Map<float>(ctx, *ret, req, [x, n](int64_t i) { return x[n - 1 - i]; });
+}
+
+// Through scratch: out[i] = x[i] - mean.
+void Center(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
+  float* mean = env.resource[0].GetSpace<float>(1);
+  *mean = 0;
+  for (int64_t i = 0; i < src.Size(); ++i) *mean += src.dptr<float>()[i] / static_cast<float>(src.Size());
+  const float* x = src.dptr<float>();
+  Map<float>(ctx, *ret, req, [x, mean](int64_t i) { return x[i] - *mean; });
+}
+
+void Noise(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
+  const float* x = src.dptr<float>();
+  const Resource random = env.resource[0];
+  Map<float>(ctx, *ret, req, [x, random](int64_t i) { return x[i] + random.Uniform(static_cast<uint64_t>(i)); });
+}
+
+std::shared_ptr<OperatorRegistry> Operators() {
+  auto registry = BuiltinOperators();
+  SimpleOp(*registry, "toy_reverse").set_function(DeviceType::kCPU, Reverse, kNoInplace);
+  SimpleOp(*registry, "toy_center")
+      .set_function(DeviceType::kCPU, Center, kInplaceInOut)
+      .set_resource_request(ResourceRequest::kTempSpace, [](const std::vector<TShape>&, const EnvArguments&) { return int64_t{4}; });
+  SimpleOp(*registry, "toy_noise").set_function(DeviceType::kCPU, Noise, kInplaceInOut).set_resource_request(ResourceRequest::kRandom);
+  return registry;
+}
+
+std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 0) {
+  RuntimeOptions options;
+  options.engine = engine;
+  options.threads = 2;
+  options.seed = seed;
+  return std::make_unique<Runtime>(options, Operators());
+}
+
+Vector InvokeOne(std::string_view op, const NDArray& x, const Kwargs& kwargs = {}) {
+  return Invoke(op, {&x, 1}, kwargs)[0].ToVector();
+}
+
+std::string MessageOf(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("arithmetic of arrays, under both engines") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = MakeRuntime(engine);
+    NDArray a = NDArray::FromVector(*runtime, {3}, {1, 2, 3});
+    const NDArray b = NDArray::FromVector(*runtime, {3}, {4, 8, -6});
+    CHECK((a + b).ToVector() == Vector{5, 10, -3});
+    CHECK((a - b).ToVector() == Vector{-3, -6, 9});
+    CHECK((a * b).ToVector() == Vector{4, 16, -18});
+    CHECK((b / a).ToVector() == Vector{4, 4, -2});
+    CHECK((a + 0.5).ToVector() == Vector{1.5, 2.5, 3.5});
+    CHECK((a - 0.5).ToVector() == Vector{0.5, 1.5, 2.5});
+    CHECK((a * 4.0).ToVector() == Vector{4, 8, 12});
+    CHECK((a / 2.0).ToVector() == Vector{0.5, 1, 1.5});
+    a += b;
+    CHECK(a.ToVector() == Vector{5, 10, -3});
+    a -= b;
+    a *= 2;
+    CHECK(a.ToVector() == Vector{2, 4, 6});
+    a += a;
+    CHECK(a.ToVector() == Vector{4, 8, 12});
+    a -= a;
+    CHECK(a.ToVector() == Vector{0, 0, 0});
+  }
+}
+
+TEST_CASE("a chain of calls keeps its order") {
+  const auto runtime = MakeRuntime("threaded");
+  NDArray sum = NDArray::Zeros(*runtime, {1000});
+  const NDArray one = NDArray::Zeros(*runtime, {1000}) + 1.0;
+  for (int i = 0; i < 200; ++i) {
+    sum += one;
+    if (i % 10 == 0) sum *= 0.5;
+  }
+  double expected = 0;
+  for (int i = 0; i < 200; ++i) {
+    expected += 1;
+    if (i % 10 == 0) expected *= 0.5;
+  }
+  CHECK(sum.ToVector()[999] == doctest::Approx(expected));
+}
+
+TEST_CASE("an output that is an input goes through a copy where the operator does not work in place") {
+  const auto runtime = MakeRuntime("threaded");
+  const NDArray a = NDArray::FromVector(*runtime, {4}, {1, 2, 3, 4});
+  InvokeInto("toy_reverse", {&a, 1}, {&a, 1});
+  CHECK(a.ToVector() == Vector{4, 3, 2, 1});
+  InvokeInto("toy_reverse", {&a, 1}, {&a, 1}, OpReqType::kAddTo);
+  CHECK(a.ToVector() == Vector{5, 5, 5, 5});
+  // Parts of one array: overlapping, then apart.
+  const NDArray b = NDArray::FromVector(*runtime, {5}, {1, 2, 3, 4, 5});
+  const NDArray front = b.Slice(0, 3), back = b.Slice(2, 5);
+  InvokeInto("toy_center", {&front, 1}, {&back, 1});
+  CHECK(b.ToVector() == Vector{1, 2, -1, 0, 1});
+  const NDArray first = b.Slice(0, 2), last = b.Slice(3, 5);
+  InvokeInto("toy_reverse", {&first, 1}, {&last, 1});
+  CHECK(b.ToVector() == Vector{1, 2, -1, 2, 1});
+}
+
+TEST_CASE("request kinds") {
+  const auto runtime = MakeRuntime("threaded");
+  const NDArray x = NDArray::FromVector(*runtime, {2}, {1, 2}), out = NDArray::FromVector(*runtime, {2}, {10, 20});
+  InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kNullOp);
+  CHECK(out.ToVector() == Vector{10, 20});
+  InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kAddTo);
+  CHECK(out.ToVector() == Vector{12, 21});
+  InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kWriteInplace);
+  CHECK(out.ToVector() == Vector{2, 1});
+}
+
+TEST_CASE("opaque layouts are kept where the operator runs over them, and converted where it does not") {
+  const auto runtime = MakeRuntime("threaded");
+  const Layout blocked = runtime->backend(Context::cpu()).Intern(BlockedLayout::FromName("aBcd8b"));
+  const NDArray plain = NDArray::FromVector(*runtime, {1, 3, 1, 2}, {-1, 2, -3, 4, -5, 6});
+  const NDArray x = plain.ToLayout(blocked);
+  const NDArray y = Invoke("relu", {&x, 1})[0];
+  CHECK(y.layout() == blocked);
+  CHECK(y.ToVector() == Vector{0, 2, 0, 4, 0, 6});
+  const NDArray z = Invoke("toy_reverse", {&x, 1})[0];
+  CHECK(z.layout().plain());
+  CHECK(z.ToVector() == Vector{6, -5, 4, -3, 2, -1});
+  InvokeInto("toy_reverse", {&x, 1}, {&x, 1}, OpReqType::kAddTo);
+  CHECK(x.ToVector() == Vector{5, -3, 1, 1, -3, 5});
+  CHECK(InvokeOne("exp", plain)[0] == doctest::Approx(std::exp(-1.0)));
+}
+
+TEST_CASE("random draws: a fresh step each call, the same again for the same seed") {
+  Vector first, second;
+  for (int run = 0; run < 2; ++run) {
+    const auto runtime = MakeRuntime(run == 0 ? "naive" : "threaded", 7);
+    const NDArray x = NDArray::Zeros(*runtime, {5});
+    const Vector a = InvokeOne("toy_noise", x), b = InvokeOne("toy_noise", x);
+    CHECK(a != b);
+    if (run == 1) CHECK(a == first);
+    if (run == 1) CHECK(b == second);
+    first = a;
+    second = b;
+  }
+  const auto other = MakeRuntime("naive", 8);
+  CHECK(InvokeOne("toy_noise", NDArray::Zeros(*other, {5})) != first);
+  const NDArray out = NDArray::Zeros(*other, {6});
+  InvokeInto("uniform", {}, {&out, 1}, OpReqType::kWriteTo, {{"low", "5"}, {"high", "6"}});
+  for (const float v : out.ToVector()) CHECK((v >= 5 && v < 6));
+}
+
+TEST_CASE("updates mutate weight and state") {
+  const auto runtime = MakeRuntime("threaded");
+  const NDArray w = NDArray::FromVector(*runtime, {2}, {1, 2}), g = NDArray::FromVector(*runtime, {2}, {0.5, -1});
+  const NDArray scalars = NDArray::FromVector(*runtime, {4}, {0.1f, 0, 1, 1});
+  const NDArray m = NDArray::Zeros(*runtime, {2});
+  const NDArray in[] = {w, g, scalars};
+  for (int step = 0; step < 2; ++step) {
+    InvokeInto("sgd_mom_update", in, {&w, 1}, OpReqType::kWriteInplace, {{"momentum", "0.5"}}, {&m, 1});
+  }
+  CHECK(m.ToVector()[0] == doctest::Approx(-0.075));
+  CHECK(w.ToVector()[1] == doctest::Approx(2.25));
+  CHECK(MessageOf([&] {
+          InvokeInto("sgd_mom_update", in, {&w, 1}, OpReqType::kWriteTo, {}, {&w, 1});
+        }) == "sgd_mom_update: an output and an auxiliary state share memory");
+}
+
+TEST_CASE("errors name the operator and what is wrong") {
+  const auto runtime = MakeRuntime("naive");
+  const NDArray a = NDArray::Zeros(*runtime, {3}), b = NDArray::Zeros(*runtime, {4});
+  const NDArray pair[] = {a, b};
+  CHECK(MessageOf([&] { a + b; }) == "elemwise_add: rhs has shape [4], but [3] was expected");
+  CHECK(MessageOf([&] { Invoke("relu", pair); }) == "relu takes 1 argument (data), but was given 2");
+  CHECK(MessageOf([&] { InvokeInto("relu", {&a, 1}, {&b, 1}); }) == "relu: data has shape [3], but [4] was expected");
+  CHECK(MessageOf([&] { Invoke("rellu", {&a, 1}); }) == "there is no operator 'rellu'; did you mean 'relu'?");
+  CHECK(MessageOf([&] { Invoke("uniform", {}); }) == "uniform takes no input: give it an output array with InvokeInto");
+  CHECK(MessageOf([&] { Invoke("relu", {&a, 1}, {{"slope", "1"}}); }) == "relu has no parameter 'slope'; it takes none");
+  const NDArray none;
+  CHECK(MessageOf([&] { Invoke("relu", {&none, 1}); }) == "relu was given an array that has no memory");
+}
+
+}  // namespace
+}  // namespace mxtrain
