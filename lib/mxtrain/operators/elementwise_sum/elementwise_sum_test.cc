@@ -21,6 +21,7 @@ OperatorCase Case(int count, const TShape& shape) {
   c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) { return Arrays(in.size(), head[0]); };
   c.types = kAllFloatingTypes;
   c.tolerance = {8, "a sum of few numbers"};
+  c.must_accept = {"simd"};
   return c;
 }
 

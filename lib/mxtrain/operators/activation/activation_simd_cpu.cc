@@ -1,0 +1,90 @@
+// ReLU on float32, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen when the
+// program runs. The loops are plain: the compiler vectorises them for each set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/operators/activation/activation_simd_cpu.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain {
+namespace HWY_NAMESPACE {
+
+// y = max(x, 0), or y += it; NaN stays NaN. y may be x.
+void ReLUForward(const float* x, float* y, int64_t n, bool accumulate) {
+  if (accumulate) {
+    for (int64_t i = 0; i < n; ++i) y[i] += x[i] < 0 ? 0.0f : x[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0.0f : x[i];
+  }
+}
+
+// dx = g where y > 0, else 0, or dx += it. dx may be g.
+void ReLUBackward(const float* g, const float* y, float* dx, int64_t n, bool accumulate) {
+  if (accumulate) {
+    for (int64_t i = 0; i < n; ++i) dx[i] += y[i] > 0 ? g[i] : 0.0f;
+  } else {
+    for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? g[i] : 0.0f;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <memory>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/activation/activation.h"
+
+namespace mxtrain {
+HWY_EXPORT(ReLUForward);
+HWY_EXPORT(ReLUBackward);
+
+namespace {
+
+class ReLUSimd final : public Operator {
+ public:
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const float* x = in[0].dptr<float>();
+    float* y = out[0].dptr<float>();
+    ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(ReLUForward)(x + begin, y + begin, end - begin, req[0] == OpReqType::kAddTo);
+    });
+  }
+
+  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const float* g = out_grad[0].dptr<float>();
+    const float* y = out[0].dptr<float>();
+    float* dx = in_grad[0].dptr<float>();
+    ParallelFor(in_grad[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(ReLUBackward)(g + begin, y + begin, dx + begin, end - begin, req[0] == OpReqType::kAddTo);
+    });
+  }
+};
+
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const auto& property = static_cast<const ActivationProperty&>(base);
+  if (property.param().act_type != kReLU) return Refusal{"relu only"};
+  if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
+  Plan plan = FlatPlan(property, request, true);
+  plan.make = [] { return std::make_unique<ReLUSimd>(); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(activation_simd_cpu, registry) {
+  registry.AddRow({"Activation", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+}
+#endif  // HWY_ONCE

@@ -1,0 +1,86 @@
+// ElementWiseSum of float32, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen
+// when the program runs. The loops are plain: the compiler vectorises them for each set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/operators/elementwise_sum/elementwise_sum_simd_cpu.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mxtrain/operator/operator.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain {
+namespace HWY_NAMESPACE {
+
+// out[begin, end) = the sum of all inputs, or out += it. Block by block, so that partial sums stay in the first-level cache; `out` may be
+// the first input.
+void SumRange(const TBlob* in, int count, float* out, int64_t begin, int64_t end, bool accumulate) {
+  constexpr int64_t kBlock = 2048;
+  alignas(64) float sum[kBlock];
+  for (; begin < end; begin += kBlock) {
+    const int64_t n = std::min(kBlock, end - begin);
+    const float* first = static_cast<const float*>(in[0].data) + begin;
+    for (int64_t i = 0; i < n; ++i) sum[i] = first[i];
+    for (int k = 1; k < count; ++k) {
+      const float* next = static_cast<const float*>(in[k].data) + begin;
+      for (int64_t i = 0; i < n; ++i) sum[i] += next[i];
+    }
+    float* to = out + begin;
+    if (accumulate) {
+      for (int64_t i = 0; i < n; ++i) to[i] += sum[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = sum[i];
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <memory>
+
+#include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/elementwise_sum/elementwise_sum.h"
+
+namespace mxtrain {
+HWY_EXPORT(SumRange);
+
+namespace {
+
+class ElementWiseSumSimd final : public Operator {
+ public:
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(SumRange)(in.data(), static_cast<int>(in.size()), out[0].dptr<float>(), begin, end, req[0] == OpReqType::kAddTo);
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    for (size_t i = 0; i < in_grad.size(); ++i) CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  }
+};
+
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  if (request.out[0].type != DType::kFloat32) return Refusal{"float32 only"};
+  Plan plan = FlatPlan(property, request, true);
+  plan.make = [] { return std::make_unique<ElementWiseSumSimd>(); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(elementwise_sum_simd_cpu, registry) {
+  registry.AddRow({"ElementWiseSum", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+}
+#endif  // HWY_ONCE
