@@ -31,7 +31,8 @@ list(REMOVE_ITEM modules base device engine)
 foreach(module IN LISTS modules)
   mxtrain_install_headers(${module} mxtrain)
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
+install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainPlugin.cmake
+  DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
 
 if(TARGET mxtrain_program)
   set_target_properties(mxtrain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${from_program_to_libraries}")

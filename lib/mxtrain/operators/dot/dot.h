@@ -1,0 +1,41 @@
+#pragma once
+// dot(a, b): the inner product of vectors, the product of matrices; for more axes the last axis of a meets the first of b (with transpose_a
+// the first of a, with transpose_b the last of b). Every case is one product of two matrices, C [m, n] = A [m, k] B [k, n], whose rows and
+// columns lie at strides.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain::dot {
+
+struct DotParam : Parameter<DotParam> {
+  bool transpose_a = false, transpose_b = false;
+  static void Declare(Fields<DotParam>& f) {
+    f.Add("transpose_a", &DotParam::transpose_a).Default(false).Help("the first axis of a is summed over, not the last");
+    f.Add("transpose_b", &DotParam::transpose_b).Default(false).Help("the last axis of b is summed over, not the first");
+    f.Ignored("forward_stype", "arrays are dense");
+  }
+};
+
+// An array as a matrix: element (row, column) lies at row * row_stride + column * column_stride.
+struct MatrixView {
+  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
+  MatrixView Transposed() const { return {columns, rows, column_stride, row_stride}; }
+};
+
+// The axes of `shape` in front of (or behind) the summed one become rows (columns).
+MatrixView LeftView(const TShape& shape, bool transpose);
+MatrixView RightView(const TShape& shape, bool transpose);
+
+class DotProperty final : public PropertyWithParam<DotParam> {
+ public:
+  std::string TypeString() const override { return "dot"; }
+  std::string Description() const override { return "the product of two matrices, the inner product of two vectors"; }
+  std::vector<std::string> ListArguments() const override { return {"lhs", "rhs"}; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+                                             const std::vector<int>&) const override {
+    return {out_grad[0], in_data[0], in_data[1]};
+  }
+  double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
+};
+
+}  // namespace mxtrain::dot

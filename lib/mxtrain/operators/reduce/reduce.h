@@ -1,0 +1,44 @@
+#pragma once
+// Reductions over axes: sum (sum_axis), mean, prod, nansum, nanprod, max (max_axis), min (min_axis). Without axes all are reduced and the
+// result has shape (1,). The gradient of max and min goes to every element that equals the extreme.
+#include <optional>
+
+#include "mxtrain/base/params.h"
+
+namespace mxtrain::reduce {
+
+struct ReduceParam : Parameter<ReduceParam> {
+  std::optional<TShape> axis;
+  bool keepdims = false, exclude = false;
+  static void Declare(Fields<ReduceParam>& f) {
+    f.Add("axis", &ReduceParam::axis).Default(std::nullopt).Help("axes that are reduced, negative ones from the end; None or () is all");
+    f.Add("keepdims", &ReduceParam::keepdims).Default(false).Help("reduced axes stay, with length 1");
+    f.Add("exclude", &ReduceParam::exclude).Default(false).Help("the axes that are not named are reduced");
+  }
+};
+
+// How the elements of the input fall into groups, one per element of the result: a kept and a reduced index space, each with strides of the
+// input. Trivially copyable, for kernels.
+struct Groups {
+  struct Space {
+    int ndim = 0;
+    int64_t size = 1;
+    int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+    // Offset in the input of the index-th element of this space.
+    MXTRAIN_HD int64_t Offset(int64_t index) const {
+      int64_t offset = 0;
+      for (int i = ndim - 1; i >= 0; --i) {
+        offset += index % dim[i] * stride[i];
+        index /= dim[i];
+      }
+      return offset;
+    }
+  };
+  Space kept, reduced;
+};
+
+// Throws kConfig for an axis that is out of range or named twice.
+Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who);
+TShape ReducedShape(const TShape& shape, const ReduceParam& param, const char* who);
+
+}  // namespace mxtrain::reduce

@@ -1,0 +1,17 @@
+# Installs the build MXTRAIN_BUILD into WORK, builds the plug-in SOURCE against it with FLAGS, and calls its operator.
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGV}\nended with ${code}:\n${out}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${MXTRAIN_BUILD} --prefix ${WORK}/installed)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/installed -DCMAKE_CXX_FLAGS=${FLAGS})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/use_plugin ${WORK}/build/my_smooth_l1.so)
+if(NOT out STREQUAL "2.875\n0.125\n0.125\n2.875\n")
+  message(FATAL_ERROR "my_smooth_l1 gave\n${out}")
+endif()
