@@ -3,7 +3,7 @@
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
 # part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
 # the layer test (tests/integration/layers_test.cc) reads it. LINKS are the third-party libraries that it alone uses.
-# A module of headers alone has no object library. Its *_test.cc files become the test executable test_<name>.
+# A module of headers alone has no object library. Its *_test.cc files become the test executable test_<name>, which may use LINKS too.
 define_property(GLOBAL PROPERTY MXTRAIN_MODULES BRIEF_DOCS "modules, in order of declaration")
 
 function(mxtrain_module name)
@@ -28,6 +28,7 @@ function(mxtrain_module name)
   set_property(GLOBAL APPEND PROPERTY MXTRAIN_MODULES ${name})
   set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_DEPENDS "${ARG_DEPENDS}")
   set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_TESTS "${tests}")
+  set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_LINKS "${ARG_LINKS}")
 endfunction()
 
 # Writes "module: dependency dependency..." a line each.

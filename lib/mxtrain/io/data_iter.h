@@ -1,8 +1,10 @@
 #pragma once
-// Batches for training, evaluation and inference. Iterators are used by one thread; what they hand out are ordinary arrays, whose contents the
-// engine delivers: reading them waits as for every array.
+// Batches for training, evaluation and inference. Iterators are used by one thread; what they hand out are ordinary arrays, whose contents
+// the engine delivers: reading them waits as for every array.
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/ndarray/ndarray.h"
@@ -16,19 +18,30 @@ struct DataDesc {
   DType type = DType::kFloat32;
 };
 
+// An example that could not be had.
+struct BadExample {
+  int64_t index = 0;  // in its source
+  std::string name, reason;
+};
+
+// The arrays may be written anew once every copy of the batch (of `lease`) has been dropped and the engine has finished what was pushed on
+// them before. So keep the batch to keep the contents; an array alone does not hold them.
 struct DataBatch {
-  std::vector<NDArray> data, label;   // in the order of provide_data and provide_label
-  int64_t count = 0;                  // real examples, the first of the batch; the rest is padding with weight 0
-  std::vector<int64_t> index;         // of each real example in its source
+  std::vector<NDArray> data, label;  // in the order of provide_data and provide_label
+  int64_t count = 0;                 // real examples, the first of the batch; the rest is padding with weight 0
+  std::vector<int64_t> index;        // of each real example in its source
   int64_t epoch = 0, batch = 0;
+  std::vector<BadExample> bad;  // met while the batch was made; they are not among its examples
+  std::shared_ptr<void> lease;  // null where the arrays are the batch's own
 };
 
 class MXTRAIN_API DataIter {
  public:
   struct Stats {
-    double wait_seconds = 0;           // that Next kept its caller waiting, since construction
-    int64_t examples = 0;              // handed out
-    std::vector<std::pair<std::string, std::string>> bad;  // names of examples that could not be read, and why
+    double wait_seconds = 0;                               // that Next kept its caller waiting, since construction
+    int64_t examples = 0;                                  // handed out
+    int64_t bytes = 0;                                     // of encoded pictures, read
+    std::vector<std::pair<std::string, std::string>> bad;  // different examples that could not be had, and why
   };
   virtual ~DataIter() = default;
 
@@ -36,12 +49,13 @@ class MXTRAIN_API DataIter {
   virtual std::vector<DataDesc> provide_label() const = 0;  // empty: no labels
   virtual int64_t batch_size() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
-  virtual int64_t examples() const = 0;                     // in the source
-  virtual std::string ExampleName(int64_t index) const = 0; // for messages and tables: a file, "train-images[17]"
+  virtual int64_t examples() const = 0;                      // in the source
+  virtual std::string ExampleName(int64_t index) const = 0;  // for messages and tables: a file, "train-images[17]"
 
   // Starts an epoch at one of its batches: exactly what an uninterrupted pass gives from there. The order depends on (seed, epoch) only.
   virtual void Reset(int64_t epoch, int64_t first_batch = 0) = 0;
-  // False at the end of the epoch. Throws kData for what may not be skipped.
+  // Without a Reset before, epoch 0. False at the end of the epoch. Drops what *batch held. Throws kData for what may not be skipped, and
+  // whatever went wrong while the batch was made; the next call then goes on with the batch after it.
   virtual bool Next(DataBatch* batch) = 0;
   virtual Stats stats() const = 0;
 };

@@ -1,0 +1,190 @@
+#include "mxtrain/io/augmenter.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "mxtrain/base/error.h"
+
+using namespace mxtrain;
+using namespace mxtrain::io;
+
+namespace {
+
+// Every pixel says where it came from: (y, x, 7).
+Image Coordinates(int height, int width) {
+  Image image;
+  image.Resize(height, width, 3);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      uint8_t* p = image.row(y) + 3 * x;
+      p[0] = static_cast<uint8_t>(y), p[1] = static_cast<uint8_t>(x), p[2] = 7;
+    }
+  }
+  return image;
+}
+
+Image Run(const std::vector<TransformSpec>& specs, Image image, int64_t index = 0, int64_t epoch = 0) {
+  Image scratch;
+  Augmenter(specs, image.channels).Apply(&image, &scratch, RandomStream(1, epoch, index));
+  return image;
+}
+
+std::string WhyNot(const std::vector<TransformSpec>& specs, int channels = 3) {
+  try {
+    Augmenter(specs, channels).OutputShape(TShape());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::pair<int, int> Size(const Image& image) {
+  return {image.height, image.width};
+}
+
+}  // namespace
+
+TEST_CASE("resize: the shorter edge, or both") {
+  CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(40, 60))) == std::pair{20, 30});
+  CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{31, 20});
+  CHECK(Size(Run({{"resize", {{"size", "(7, 9)"}}}}, Coordinates(40, 60))) == std::pair{7, 9});
+  CHECK(Size(Run({{"resize", {{"", "5"}}}}, Coordinates(1, 1))) == std::pair{5, 5});
+  CHECK(Run({{"resize", {{"", "40"}}}}, Coordinates(40, 60)).pixels == Coordinates(40, 60).pixels);
+}
+
+TEST_CASE("resize by area is the mean of the pixels that a new one covers") {
+  const Image image = Coordinates(8, 12);
+  const Image half = Run({{"resize", {{"size", "(4, 6)"}}}}, image);
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 6; ++x) {
+      CHECK(std::abs(half.row(y)[3 * x] - (2 * y + 0.5)) <= 0.5);
+      CHECK(std::abs(half.row(y)[3 * x + 1] - (2 * x + 0.5)) <= 0.5);
+    }
+  }
+}
+
+TEST_CASE("center_crop takes the middle, and enlarges what is too small") {
+  const Image cropped = Run({{"center_crop", {{"", "4"}}}}, Coordinates(10, 21));
+  CHECK(Size(cropped) == std::pair{4, 4});
+  CHECK(cropped.row(0)[0] == 3);
+  CHECK(cropped.row(0)[1] == 8);
+  CHECK(Size(Run({{"center_crop", {{"", "(6, 30)"}}}}, Coordinates(5, 5))) == std::pair{6, 30});
+}
+
+TEST_CASE("flip mirrors about half of the pictures, each time the same ones") {
+  const Image image = Coordinates(3, 5);
+  int flipped = 0;
+  for (int64_t i = 0; i < 1000; ++i) {
+    const Image once = Run({{"flip", {}}}, image, i), again = Run({{"flip", {}}}, image, i);
+    CHECK(once.pixels == again.pixels);
+    if (once.row(1)[1] == 0) continue;
+    ++flipped;
+    for (int x = 0; x < 5; ++x) CHECK(once.row(2)[3 * x + 1] == 4 - x);
+  }
+  CHECK(flipped > 430);
+  CHECK(flipped < 570);
+  CHECK(Run({{"flip", {{"p", "1"}, {"direction", "vertical"}}}}, image).row(0)[0] == 2);
+  CHECK(Run({{"flip", {{"", "0"}}}}, image).pixels == image.pixels);
+}
+
+TEST_CASE("random_crop with padding reaches every place and fills the outside") {
+  std::set<std::pair<int, int>> places;
+  for (int64_t i = 0; i < 600; ++i) {
+    const Image crop = Run({{"random_crop", {{"", "6"}, {"pad", "2"}, {"fill", "200"}}}}, Coordinates(6, 6), i);
+    REQUIRE(Size(crop) == std::pair{6, 6});
+    int inside = 0, top = 99, left = 99;
+    for (int y = 0; y < 6; ++y) {
+      for (int x = 0; x < 6; ++x) {
+        const uint8_t* p = crop.row(y) + 3 * x;
+        if (p[2] == 7) {
+          ++inside;
+          top = std::min(top, y - p[0]);
+          left = std::min(left, x - p[1]);
+        } else {
+          CHECK(p[0] == 200);
+        }
+      }
+    }
+    CHECK(inside == (6 - std::abs(top)) * (6 - std::abs(left)));
+    places.insert({top, left});
+  }
+  CHECK(places.size() == 25);
+}
+
+TEST_CASE("random_resized_crop keeps to its area and proportions") {
+  const std::vector<TransformSpec> specs = {
+      {"random_resized_crop", {{"size", "(40, 40)"}, {"area", "0.25, 0.5"}, {"interpolation", "nearest"}}}};
+  double least = 1, most = 0;
+  for (int64_t i = 0; i < 500; ++i) {
+    const Image crop = Run(specs, Coordinates(200, 200), i);
+    const uint8_t *first = crop.row(0), *last = crop.row(39) + 3 * 39;
+    // 40 samples of the box, the last one 39/40 of it away from the first
+    const double h = (last[0] - first[0]) * 40 / 39.0, w = (last[1] - first[1]) * 40 / 39.0;
+    least = std::min(least, h * w / 40000);
+    most = std::max(most, h * w / 40000);
+    CHECK(w / h > 0.75 * 0.97);
+    CHECK(w / h < 4.0 / 3 * 1.03);
+  }
+  CHECK(least > 0.24);
+  CHECK(least < 0.27);
+  CHECK(most > 0.48);
+  CHECK(most < 0.52);
+  // Too wide for the proportions: the fallback.
+  CHECK(Size(Run({{"random_resized_crop", {{"", "8"}, {"area", "1,1"}}}}, Coordinates(10, 200))) == std::pair{8, 8});
+  CHECK(Size(Run({{"random_resized_crop", {{"", "8"}}}}, Coordinates(1, 1))) == std::pair{8, 8});
+}
+
+TEST_CASE("numbers are pixel / 255, or normalised, in planes") {
+  Image image;
+  image.Resize(1, 2, 3);
+  image.pixels = {0, 51, 255, 102, 153, 204};
+  std::vector<float> planes(6);
+  Augmenter({}, 3).ToPlanes(image.pixels, planes.data());
+  CHECK(planes == std::vector<float>{0.0f, 0.4f, 0.2f, 0.6f, 1.0f, 0.8f});
+  Augmenter({{"normalize", {{"mean", "0.5, 0.4, 0.3"}, {"std", "0.25,0.5,0.1"}}}}, 3).ToPlanes(image.pixels, planes.data());
+  const double expected[] = {(0 - .5) / .25, (.4 - .5) / .25, (.2 - .4) / .5, (.6 - .4) / .5, (1 - .3) / .1, (.8 - .3) / .1};
+  for (size_t i = 0; i < 6; ++i) CHECK(planes[i] == doctest::Approx(expected[i]).epsilon(1e-6));
+}
+
+TEST_CASE("the size of what comes out is known beforehand, or asked for") {
+  CHECK(Augmenter({}, 1).OutputShape({1, 28, 28}) == TShape{1, 28, 28});
+  CHECK(Augmenter({{"resize", {{"", "14"}}}}, 1).OutputShape({1, 28, 56}) == TShape{1, 14, 28});
+  CHECK(Augmenter({{"resize", {{"", "144"}}}, {"random_crop", {{"", "128"}}}, {"flip", {}}}, 3).OutputShape(TShape()) ==
+        TShape{3, 128, 128});
+  CHECK(WhyNot({{"resize", {{"", "144"}}}}).find("come out in different sizes") != std::string::npos);
+  CHECK(WhyNot({}).find("come out in different sizes") != std::string::npos);
+}
+
+TEST_CASE("a chain says what is wrong with it") {
+  const auto has = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(WhyNot({{"flp", {}}}), "there is no transform 'flp'; did you mean 'flip'?");
+  has(WhyNot({{"resize", {}}}), "resize needs the parameter 'size'");
+  has(WhyNot({{"resize", {{"", "0"}}}}), "resize: size");
+  has(WhyNot({{"resize", {{"", "1,2,3"}}}}), "expected one number or (height, width)");
+  has(WhyNot({{"center_crop", {{"size", "4"}, {"pad", "1"}}}}), "center_crop has no parameter 'pad'");
+  has(WhyNot({{"normalize", {}}, {"center_crop", {{"", "4"}}}}), "normalize is not the last");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}), "mean has 2 numbers, the pictures have 3 channels");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}), "expected numbers above 0");
+  has(WhyNot({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
+  CHECK(ListTransforms().size() == 6);
+}
+
+TEST_CASE("decoding may shrink a picture only as far as the first transform does") {
+  const RandomStream random(1, 0, 0);
+  CHECK(Augmenter({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 3).MinScale(400, 533, random) ==
+        doctest::Approx(192.0 / 533));
+  CHECK(Augmenter({{"resize", {{"", "500"}}}}, 3).MinScale(400, 533, random) == 1.0);
+  CHECK(Augmenter({{"center_crop", {{"", "128"}}}}, 3).MinScale(400, 533, random) == 1.0);
+  for (int64_t i = 0; i < 100; ++i) {
+    const double scale =
+        Augmenter({{"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}}}, 3).MinScale(400, 400, RandomStream(1, 0, i));
+    CHECK(scale >= 128.0 / 400);
+    CHECK(scale <= 128 / (400 * std::sqrt(0.35 * 0.75)) + 1e-2);
+  }
+}

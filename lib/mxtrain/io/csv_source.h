@@ -1,0 +1,32 @@
+#pragma once
+// Numbers in text files, a line per example, separated by commas. A first line that holds no number in its first cell is a header of column
+// names. Empty lines are passed over.
+#include <memory>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct CsvParam : Parameter<CsvParam> {
+  std::string path, data_csv, label_csv;
+  std::vector<std::string> label_columns;
+  TShape data_shape, label_shape;
+  static void Declare(Fields<CsvParam>& f) {
+    f.Add("path", &CsvParam::path).Default("").Help("one file that holds data and labels");
+    f.Add("label_columns", &CsvParam::label_columns)
+        .Default({})
+        .Help("with path: names or numbers (from 0) of the columns that are labels");
+    f.Add("data_csv", &CsvParam::data_csv).Default("").Help("instead of path: the file of the data");
+    f.Add("label_csv", &CsvParam::label_csv).Default("").Help("with data_csv: the file of the labels; none: no labels");
+    f.Add("data_shape", &CsvParam::data_shape).Default(TShape()).Help("of one example; default: a row of all data columns");
+    f.Add("label_shape", &CsvParam::label_shape).Default(TShape()).Help("of one label; default: a scalar, or a row of several columns");
+  }
+};
+
+// Holds all numbers in memory. Fields: data of data_shape, label of label_shape named "label". Throws kConfig for parameters that
+// contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no number, for lines of different lengths,
+// for a width that the shape does not fit, and for files of different lengths.
+MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,21 @@
+#pragma once
+// In which order an epoch goes through a source, and what of it one of several workers gets.
+#include <cstdint>
+#include <vector>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain::io {
+
+struct OrderOptions {
+  uint64_t seed = 0;
+  bool shuffle = false;  // a new order each epoch: a function of (seed, epoch) alone
+  int part_index = 0, num_parts = 1;
+};
+
+// Numbers of the examples, in order. Parts take turns along the one order of the whole source: part p gets places p, p + num_parts, ...
+// So parts are disjoint, their union is the whole, they differ by at most one in size, and the parts' batches number b are together the
+// batch number b of a single worker with a batch num_parts times as large.
+MXTRAIN_API std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options, int64_t epoch);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,63 @@
+#pragma once
+// One example, from its source into a row of a batch: read, decode, augment, write. Private to io.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mxtrain/base/expected.h"
+#include "mxtrain/io/augmenter.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct LoaderOptions {
+  uint64_t seed = 0;
+  int channels = 0;           // of pictures: 1, 3, or 0: those of the source, 3 where its files may differ
+  bool exact_decode = false;  // see DecodeOptions
+};
+
+// Where the first row of each field's batch array lies.
+struct BatchPointers {
+  std::vector<float*> data, labels;
+};
+
+// Memory that a thread uses again and again.
+struct LoaderScratch {
+  Sample sample;
+  ImageDecoder decoder;
+  Image image, spare;
+  int64_t bytes = 0;  // of encoded pictures, read since the owner last looked
+};
+
+// Immutable: calls may come from any thread, each with its own scratch.
+class ExampleLoader {
+ public:
+  // Throws kConfig where transforms and fields do not fit together.
+  ExampleLoader(std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms, const LoaderOptions& options);
+
+  const Source& source() const { return *source_; }
+  const std::vector<TShape>& data_shapes() const { return data_shapes_; }    // of one example
+  const std::vector<TShape>& label_shapes() const { return label_shapes_; }  // of one example
+  // True where a load is a few copies: work is then handed out in larger pieces.
+  bool cheap() const { return cheap_; }
+
+  // A function of (index, epoch) and the seed. A reason when the example cannot be had; the row is then unspecified.
+  std::optional<Refusal> Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to, LoaderScratch* scratch) const;
+  void Clear(int64_t row, const BatchPointers& to) const;
+  void CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const;
+
+ private:
+  using Place = std::pair<float*, const TShape*>;
+  std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+                                   LoaderScratch* scratch) const;
+  std::optional<Refusal> LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+                                     LoaderScratch* scratch) const;
+
+  std::shared_ptr<const Source> source_;
+  LoaderOptions options_;
+  std::unique_ptr<const Augmenter> augmenter_;  // null without pictures
+  std::vector<TShape> data_shapes_, label_shapes_;
+  bool cheap_ = false;
+};
+
+}  // namespace mxtrain::io

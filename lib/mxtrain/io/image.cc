@@ -1,0 +1,87 @@
+#include "mxtrain/io/image.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "mxtrain/base/format.h"
+#include "mxtrain/io/image_codecs.h"
+
+namespace mxtrain::io {
+namespace {
+
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+
+// The first bytes as a person can read them.
+std::string Beginning(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes.substr(0, 12))
+    text += c >= ' ' && c <= '~' ? std::string(1, c) : format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
+  if (bytes.empty()) return Refusal{"the file is empty"};
+  if (bytes.size() > INT_MAX) return Refusal{"the file is larger than 2 GiB"};
+  if (bytes.starts_with("\xff\xd8")) return jpeg.Probe(bytes);
+  if (bytes.starts_with(kPngSignature)) return ProbePng(bytes);
+  if (bytes.starts_with("BM")) return ProbeBmp(bytes);
+  return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
+}
+
+void GrayToRgb(Image* image) {
+  const size_t pixels = image->pixels.size();
+  image->Resize(image->height, image->width, 3);
+  for (size_t i = pixels; i-- > 0;) {  // from the end: what is still to be read lies before what is written
+    const uint8_t value = image->pixels[i];
+    std::fill_n(image->pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, value);
+  }
+}
+
+void RgbToGray(Image* image) {
+  for (size_t i = 0; i < image->pixels.size() / 3; ++i) {
+    const uint8_t* p = image->pixels.data() + 3 * i;
+    image->pixels[i] = static_cast<uint8_t>((299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000);
+  }
+  image->Resize(image->height, image->width, 1);
+}
+
+}  // namespace
+
+struct ImageDecoder::Impl {
+  JpegCodec jpeg;
+};
+
+ImageDecoder::ImageDecoder() : impl_(std::make_unique<Impl>()) {}
+ImageDecoder::~ImageDecoder() = default;
+
+std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options, Image* image) {
+  const auto info = Probe(bytes, impl_->jpeg);
+  if (!info) return info.error();
+  if (int64_t{info->height} * info->width > options.max_pixels) {
+    return Refusal{format("{}x{} pixels are more than the {} that are allowed", info->width, info->height, options.max_pixels)};
+  }
+  const bool jpeg = info->format == ImageFormat::kJpeg;
+  const auto refusal = jpeg ? impl_->jpeg.Decode(bytes, *info, options, image) : DecodeWithStb(bytes, *info, image);
+  if (refusal) return refusal;
+  ApplyOrientation(info->orientation, image);
+  if (options.channels != 0) ConvertChannels(options.channels, image);
+  return std::nullopt;
+}
+
+void ConvertChannels(int channels, Image* image) {
+  if (channels == 1 && image->channels == 3) RgbToGray(image);
+  if (channels == 3 && image->channels == 1) GrayToRgb(image);
+}
+
+Expected<ImageInfo, Refusal> ProbeImage(std::string_view bytes) {
+  JpegCodec jpeg;
+  return Probe(bytes, jpeg);
+}
+
+Expected<Image, Refusal> DecodeImage(std::string_view bytes, const DecodeOptions& options) {
+  Image image;
+  if (auto refusal = ImageDecoder().Decode(bytes, options, &image)) return *std::move(refusal);
+  return image;
+}
+
+}  // namespace mxtrain::io

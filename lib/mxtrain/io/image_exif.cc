@@ -1,0 +1,82 @@
+// EXIF orientation: TIFF tag 0x0112 of the first directory in a JPEG's APP1 segment (CIPA DC-008, JEITA CP-3451).
+#include <cstddef>
+
+#include "mxtrain/io/image_codecs.h"
+
+namespace mxtrain::io {
+namespace {
+
+// Unsigned numbers of a byte string, in either byte order; 0 beyond the end.
+class TiffReader {
+ public:
+  TiffReader(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
+  uint32_t Read(size_t offset, int size) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < static_cast<size_t>(size)) return 0;
+    uint32_t value = 0;
+    for (int i = 0; i < size; ++i) {
+      const int at = big_endian_ ? i : size - 1 - i;
+      value = value << 8 | static_cast<unsigned char>(bytes_[offset + static_cast<size_t>(at)]);
+    }
+    return value;
+  }
+
+ private:
+  std::string_view bytes_;
+  bool big_endian_;
+};
+
+int OrientationOfTiff(std::string_view tiff) {
+  if (!tiff.starts_with("II") && !tiff.starts_with("MM")) return 1;
+  const TiffReader reader(tiff, tiff[0] == 'M');
+  const size_t directory = reader.Read(4, 4);
+  const uint32_t entries = reader.Read(directory, 2);
+  for (uint32_t i = 0; i < entries; ++i) {
+    const size_t entry = directory + 2 + size_t{12} * i;
+    if (reader.Read(entry, 2) != 0x0112) continue;
+    const uint32_t value = reader.Read(entry + 8, 2);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int ExifOrientation(std::string_view jpeg) {
+  const TiffReader reader(jpeg, true);
+  size_t at = 2;  // after the start of image
+  while (at + 4 <= jpeg.size() && reader.Read(at, 1) == 0xff) {
+    const uint32_t marker = reader.Read(at + 1, 1);
+    if (marker == 0xff) {  // fill byte
+      ++at;
+      continue;
+    }
+    if (marker == 0xda || marker == 0xd9) break;  // the scan begins: no header follows
+    const size_t length = reader.Read(at + 2, 2);
+    if (length < 2 || jpeg.size() - at - 2 < length) break;
+    const std::string_view segment = jpeg.substr(at + 4, length - 2);
+    if (marker == 0xe1 && segment.starts_with(std::string_view("Exif\0\0", 6))) return OrientationOfTiff(segment.substr(6));
+    at += 2 + length;
+  }
+  return 1;
+}
+
+void ApplyOrientation(int orientation, Image* image) {
+  if (orientation == 1) return;
+  const Image stored = std::move(*image);
+  const bool swaps = orientation >= 5;
+  const int last_y = stored.height - 1, last_x = stored.width - 1;
+  *image = Image();
+  image->Resize(swaps ? stored.width : stored.height, swaps ? stored.height : stored.width, stored.channels);
+  for (int y = 0; y < image->height; ++y) {
+    uint8_t* out = image->row(y);
+    for (int x = 0; x < image->width; ++x) {
+      int from_y = swaps ? x : y, from_x = swaps ? y : x;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) from_y = last_y - from_y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) from_x = last_x - from_x;
+      const uint8_t* pixel = stored.row(from_y) + from_x * stored.channels;
+      for (int c = 0; c < stored.channels; ++c) *out++ = pixel[c];
+    }
+  }
+}
+
+}  // namespace mxtrain::io

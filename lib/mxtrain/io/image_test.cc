@@ -1,0 +1,261 @@
+#include "mxtrain/io/image.h"
+
+#include <doctest/doctest.h>
+#include <turbojpeg.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace mxtrain;
+using namespace mxtrain::io;
+
+namespace {
+
+Image Pattern(int height, int width, int channels) {
+  Image image;
+  image.Resize(height, width, channels);
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 37 + i / 7);
+  return image;
+}
+
+// Smooth, so that JPEG loses little.
+Image Gradient(int height, int width, int channels) {
+  Image image;
+  image.Resize(height, width, channels);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width * channels; ++x) {
+      image.row(y)[x] = static_cast<uint8_t>(20 + 200 * (y + x / channels) / (height + width) + 10 * (x % channels));
+    }
+  }
+  return image;
+}
+
+int LargestDifference(const Image& a, const Image& b) {
+  REQUIRE(a.pixels.size() == b.pixels.size());
+  int most = 0;
+  for (size_t i = 0; i < a.pixels.size(); ++i) most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
+  return most;
+}
+
+std::string Number(uint32_t value, int bytes, bool big_endian) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * (big_endian ? bytes - 1 - i : i) & 0xff);
+  return text;
+}
+
+std::string PngChunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  const auto sum = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return Number(static_cast<uint32_t>(data.size()), 4, true) + body + Number(static_cast<uint32_t>(sum), 4, true);
+}
+
+// A PNG by the letter of its specification: `rows` holds each row with its filter byte, 0.
+std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows) {
+  std::string packed(compressBound(rows.size()), '\0');
+  uLongf size = packed.size();
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), rows.size());
+  packed.resize(size);
+  const std::string header = Number(width, 4, true) + Number(height, 4, true) + Number(static_cast<uint32_t>(bits), 1, true) +
+                             Number(static_cast<uint32_t>(colour_type), 1, true) + std::string(3, '\0');
+  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
+}
+
+// 24 bits per pixel, rows from the bottom, or from the top when `down`.
+std::string Bmp(const Image& image, bool down = false) {
+  std::string rows;
+  for (int i = 0; i < image.height; ++i) {
+    const uint8_t* row = image.row(down ? i : image.height - 1 - i);
+    for (int x = 0; x < image.width; ++x) {
+      for (const int c : {2, 1, 0}) rows += static_cast<char>(row[3 * x + c]);
+    }
+    rows.append(static_cast<size_t>((4 - image.width * 3 % 4) % 4), '\0');
+  }
+  const auto little = [](int64_t v, int n) { return Number(static_cast<uint32_t>(v), n, false); };
+  return "BM" + little(static_cast<int64_t>(54 + rows.size()), 4) + little(0, 4) + little(54, 4) + little(40, 4) + little(image.width, 4) +
+         little(down ? -image.height : image.height, 4) + little(1, 2) + little(24, 2) + std::string(24, '\0') + rows;
+}
+
+std::string WithOrientation(const std::string& jpeg, int orientation, bool big_endian) {
+  const auto n = [big_endian](int v, int bytes) { return Number(static_cast<uint32_t>(v), bytes, big_endian); };
+  const std::string tiff = std::string(big_endian ? "MM" : "II") + n(42, 2) + n(8, 4) + n(1, 2) + n(0x0112, 2) + n(3, 2) + n(1, 4) +
+                           n(orientation, 2) + n(0, 2) + n(0, 4);
+  const std::string segment = std::string("Exif\0\0", 6) + tiff;
+  return jpeg.substr(0, 2) + "\xff\xe1" + Number(static_cast<uint32_t>(segment.size() + 2), 2, true) + segment + jpeg.substr(2);
+}
+
+std::string WhyNot(const std::string& bytes, const DecodeOptions& options = {}) {
+  const auto image = DecodeImage(bytes, options);
+  REQUIRE_FALSE(image.has_value());
+  return image.error().reason;
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("PNG and BMP come back bit for bit") {
+  for (const int channels : {1, 3}) {
+    for (const auto& [height, width] : {std::pair{1, 1}, std::pair{5, 7}, std::pair{64, 33}}) {
+      const Image image = Pattern(height, width, channels);
+      const auto decoded = DecodeImage(EncodePng(image));
+      REQUIRE(decoded.has_value());
+      CHECK(decoded->channels == channels);
+      CHECK(decoded->pixels == image.pixels);
+      if (channels == 3) {
+        CHECK(DecodeImage(Bmp(image))->pixels == image.pixels);
+        CHECK(DecodeImage(Bmp(image, true))->pixels == image.pixels);
+      }
+    }
+  }
+}
+
+TEST_CASE("JPEG comes back nearly, in colour and gray") {
+  const Image colour = Gradient(48, 64, 3), gray = Gradient(31, 17, 1);
+  const auto colour_back = DecodeImage(EncodeJpeg(colour, 98));
+  const auto gray_back = DecodeImage(EncodeJpeg(gray, 98));
+  CHECK(colour_back->height == 48);
+  CHECK(colour_back->width == 64);
+  CHECK(LargestDifference(*colour_back, colour) <= 8);
+  CHECK(gray_back->channels == 1);
+  CHECK(LargestDifference(*gray_back, gray) <= 4);
+}
+
+TEST_CASE("channels are converted as asked") {
+  Image image;
+  image.Resize(1, 3, 3);
+  image.pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255};
+  CHECK(DecodeImage(EncodePng(image), {.channels = 1})->pixels == std::vector<uint8_t>{76, 150, 29});  // .299, .587, .114 of 255
+  image.Resize(1, 2, 1);
+  image.pixels = {7, 200};
+  CHECK(DecodeImage(EncodePng(image), {.channels = 3})->pixels == std::vector<uint8_t>{7, 7, 7, 200, 200, 200});
+  CHECK(DecodeImage(EncodeJpeg(Gradient(8, 8, 3)), {.channels = 1})->channels == 1);
+  CHECK(DecodeImage(EncodeJpeg(Gradient(8, 8, 1)), {.channels = 3})->channels == 3);
+}
+
+TEST_CASE("alpha is composed over white, 16 bits become 8, palettes are expanded") {
+  const std::string rgba{'\0', 100, '\0', '\0', '\xff', 100, '\0', '\0', '\0', 100, '\0', '\0', '\x80'};
+  CHECK(DecodeImage(Png(3, 1, 8, 6, rgba))->pixels == std::vector<uint8_t>{100, 0, 0, 255, 255, 255, 177, 127, 127});
+  const std::string gray16{'\0', '\x12', '\xff', '\xfe', '\x01'};
+  CHECK(DecodeImage(Png(2, 1, 16, 0, gray16))->pixels == std::vector<uint8_t>{0x12, 0xfe});
+  const std::string gray_alpha{'\0', 10, '\0'};
+  CHECK(DecodeImage(Png(1, 1, 8, 4, gray_alpha))->pixels == std::vector<uint8_t>{255});
+}
+
+TEST_CASE("a CMYK JPEG becomes RGB") {
+  const std::vector<uint8_t> inks(16 * 16 * 4, 255);  // no ink, as Adobe stores it: white
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  tjhandle handle = tjInitCompress();
+  REQUIRE(tjCompress2(handle, inks.data(), 16, 0, 16, TJPF_CMYK, &buffer, &size, TJSAMP_444, 95, 0) == 0);
+  const auto image = DecodeImage(std::string(reinterpret_cast<char*>(buffer), size));
+  tjFree(buffer);
+  tjDestroy(handle);
+  REQUIRE(image.has_value());
+  CHECK(image->channels == 3);
+  CHECK(*std::min_element(image->pixels.begin(), image->pixels.end()) >= 250);
+}
+
+TEST_CASE("EXIF orientation is applied") {
+  // Stored: a bright quarter at top left of a 16x32 picture. Where it must appear for each orientation (EXIF 2.3, figure of tag 0x0112).
+  Image stored;
+  stored.Resize(16, 32, 1);
+  for (int y = 0; y < 8; ++y) std::fill_n(stored.row(y), 16, 255);
+  const std::string jpeg = EncodeJpeg(stored, 100);
+  const struct {
+    int orientation, height, width;
+    bool bottom, right;
+  } cases[] = {{1, 16, 32, false, false}, {2, 16, 32, false, true}, {3, 16, 32, true, true}, {4, 16, 32, true, false},
+               {5, 32, 16, false, false}, {6, 32, 16, false, true}, {7, 32, 16, true, true}, {8, 32, 16, true, false}};
+  for (const auto& c : cases) {
+    for (const bool big_endian : {false, true}) {
+      CAPTURE(c.orientation);
+      const std::string bytes = WithOrientation(jpeg, c.orientation, big_endian);
+      const auto info = ProbeImage(bytes);
+      const auto image = DecodeImage(bytes);
+      REQUIRE(image.has_value());
+      CHECK(info->height == c.height);
+      CHECK(image->height == c.height);
+      CHECK(image->width == c.width);
+      for (const bool bottom : {false, true}) {
+        for (const bool right : {false, true}) {
+          const int value = image->row(bottom ? c.height - 4 : 4)[right ? c.width - 4 : 4];
+          CHECK((value > 128) == (bottom == c.bottom && right == c.right));
+        }
+      }
+    }
+  }
+  CHECK(ProbeImage(WithOrientation(jpeg, 9, true))->orientation == 1);
+}
+
+TEST_CASE("the exact orientation of every pixel") {
+  // 2x3 stored picture with pixels 0 .. 5, far apart in value so that JPEG keeps them apart: blocks of 8x8.
+  Image stored;
+  stored.Resize(16, 24, 1);
+  for (int y = 0; y < 16; ++y) {
+    for (int x = 0; x < 24; ++x) stored.row(y)[x] = static_cast<uint8_t>(40 * (y / 8 * 3 + x / 8));
+  }
+  const std::string jpeg = EncodeJpeg(stored, 100);
+  const std::vector<std::vector<int>> shown = {{0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
+                                               {0, 3, 1, 4, 2, 5}, {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const auto image = DecodeImage(WithOrientation(jpeg, orientation, false));
+    std::vector<int> blocks;
+    for (int y = 4; y < image->height; y += 8) {
+      for (int x = 4; x < image->width; x += 8) blocks.push_back((image->row(y)[x] + 20) / 40);
+    }
+    CAPTURE(orientation);
+    CHECK(blocks == shown[static_cast<size_t>(orientation - 1)]);
+  }
+}
+
+TEST_CASE("a JPEG is reduced while decoding where that is allowed") {
+  const std::string jpeg = EncodeJpeg(Gradient(120, 80, 3));
+  DecodeOptions options{.exact = false, .min_scale = [](int height, int) { return 31.0 / height; }};
+  CHECK(DecodeImage(jpeg, options)->height == 45);  // 3/8 is the smallest step that is not below 31/120
+  options.exact = true;
+  CHECK(DecodeImage(jpeg, options)->height == 120);
+}
+
+TEST_CASE("what is no picture is refused with a reason") {
+  CHECK(WhyNot("") == "the file is empty");
+  CHECK(WhyNot("hello\nworld, this is text") == "not a JPEG, PNG or BMP (begins with 'hello\\x0aworld,')");
+  CHECK(Has(WhyNot("\xff\xd8"), "damaged or unsupported JPEG"));
+  CHECK(Has(WhyNot("BM"), "damaged or unsupported BMP"));
+  CHECK(Has(WhyNot("\x89PNG\r\n\x1a\n"), "damaged or unsupported PNG"));
+  const std::string jpeg = EncodeJpeg(Pattern(64, 64, 3)), png = EncodePng(Pattern(64, 64, 3)), bmp = Bmp(Pattern(9, 9, 3));
+  CHECK(Has(WhyNot(jpeg.substr(0, jpeg.size() / 2)), "Premature end of JPEG file"));
+  CHECK(Has(WhyNot(png.substr(0, png.size() / 2)), "the file ends early"));
+  CHECK(Has(WhyNot(bmp.substr(0, bmp.size() - 5)), "the file ends early"));
+  std::string turned = png;
+  turned[turned.size() / 2] ^= 1;
+  CHECK(Has(WhyNot(turned), "checksum"));
+}
+
+TEST_CASE("every shortened file is refused, none crashes") {
+  const Image image = Pattern(16, 16, 3);
+  for (const std::string& bytes : {EncodeJpeg(image), EncodePng(image), Bmp(image)}) {
+    for (size_t size = 0; size + 2 < bytes.size(); size += 1 + size / 64) CHECK_FALSE(DecodeImage(bytes.substr(0, size)).has_value());
+  }
+}
+
+// TurboJPEG reports no size and no error for a JPEG that ends in its header, and the same for the good file after it; decoding to size 0
+// then wrote the whole picture past the end of the memory.
+TEST_CASE("a file that was cut off does no harm to a decoder that has worked before") {
+  const std::string small = EncodeJpeg(Pattern(8, 8, 3)), large = EncodeJpeg(Pattern(64, 48, 3));
+  ImageDecoder decoder;
+  Image image;
+  for (size_t size = 2; size < large.size(); size += 3) {
+    REQUIRE_FALSE(decoder.Decode(small, {}, &image).has_value());
+    REQUIRE(image.pixels.size() == 192);
+    CHECK(decoder.Decode(large.substr(0, size), {}, &image).has_value());
+  }
+}
+
+TEST_CASE("a huge header is refused before memory is taken") {
+  const std::string png = Png(60000, 60000, 8, 2, "");
+  CHECK(WhyNot(png) == "60000x60000 pixels are more than the 100000000 that are allowed");
+  CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) == "20x20 pixels are more than the 399 that are allowed");
+}

@@ -1,0 +1,323 @@
+#include "mxtrain/io/pipeline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "mxtrain/io/batch_ring.h"
+#include "mxtrain/io/epoch_order.h"
+
+namespace mxtrain::io {
+namespace {
+
+int64_t Nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int WorkerCount(int asked) {
+  if (asked > 0) return asked;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 16);
+}
+
+void CheckParam(const PipelineParam& param, const Source& source) {
+  if (param.part_index >= param.num_parts) {
+    Throw(ErrorKind::kConfig, "part_index = {} is not below num_parts = {}", param.part_index, param.num_parts);
+  }
+  if (param.channels == 2) Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
+  if (source.size() == 0) Throw(ErrorKind::kData, "the data source holds no examples");
+}
+
+std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields, const std::vector<TShape>& shapes, int64_t batch_size,
+                               const std::string& name) {
+  std::vector<DataDesc> descs;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    std::vector<int64_t> dims = {batch_size};
+    dims.insert(dims.end(), shapes[i].begin(), shapes[i].end());
+    descs.push_back({fields.size() == 1 && !name.empty() ? name : fields[i].name, TShape(dims)});
+  }
+  return descs;
+}
+
+using RowReports = std::vector<std::pair<int64_t, BadExample>>;
+
+// The body of the engine function that writes a slot: opens it when called, reports it when dropped uncalled.
+class Ticket {
+ public:
+  Ticket(std::shared_ptr<BatchRing> ring, Slot* slot) : ring_(std::move(ring)), slot_(slot) {}
+  Ticket(Ticket&&) noexcept = default;
+  ~Ticket() {
+    if (ring_) ring_->Skip(slot_);
+  }
+  void operator()(RunContext, engine::Callback finished) {
+    const std::shared_ptr<BatchRing> ring = std::move(ring_);
+    ring->Open(slot_, std::move(finished));
+  }
+
+ private:
+  std::shared_ptr<BatchRing> ring_;
+  Slot* slot_;
+};
+
+class Pipeline final : public DataIter {
+ public:
+  Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+           const PipelineParam& param);
+  ~Pipeline() override;
+
+  std::vector<DataDesc> provide_data() const override { return data_; }
+  std::vector<DataDesc> provide_label() const override { return label_; }
+  int64_t batch_size() const override { return param_.batch_size; }
+  int64_t examples() const override { return examples_; }
+  int64_t batches_per_epoch() const override { return batches_; }
+  std::string ExampleName(int64_t index) const override { return loader_.source().Name(index); }
+  void Reset(int64_t epoch, int64_t first_batch) override;
+  bool Next(DataBatch* batch) override;
+  Stats stats() const override;
+
+ private:
+  bool training() const { return param_.mode == PipelineParam::kTraining; }
+  int64_t CountBatches() const;
+  void AddSlot();
+  void Push(Slot* slot);
+  void ThrowErrorOf(const Slot& slot) const;
+  bool Advance(DataBatch* batch);
+  void Deliver(Slot* slot, DataBatch* batch);
+  void CheckBad() const;
+
+  void Work(int worker);
+  void LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const;
+  void Seal(Slot* slot) const;
+
+  // Constant after construction.
+  Runtime& runtime_;
+  const PipelineParam param_;
+  const ExampleLoader loader_;
+  int64_t examples_ = 0, batches_ = 0, allowed_bad_ = 0;
+  std::vector<DataDesc> data_, label_;
+  const std::shared_ptr<BatchRing> ring_;
+
+  // Of the consumer; `stats_` is read by others too.
+  mutable std::mutex stats_mutex_;
+  Stats stats_;
+  std::set<int64_t> bad_;  // indices of what stats_.bad names
+
+  std::atomic<int64_t> bytes_{0};
+  std::vector<std::thread> workers_;
+};
+
+Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+                   const PipelineParam& param)
+    : runtime_(runtime),
+      param_((CheckParam(param, *source), param)),
+      loader_(std::move(source), transforms, {static_cast<uint64_t>(param.seed), param.channels, param.exact_decode}),
+      ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
+  const int64_t size = loader_.source().size();
+  examples_ = (size - param_.part_index + param_.num_parts - 1) / param_.num_parts;
+  batches_ = CountBatches();
+  allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples_));
+  data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size, param_.data_name);
+  label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size, param_.label_name);
+  for (int i = 0; i < param_.prefetch + 1; ++i) AddSlot();
+  for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.emplace_back([this, i] { Work(i); });
+}
+
+Pipeline::~Pipeline() {
+  ring_->Stop();
+  for (std::thread& worker : workers_) worker.join();
+  ring_->Close();
+}
+
+// In training all parts have the same number of batches, or collectives over the parts would wait for ever.
+int64_t Pipeline::CountBatches() const {
+  const int64_t size = loader_.source().size(), parts = param_.num_parts, batch = param_.batch_size;
+  if (!training()) return (examples_ + batch - 1) / batch;
+  if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
+  if (param_.keep_remainder) return ((size + parts - 1) / parts + batch - 1) / batch;
+  if (size / parts < batch) {
+    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples there are; take a smaller one, or keep_remainder", batch,
+          size / parts);
+  }
+  return size / parts / batch;
+}
+
+void Pipeline::AddSlot() {
+  auto slot = std::make_unique<Slot>();
+  for (const DataDesc& desc : data_)
+    slot->data.emplace_back(runtime_, desc.shape, desc.type, Context::cpu(), Layout(), "batch " + desc.name);
+  for (const DataDesc& desc : label_)
+    slot->label.emplace_back(runtime_, desc.shape, desc.type, Context::cpu(), Layout(), "batch " + desc.name);
+  ring_->AddSlot(std::move(slot));
+}
+
+void Pipeline::Push(Slot* slot) {
+  std::vector<engine::VarHandle> writes;
+  for (const NDArray& array : slot->data) writes.push_back(array.var());
+  for (const NDArray& array : slot->label) writes.push_back(array.var());
+  engine::PushOptions options;
+  options.property = engine::FnProperty::kIO;
+  options.name = "batch";
+  runtime_.engine().PushAsync(Ticket(ring_, slot), {}, writes, options);
+}
+
+void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
+  if (epoch < 0 || first_batch < 0 || first_batch > batches_) {
+    Throw(ErrorKind::kUsage, "there is no batch {} of epoch {}; an epoch has {} batches", first_batch, epoch, batches_);
+  }
+  auto plan = std::make_shared<EpochPlan>();
+  plan->epoch = epoch;
+  plan->batch_size = param_.batch_size;
+  plan->batches = batches_;
+  plan->order =
+      EpochOrder(loader_.source().size(), {static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index, param_.num_parts}, epoch);
+  ring_->Restart(std::move(plan), first_batch);
+}
+
+bool Pipeline::Next(DataBatch* batch) {
+  const int64_t begin = Nanoseconds();
+  *batch = DataBatch();
+  if (!ring_->plan()) Reset(0, 0);
+  const bool more = Advance(batch);
+  if (more && training()) CheckBad();
+  std::lock_guard lock(stats_mutex_);
+  stats_.wait_seconds += static_cast<double>(Nanoseconds() - begin) * 1e-9;
+  return more;
+}
+
+bool Pipeline::Advance(DataBatch* batch) {
+  for (;;) {
+    const BatchRing::Event event = ring_->NextEvent();
+    switch (event.kind) {
+      case BatchRing::Event::kPush:
+        Push(event.slot);
+        break;
+      case BatchRing::Event::kGrow:
+        AddSlot();
+        break;
+      case BatchRing::Event::kSkipped:
+        ThrowErrorOf(*event.slot);
+        break;
+      case BatchRing::Event::kDelivered:
+        Deliver(event.slot, batch);
+        return true;
+      case BatchRing::Event::kEnd:
+        return false;
+    }
+  }
+}
+
+// Waits for every array of the slot, so that none keeps the error.
+void Pipeline::ThrowErrorOf(const Slot& slot) const {
+  std::exception_ptr error;
+  const auto wait = [&error](const NDArray& array) {
+    try {
+      array.WaitToRead();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  };
+  std::for_each(slot.data.begin(), slot.data.end(), wait);
+  std::for_each(slot.label.begin(), slot.label.end(), wait);
+  if (error) std::rethrow_exception(error);
+}
+
+void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
+  const std::shared_ptr<const EpochPlan> plan = ring_->plan();
+  batch->lease = ring_->Lease(slot);
+  if (slot->error) {
+    batch->lease.reset();
+    std::rethrow_exception(slot->error);
+  }
+  batch->data = slot->data;
+  batch->label = slot->label;
+  batch->index = slot->index;
+  batch->count = static_cast<int64_t>(slot->index.size());
+  batch->epoch = plan->epoch;
+  batch->batch = slot->batch;
+  std::sort(slot->bad.begin(), slot->bad.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::lock_guard lock(stats_mutex_);
+  stats_.examples += batch->count;
+  for (auto& [row, bad] : slot->bad) {
+    if (bad_.insert(bad.index).second) stats_.bad.emplace_back(bad.name, bad.reason);
+    batch->bad.push_back(std::move(bad));
+  }
+}
+
+void Pipeline::CheckBad() const {
+  std::lock_guard lock(stats_mutex_);
+  if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
+  const auto& [name, reason] = stats_.bad.back();
+  Throw(ErrorKind::kData, "{} of {} examples cannot be had, more than max_bad = {} allows; the last is {}: {}", bad_.size(), examples_,
+        param_.max_bad, name, reason);
+}
+
+DataIter::Stats Pipeline::stats() const {
+  std::lock_guard lock(stats_mutex_);
+  Stats stats = stats_;
+  stats.bytes = bytes_.load(std::memory_order_relaxed);
+  return stats;
+}
+
+void Pipeline::Work(int worker) {
+  const std::string lane = format("decode {}", worker);
+  LoaderScratch scratch;
+  Claim claim;
+  while (ring_->Take(&claim)) {
+    const int64_t begin = Nanoseconds();
+    RowReports bad;
+    std::exception_ptr error;
+    try {
+      for (int64_t row = claim.begin; row < claim.end; ++row) LoadRow(claim, row, &scratch, &bad);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    bytes_.fetch_add(std::exchange(scratch.bytes, 0), std::memory_order_relaxed);
+    runtime_.engine().ProfileSpan(lane, "decode", begin, Nanoseconds());
+    if (!ring_->Give(claim, std::move(bad), error)) continue;
+    Seal(claim.slot);
+    ring_->Finish(claim.slot);
+  }
+}
+
+void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const {
+  const EpochPlan& plan = *claim.plan;
+  Slot& slot = *claim.slot;
+  const bool real = row < plan.count(claim.batch);
+  const int64_t attempts = training() ? std::min(allowed_bad_ + 1, plan.examples()) : 1;
+  for (int64_t step = 0; step < attempts; ++step) {
+    const int64_t index = plan.index(claim.batch, row, step);
+    const std::optional<Refusal> refusal = loader_.Load(index, plan.epoch, row, slot.rows, scratch);
+    if (!refusal) {
+      if (real) slot.index[static_cast<size_t>(row)] = index;
+      return;
+    }
+    if (real) bad->emplace_back(row, BadExample{index, loader_.source().Name(index), refusal->reason});
+  }
+  if (training() && real && attempts == plan.examples()) {
+    const BadExample& last = bad->back().second;
+    Throw(ErrorKind::kData, "none of the {} examples can be had; the last is {}: {}", attempts, last.name, last.reason);
+  }
+  loader_.Clear(row, slot.rows);  // in training, CheckBad now finds more bad examples than are allowed
+}
+
+// Examples first: those that could not be had leave no gaps.
+void Pipeline::Seal(Slot* slot) const {
+  int64_t count = 0;
+  for (int64_t row = 0; row < param_.batch_size; ++row) {
+    const int64_t index = slot->index[static_cast<size_t>(row)];
+    if (index < 0) continue;
+    if (row != count) loader_.CopyRow(row, count, slot->rows);
+    slot->index[static_cast<size_t>(count++)] = index;
+  }
+  slot->index.resize(static_cast<size_t>(count));
+}
+
+}  // namespace
+
+std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+                                      const PipelineParam& param) {
+  return std::make_unique<Pipeline>(runtime, std::move(source), transforms, param);
+}
+
+}  // namespace mxtrain::io

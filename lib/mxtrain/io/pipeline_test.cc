@@ -1,0 +1,462 @@
+#include "mxtrain/io/pipeline.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/philox.h"
+#include "mxtrain/io/epoch_order.h"
+#include "mxtrain/io/source_factory.h"
+#include "tests/support/data_dir.h"
+#include "tests/support/temp_dir.h"
+
+using namespace mxtrain;
+using namespace mxtrain::io;
+using test::TempDir;
+
+namespace {
+
+Runtime MakeRuntime(const std::string& engine = "threaded") {
+  RuntimeOptions options;
+  options.engine = engine;
+  options.threads = 2;
+  return Runtime(options, nullptr);
+}
+
+// Picture number i of a folder: a smooth pattern that depends on i.
+Image Numbered(int i) {
+  Image image;
+  image.Resize(24 + i % 5, 30 + i % 7, 3);
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < 3 * image.width; ++x) image.row(y)[x] = static_cast<uint8_t>(7 * i + 3 * y + x);
+  }
+  return image;
+}
+
+void WritePictures(const TempDir& dir, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::string name = format("{}/{:03}", i % 2 ? "odd" : "even", i);
+    i % 3 ? dir.Write(name + ".png", EncodePng(Numbered(i))) : dir.Write(name + ".jpg", EncodeJpeg(Numbered(i)));
+  }
+}
+
+const std::vector<TransformSpec> kRandomTransforms = {
+    {"random_resized_crop", {{"", "16"}, {"area", "0.3, 1"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}, {"std", "0.25"}}}};
+const std::vector<TransformSpec> kPlainTransforms = {{"resize", {{"", "(8, 8)"}}}};
+
+PipelineParam Param(Kwargs kwargs) {
+  PipelineParam param;
+  param.Init(kwargs, "data");
+  return param;
+}
+
+std::shared_ptr<const Source> Folder(const TempDir& dir) {
+  return MakeSource("image_folder", {{"path", dir.path()}});
+}
+
+// A source of single numbers: example i has the data {i} and the label i.
+class Counting final : public Source {
+ public:
+  explicit Counting(int64_t size) {
+    for (int64_t i = 0; i < size; ++i) values_.push_back(static_cast<float>(i));
+  }
+  int64_t size() const override { return static_cast<int64_t>(values_.size()); }
+  const std::vector<FieldSpec>& data_fields() const override { return data_; }
+  const std::vector<FieldSpec>& label_fields() const override { return label_; }
+  void Read(int64_t index, Sample* sample) const override {
+    if (broken.count(index)) Throw(ErrorKind::kData, "broken");
+    if (index == bug) Throw(ErrorKind::kBug, "a bug at {}", index);
+    sample->data.resize(1);
+    sample->labels.resize(1);
+    sample->data[0].values = sample->labels[0].values = {&values_[static_cast<size_t>(index)], 1};
+  }
+  std::string Name(int64_t index) const override { return format("number {}", index); }
+  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
+  const std::vector<std::string>& class_names() const override { return none_; }
+
+  std::set<int64_t> broken;
+  int64_t bug = -1;
+
+ private:
+  std::vector<float> values_;
+  std::vector<std::string> none_;
+  std::vector<FieldSpec> data_ = {{"data", FieldKind::kValues, TShape{1}}}, label_ = {{"label", FieldKind::kValues, TShape{1}}};
+};
+
+// A batch's contents, copied out.
+struct Copied {
+  std::vector<float> data, label;
+  std::vector<int64_t> index;
+  int64_t count = 0;
+  bool operator==(const Copied&) const = default;
+};
+
+Copied CopyOf(const DataBatch& batch) {
+  return {batch.data[0].ToVector(), batch.label.empty() ? std::vector<float>() : batch.label[0].ToVector(), batch.index, batch.count};
+}
+
+std::vector<Copied> RunOut(DataIter& iter) {
+  std::vector<Copied> batches;
+  DataBatch batch;
+  while (iter.Next(&batch)) {
+    CHECK(batch.batch == static_cast<int64_t>(batches.size()));
+    batches.push_back(CopyOf(batch));
+  }
+  return batches;
+}
+
+std::vector<int64_t> Indices(const std::vector<Copied>& batches) {
+  std::vector<int64_t> all;
+  for (const Copied& batch : batches) all.insert(all.end(), batch.index.begin(), batch.index.end());
+  return all;
+}
+
+template <typename F>
+std::string WhyNot(F&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("batches do not depend on the number of threads, nor on the engine") {
+  const TempDir dir;
+  WritePictures(dir, 23);
+  std::vector<Copied> reference;
+  for (const auto& [engine, workers] : {std::pair{"naive", "1"}, {"threaded", "1"}, {"threaded", "2"}, {"threaded", "4"}}) {
+    CAPTURE(engine);
+    CAPTURE(workers);
+    Runtime runtime = MakeRuntime(engine);
+    const auto iter =
+        NewPipeline(runtime, Folder(dir), kRandomTransforms,
+                    Param({{"batch_size", "4"}, {"shuffle", "True"}, {"seed", "5"}, {"workers", workers}, {"prefetch", "2"}}));
+    CHECK(iter->provide_data()[0].shape == TShape{4, 3, 16, 16});
+    CHECK(iter->provide_label()[0].name == "softmax_label");
+    CHECK(iter->provide_label()[0].shape == TShape{4});
+    CHECK(iter->batches_per_epoch() == 5);
+    std::vector<Copied> batches;
+    for (const int64_t epoch : {0, 1}) {
+      iter->Reset(epoch);
+      DataBatch batch;
+      while (iter->Next(&batch)) batches.push_back(CopyOf(batch));
+    }
+    REQUIRE(batches.size() == 10);
+    if (reference.empty()) reference = batches;
+    CHECK((batches == reference));
+    CHECK(iter->stats().bytes > 0);
+  }
+  CHECK(reference[0].index != reference[5].index);  // another order in another epoch
+  const std::vector<int64_t> all = Indices({reference.begin(), reference.begin() + 5});
+  CHECK(std::set<int64_t>(all.begin(), all.end()).size() == 20);
+}
+
+TEST_CASE("seeking equals running") {
+  const TempDir dir;
+  WritePictures(dir, 20);
+  Runtime runtime = MakeRuntime();
+  const PipelineParam param = Param({{"batch_size", "4"}, {"shuffle", "True"}, {"workers", "2"}});
+  const auto run = NewPipeline(runtime, Folder(dir), kRandomTransforms, param);
+  run->Reset(3);
+  const std::vector<Copied> whole = RunOut(*run);
+  const auto seek = NewPipeline(runtime, Folder(dir), kRandomTransforms, param);
+  for (const int64_t first : {2, 0, 4, 5, 1}) {
+    seek->Reset(3, first);
+    DataBatch batch;
+    for (size_t b = static_cast<size_t>(first); b < whole.size(); ++b) {
+      REQUIRE(seek->Next(&batch));
+      CHECK((CopyOf(batch) == whole[b]));
+      if (first == 1) break;  // leave the epoch in its middle
+    }
+    if (first != 1) CHECK_FALSE(seek->Next(&batch));
+  }
+  CHECK(WhyNot([&] { seek->Reset(0, 6); }).find("there is no batch 6") != std::string::npos);
+}
+
+TEST_CASE("an order is a permutation, parts share it") {
+  for (const int64_t size : {1, 2, 7, 100}) {
+    for (const int parts : {1, 2, 3, 7}) {
+      std::vector<int64_t> all;
+      const std::vector<int64_t> whole = EpochOrder(size, {9, true, 0, 1}, 4);
+      for (int part = 0; part < parts; ++part) {
+        const std::vector<int64_t> order = EpochOrder(size, {9, true, part, parts}, 4);
+        for (size_t i = 0; i < order.size(); ++i) CHECK(order[i] == whole[i * static_cast<size_t>(parts) + static_cast<size_t>(part)]);
+        all.insert(all.end(), order.begin(), order.end());
+      }
+      std::sort(all.begin(), all.end());
+      for (int64_t i = 0; i < size; ++i) REQUIRE(all[static_cast<size_t>(i)] == i);
+      CHECK(static_cast<int64_t>(all.size()) == size);
+    }
+  }
+  // Every place is about equally likely for every example.
+  std::vector<int> first(10);
+  for (int64_t epoch = 0; epoch < 5000; ++epoch) ++first[static_cast<size_t>(EpochOrder(10, {3, true, 0, 1}, epoch)[0])];
+  CHECK(*std::min_element(first.begin(), first.end()) > 400);
+  CHECK(*std::max_element(first.begin(), first.end()) < 600);
+}
+
+TEST_CASE("the batches of two parts are together the batch of one worker") {
+  Runtime runtime = MakeRuntime();
+  const auto source = std::make_shared<Counting>(21);
+  const auto iter = [&](const char* batch, const char* part, const char* parts) {
+    return NewPipeline(runtime, source, {},
+                       Param({{"batch_size", batch}, {"shuffle", "True"}, {"part_index", part}, {"num_parts", parts}, {"workers", "2"}}));
+  };
+  const auto whole = iter("6", "0", "1"), left = iter("3", "0", "2"), right = iter("3", "1", "2");
+  CHECK(left->batches_per_epoch() == right->batches_per_epoch());
+  const auto all = RunOut(*whole), l = RunOut(*left), r = RunOut(*right);
+  REQUIRE(all.size() == 3);
+  for (size_t b = 0; b < 3; ++b) {
+    for (size_t i = 0; i < 3; ++i) {
+      CHECK(all[b].index[2 * i] == l[b].index[i]);
+      CHECK(all[b].index[2 * i + 1] == r[b].index[i]);
+    }
+  }
+}
+
+TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
+  Runtime runtime = MakeRuntime();
+  const auto source = std::make_shared<Counting>(10);
+  const auto run = [&](Kwargs kwargs) {
+    kwargs.emplace_back("batch_size", "4");
+    return RunOut(*NewPipeline(runtime, source, {}, Param(kwargs)));
+  };
+  CHECK(run({}).size() == 2);
+  for (const Kwargs& kwargs : {Kwargs{{"keep_remainder", "True"}}, Kwargs{{"mode", "evaluation"}}}) {
+    const auto batches = run(kwargs);
+    REQUIRE(batches.size() == 3);
+    CHECK(batches[1].count == 4);
+    CHECK(batches[2].count == 2);
+    CHECK(batches[2].index == std::vector<int64_t>{8, 9});
+    CHECK(batches[2].data == std::vector<float>{8, 9, 0, 1});
+  }
+  CHECK(WhyNot([&] {
+          NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}}));
+        }) == "batch_size = 11 is more than the 10 examples there are; take a smaller one, or keep_remainder");
+  CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))->batches_per_epoch() == 1);
+}
+
+TEST_CASE("a bad example is replaced by the next good one, named and counted") {
+  Runtime runtime = MakeRuntime();
+  const auto source = std::make_shared<Counting>(12);
+  source->broken = {4, 5, 11};
+  for (const char* workers : {"1", "3"}) {
+    const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "0.25"}, {"workers", workers}}));
+    const auto batches = RunOut(*iter);
+    CHECK(Indices(batches) == std::vector<int64_t>{0, 1, 2, 3, 6, 6, 6, 7, 8, 9, 10, 0});
+    CHECK(batches[1].data == std::vector<float>{6, 6, 6, 7});
+    const DataIter::Stats stats = iter->stats();
+    REQUIRE(stats.bad.size() == 3);
+    CHECK(stats.bad[0] == std::pair<std::string, std::string>("number 4", "broken"));
+    iter->Reset(1);
+    RunOut(*iter);
+    CHECK(iter->stats().bad.size() == 3);  // counted once
+  }
+}
+
+TEST_CASE("too many bad examples end training, with a name") {
+  Runtime runtime = MakeRuntime();
+  const auto source = std::make_shared<Counting>(12);
+  source->broken = {4, 5, 11};
+  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "0.2"}, {"workers", "2"}}));
+  DataBatch batch;
+  CHECK(iter->Next(&batch));
+  CHECK(iter->Next(&batch));
+  CHECK(WhyNot([&] { iter->Next(&batch); }) ==
+        "3 of 12 examples cannot be had, more than max_bad = 0.2 allows; the last is number 11: broken");
+  for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);
+  const auto hopeless = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
+  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be had") != std::string::npos);
+}
+
+TEST_CASE("evaluation reports a bad picture and goes on") {
+  const TempDir dir;
+  WritePictures(dir, 6);
+  dir.Write("odd/005.png", "no picture");
+  dir.Write("even/000.jpg", EncodeJpeg(Numbered(0)).substr(0, 300));
+  Runtime runtime = MakeRuntime();
+  const auto iter =
+      NewPipeline(runtime, Folder(dir), kPlainTransforms, Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"workers", "2"}}));
+  DataBatch batch;
+  REQUIRE(iter->Next(&batch));
+  REQUIRE(batch.bad.size() == 1);
+  CHECK(batch.bad[0].name == dir.path("even/000.jpg"));
+  CHECK(batch.bad[0].reason.find("JPEG") != std::string::npos);
+  CHECK(batch.count == 3);
+  CHECK(batch.index == std::vector<int64_t>{1, 2, 3});  // sorted by class: even/002, even/004, odd/001
+  const std::vector<float> data = batch.data[0].ToVector(), label = batch.label[0].ToVector();
+  CHECK(std::vector<float>(label.begin(), label.begin() + 3) == std::vector<float>{0, 0, 1});
+  const auto alone = NewPipeline(runtime, MakeSource("image_list", {{"path", dir.path("even/002.png")}}), kPlainTransforms,
+                                 Param({{"batch_size", "1"}, {"mode", "evaluation"}}));
+  DataBatch single;
+  REQUIRE(alone->Next(&single));
+  CHECK(single.data[0].ToVector() == std::vector<float>(data.begin(), data.begin() + 3 * 64));
+  REQUIRE(iter->Next(&batch));
+  CHECK(batch.count == 1);
+  REQUIRE(batch.bad.size() == 1);
+  CHECK(batch.bad[0].reason == "not a JPEG, PNG or BMP (begins with 'no picture')");
+  CHECK(iter->ExampleName(batch.index[0]) == dir.path("odd/003.jpg"));
+  CHECK_FALSE(iter->Next(&batch));
+}
+
+TEST_CASE("a failure that is no bad example reaches the caller") {
+  Runtime runtime = MakeRuntime();
+  const auto source = std::make_shared<Counting>(12);
+  source->bug = 5;
+  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"workers", "2"}}));
+  DataBatch batch;
+  CHECK(iter->Next(&batch));
+  CHECK(WhyNot([&] { iter->Next(&batch); }) == "a bug at 5");
+  CHECK(iter->Next(&batch));  // the batch after it
+  CHECK(batch.index[0] == 8);
+}
+
+TEST_CASE("an iterator may be left at any moment") {
+  const TempDir dir;
+  WritePictures(dir, 16);
+  for (int round = 0; round < 12; ++round) {
+    Runtime runtime = MakeRuntime(round % 3 == 2 ? "naive" : "threaded");
+    DataBatch kept;
+    std::vector<float> before;
+    {
+      const auto iter = NewPipeline(runtime, Folder(dir), kRandomTransforms, Param({{"batch_size", "2"}, {"workers", "2"}}));
+      if (round % 2) iter->Reset(round);
+      for (int i = 0; i < round / 2; ++i) CHECK(iter->Next(&kept));
+      if (round > 8) iter->Reset(0, 3);
+      if (!kept.data.empty()) before = kept.data[0].ToVector();
+    }
+    if (!kept.data.empty()) CHECK(kept.data[0].ToVector() == before);  // outlives its iterator
+    runtime.engine().WaitForAll();
+  }
+}
+
+TEST_CASE("a batch is written anew only when it was dropped and its readers have finished") {
+  Runtime runtime = MakeRuntime();
+  const auto iter =
+      NewPipeline(runtime, std::make_shared<Counting>(200), {}, Param({{"batch_size", "4"}, {"prefetch", "1"}, {"workers", "2"}}));
+  std::vector<float> seen(50, -1);
+  std::vector<DataBatch> held;
+  DataBatch batch;
+  for (size_t b = 0; iter->Next(&batch); ++b) {
+    // A slow reader, pushed and left behind; its batch is dropped by the next call of Next.
+    const NDArray data = batch.data[0];
+    const engine::VarHandle reads[] = {data.var()};
+    runtime.engine().PushSync(
+        [data, &seen, b](RunContext) {
+          if (b % 7 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          seen[b] = data.data().dptr<float>()[3];
+        },
+        reads, {}, {});
+    if (b % 5 == 0) held.push_back(batch);  // more than the ring has slots
+  }
+  runtime.engine().WaitForAll();
+  for (size_t b = 0; b < 50; ++b) CHECK(seen[b] == static_cast<float>(4 * b + 3));
+  for (size_t i = 0; i < held.size(); ++i) CHECK(held[i].data[0].ToVector()[0] == static_cast<float>(20 * i));
+}
+
+TEST_CASE("the engine never waits for the caller, and an error of a batch's array is passed on once") {
+  Runtime runtime = MakeRuntime();
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {}, Param({{"batch_size", "4"}, {"prefetch", "1"}}));
+  DataBatch batch;
+  REQUIRE(iter->Next(&batch));
+  runtime.engine().WaitForAll();  // with open and delivered slots
+  const engine::VarHandle writes[] = {batch.data[0].var()};
+  engine::PushOptions options;
+  options.name = "scale";
+  runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no luck"); }, {}, writes, options);
+  int errors = 0, batches = 1;
+  for (bool more = true; more && errors < 10;) {
+    const std::string why = WhyNot([&] { more = iter->Next(&batch); });
+    if (why != "no error") {
+      ++errors;
+      CHECK(why.find("no luck") != std::string::npos);
+    } else if (more) {
+      CHECK(batch.batch == batches++);
+    }
+  }
+  CHECK(errors == 1);
+  CHECK(batches == 10);
+}
+
+TEST_CASE("decoding shows in a trace") {
+  const TempDir dir;
+  Runtime runtime = MakeRuntime();
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {}, Param({{"batch_size", "4"}, {"workers", "1"}}));
+  runtime.engine().StartProfile();
+  RunOut(*iter);
+  runtime.engine().StopProfile(dir.path("trace.json"));
+  CHECK(ReadFile(dir.path("trace.json")).find("decode 0") != std::string::npos);
+}
+
+TEST_CASE("pictures without labels, names of fields, channels") {
+  const TempDir dir;
+  WritePictures(dir, 4);
+  Runtime runtime = MakeRuntime();
+  const std::shared_ptr<const Source> list = MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}});
+  const auto iter = NewPipeline(runtime, list, kPlainTransforms,
+                                Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"channels", "1"}, {"data_name", "left"}}));
+  CHECK(iter->provide_label().empty());
+  CHECK(iter->provide_data()[0].name == "left");
+  CHECK(iter->provide_data()[0].shape == TShape{4, 1, 8, 8});
+  CHECK(RunOut(*iter).size() == 1);
+  CHECK(WhyNot([&] {
+          NewPipeline(runtime, std::make_shared<Counting>(4), kPlainTransforms, Param({{"batch_size", "1"}}));
+        }) == "transforms work on pictures, but the data are numbers: remove 'resize'");
+  CHECK(WhyNot([&] { NewPipeline(runtime, list, {}, Param({{"batch_size", "1"}})); }).find("different sizes") != std::string::npos);
+  CHECK(WhyNot([&] {
+          NewPipeline(runtime, list, kPlainTransforms, Param({{"batch_size", "1"}, {"part_index", "2"}}));
+        }) == "part_index = 2 is not below num_parts = 1");
+}
+
+TEST_CASE("MNIST comes as pixel / 255") {
+  const auto folder = test::DataDir("mnist");
+  if (!folder) {
+    MESSAGE("skipped: no MNIST; set MXTRAIN_DATA_DIR to the folder that holds mnist/");
+    return;
+  }
+  Runtime runtime = MakeRuntime();
+  const std::shared_ptr<const Source> source = MakeSource("mnist", {{"path", *folder}, {"split", "test"}});
+  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "64"}, {"shuffle", "True"}, {"mode", "evaluation"}}));
+  CHECK(iter->provide_data()[0].shape == TShape{64, 1, 28, 28});
+  CHECK(iter->batches_per_epoch() == 157);
+  std::vector<bool> seen(10000);
+  DataBatch batch;
+  Sample sample;
+  while (iter->Next(&batch)) {
+    const std::vector<float> data = batch.data[0].ToVector(), label = batch.label[0].ToVector();
+    for (int64_t row = 0; row < batch.count; ++row) {
+      const int64_t index = batch.index[static_cast<size_t>(row)];
+      seen[static_cast<size_t>(index)] = true;
+      source->Read(index, &sample);
+      REQUIRE(label[static_cast<size_t>(row)] == sample.labels[0].values[0]);
+      for (const size_t pixel : {size_t{210}, size_t{405}, size_t{600}}) {
+        REQUIRE(data[static_cast<size_t>(row) * 784 + pixel] == static_cast<float>(sample.data[0].pixels[pixel] / 255.0));
+      }
+    }
+  }
+  CHECK(std::all_of(seen.begin(), seen.end(), [](bool b) { return b; }));
+}
+
+TEST_CASE("the real photographs can all be read") {
+  const auto folder = test::DataDir("clothing/validation");
+  if (!folder) {
+    MESSAGE("skipped: no clothing photographs; set MXTRAIN_DATA_DIR to the folder that holds clothing/");
+    return;
+  }
+  Runtime runtime = MakeRuntime();
+  const std::shared_ptr<const Source> source = MakeSource("image_folder", {{"path", *folder}});
+  const auto iter = NewPipeline(runtime, source, {{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}},
+                                Param({{"batch_size", "32"}, {"mode", "evaluation"}, {"workers", "2"}}));
+  CHECK(iter->examples() == 341);
+  RunOut(*iter);
+  CHECK(iter->stats().bad.empty());
+}

@@ -1,0 +1,21 @@
+#pragma once
+// Sources by name.
+#include <memory>
+#include <string_view>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct SourceInfo {
+  std::string name, help;
+  std::vector<FieldInfo> parameters;
+};
+
+// mnist, csv, image_folder, image_list.
+MXTRAIN_API std::vector<SourceInfo> ListSources();
+// Throws kConfig for an unknown kind (with the nearest known one) or parameter, and what the source itself throws.
+MXTRAIN_API std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,246 @@
+#include "mxtrain/io/source.h"
+
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/io/csv_source.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/io/mnist_source.h"
+#include "mxtrain/io/source_factory.h"
+#include "tests/support/data_dir.h"
+#include "tests/support/temp_dir.h"
+
+using namespace mxtrain;
+using namespace mxtrain::io;
+using test::TempDir;
+
+namespace {
+
+std::string Number(int64_t value) {
+  std::string bytes;
+  for (int i = 3; i >= 0; --i) bytes += static_cast<char>(value >> 8 * i & 0xff);
+  return bytes;
+}
+
+std::string Idx(const std::vector<int64_t>& dims, const std::string& elements) {
+  std::string bytes = Number(0x800 + static_cast<int64_t>(dims.size()));
+  for (const int64_t dim : dims) bytes += Number(dim);
+  return bytes + elements;
+}
+
+std::string Gzip(const std::string& bytes) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string packed(bytes.size() + 100, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+std::string Picture() {
+  Image image;
+  image.Resize(2, 2, 1);
+  return EncodePng(image);
+}
+
+// The message of the Error that making the source throws.
+std::string WhyNot(const std::string& kind, const Kwargs& kwargs) {
+  try {
+    MakeSource(kind, kwargs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  INFO(text);
+  const bool found = text.find(part) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+std::vector<float> Values(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+const std::string kThreePictures("\x00\x01\x02\x03\x10\x11\x12\x13\xfc\xfd\xfe\xff", 12);
+
+}  // namespace
+
+TEST_CASE("mnist reads plain and packed files") {
+  const TempDir dir;
+  dir.Write("train-images-idx3-ubyte.gz", Gzip(Idx({3, 2, 2}, kThreePictures)));
+  dir.Write("train-labels.idx1-ubyte", Idx({3}, std::string("\x05\x00\x09", 3)));
+  const auto source = MakeSource("mnist", {{"path", dir.path()}});
+  CHECK(source->size() == 3);
+  CHECK(source->data_fields()[0].shape == TShape{1, 2, 2});
+  CHECK(source->num_classes() == 10);
+  Sample sample;
+  source->Read(2, &sample);
+  CHECK(std::vector<int>(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) == std::vector<int>{252, 253, 254, 255});
+  CHECK(sample.labels[0].values[0] == 9.0f);
+  CHECK(source->ClassOf(0) == 5);
+}
+
+TEST_CASE("mnist says what is wrong with a file") {
+  const TempDir dir;
+  const Kwargs kwargs = {{"path", dir.path()}, {"split", "test"}};
+  Has(WhyNot("mnist", kwargs), "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
+  const std::string labels = Idx({3}, "abc"), images = Idx({3, 2, 2}, kThreePictures);
+  dir.Write("t10k-labels-idx1-ubyte", labels);
+  const auto with_images = [&](const std::string& bytes) {
+    dir.Write("t10k-images-idx3-ubyte", bytes);
+    return WhyNot("mnist", kwargs);
+  };
+  Has(with_images(""), "less than the header");
+  Has(with_images(images.substr(0, images.size() - 1)), "its header promises [3, 2, 2] bytes, 11 follow");
+  Has(with_images(images + "x"), "13 follow");
+  Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
+  Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "0 follow");
+  Has(with_images(Idx({2, 2, 2}, kThreePictures.substr(4))), "holds 2 pictures, but");
+  const std::string packed = Gzip(images);
+  Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data end early");
+  CHECK(with_images(images) == "no error");
+}
+
+TEST_CASE("the real MNIST") {
+  const auto folder = test::DataDir("mnist");
+  if (!folder) {
+    MESSAGE("skipped: no MNIST; set MXTRAIN_DATA_DIR to the folder that holds mnist/");
+    return;
+  }
+  const auto source = MakeSource("mnist", {{"path", *folder}, {"split", "test"}});
+  CHECK(source->size() == 10000);
+  CHECK(source->num_classes() == 10);
+  const std::vector<int> first = {7, 2, 1, 0, 4, 1, 4, 9, 5, 9};
+  for (int i = 0; i < 10; ++i) CHECK(source->ClassOf(i) == first[static_cast<size_t>(i)]);
+  CHECK(MakeSource("mnist", {{"path", *folder}})->size() == 60000);
+}
+
+TEST_CASE("csv: one file with columns") {
+  const TempDir dir;
+  dir.Write("a.csv", "x, y ,kind\n1,2.5,0\r\n\n-3e2, +4 ,1\n");
+  const auto source = MakeSource("csv", {{"path", dir.path("a.csv")}, {"label_columns", "kind"}});
+  REQUIRE(source->size() == 2);
+  CHECK(source->data_fields()[0].shape == TShape{2});
+  CHECK(source->label_fields()[0].shape.ndim() == 0);
+  Sample sample;
+  source->Read(1, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{-300, 4});
+  CHECK(Values(sample.labels[0].values) == std::vector<float>{1});
+  CHECK(source->Name(1) == dir.path("a.csv") + ":4");
+  const auto by_number = MakeSource("csv", {{"path", dir.path("a.csv")}, {"label_columns", "2,0"}});
+  by_number->Read(0, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{2.5});
+  CHECK(Values(sample.labels[0].values) == std::vector<float>{0, 1});
+}
+
+TEST_CASE("csv: data and labels apart, with shapes") {
+  const TempDir dir;
+  dir.Write("d.csv", "1,2,3,4\n5,6,7,8");
+  dir.Write("l.csv", "0\n1\n");
+  const auto source = MakeSource(
+      "csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}, {"data_shape", "(1,2,2)"}, {"label_shape", "(1,)"}});
+  CHECK(source->data_fields()[0].shape == TShape{1, 2, 2});
+  CHECK(source->label_fields()[0].shape == TShape{1});
+  CHECK(MakeSource("csv", {{"data_csv", dir.path("d.csv")}})->label_fields().empty());
+}
+
+TEST_CASE("csv says what is wrong and where") {
+  const TempDir dir;
+  const auto with = [&](const std::string& text, Kwargs more = {}) {
+    dir.Write("b.csv", text);
+    more.emplace_back("path", dir.path("b.csv"));
+    return WhyNot("csv", more);
+  };
+  Has(with("1,2\n3,x\n"), "b.csv:2: column 2: 'x' is not a number");
+  Has(with("1,2\n3,\n"), "b.csv:2: column 2: '' is not a number");
+  Has(with("1,2\n\n3\n"), "b.csv:3: 1 columns, but the lines before have 2");
+  Has(with(""), "holds no line of numbers");
+  Has(with("a,b\n"), "holds no line of numbers");
+  Has(with("left,right\n1,2\n", {{"label_columns", "rigth"}}),
+      "has no column 'rigth'; it has 2 columns, named left, right; did you mean 'right'?");
+  Has(with("1,2\n", {{"label_columns", "2"}}), "without names");
+  Has(with("1,2\n", {{"label_columns", "1,1"}}), "twice");
+  Has(with("1,2\n", {{"label_columns", "0,1"}}), "only label columns");
+  Has(with("1,2\n", {{"data_shape", "(3,)"}}), "data_shape = [3] needs 3 columns");
+  Has(with("1,2\n", {{"label_shape", "(3,)"}}), "no labels");
+  Has(with("1\n", {{"data_csv", "x"}}), "either 'path' or 'data_csv'");
+  dir.Write("l.csv", "1\n2\n");
+  dir.Write("d.csv", "1\n");
+  Has(WhyNot("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}), "holds 1 lines, but");
+  Has(WhyNot("csv", {{"path", dir.path("none.csv")}}), "none.csv");
+}
+
+TEST_CASE("image_folder: classes and files in order, whatever the case of their endings") {
+  const TempDir dir;
+  for (const char* name : {"dog/b.PNG", "dog/a.jpg", "dog/deep/c.Bmp", "cat/1.jpeg", "cat/.hidden.png", ".git/x.png"})
+    dir.Write(name, Picture());
+  dir.Write("cat/notes.txt", "hello");
+  dir.Write("readme.md", "beside the classes");
+  const auto source = MakeSource("image_folder", {{"path", dir.path()}});
+  CHECK(source->class_names() == std::vector<std::string>{"cat", "dog"});
+  REQUIRE(source->size() == 4);
+  const std::vector<std::string> names = {"cat/1.jpeg", "dog/a.jpg", "dog/b.PNG", "dog/deep/c.Bmp"};
+  for (int64_t i = 0; i < 4; ++i) CHECK(source->Name(i) == dir.path(names[static_cast<size_t>(i)]));
+  Sample sample;
+  source->Read(2, &sample);
+  CHECK(sample.data[0].encoded == Picture());
+  CHECK(sample.labels[0].values[0] == 1.0f);
+  REQUIRE(source->warnings().size() == 1);
+  Has(source->warnings()[0], "1 file passed over");
+  Has(source->warnings()[0], "notes.txt");
+}
+
+TEST_CASE("image_folder: the classes of training bind validation") {
+  const TempDir dir;
+  dir.Write("b/1.png", Picture());
+  dir.Write("c/1.png", Picture());
+  dir.MakeFolder("a");
+  Has(WhyNot("image_folder", {{"path", dir.path()}}), "holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it");
+  const auto source = MakeSource("image_folder", {{"path", dir.path()}, {"classes", "c,b,a,z"}});
+  CHECK(source->ClassOf(0) == 0);
+  CHECK(source->Name(0) == dir.path("c/1.png"));
+  CHECK(source->warnings().size() == 2);
+  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "the folder 'c' in");
+  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "is none of the 2 classes (b, a)");
+  Has(WhyNot("image_folder", {{"path", dir.path("none")}}), "does not exist");
+  Has(WhyNot("image_folder", {{"path", dir.path("b")}}), "one folder per class is expected");
+}
+
+TEST_CASE("image_list: a folder, a file, a list") {
+  const TempDir dir;
+  dir.Write("2.png", Picture());
+  dir.Write("1.jpg", "text");
+  dir.Write("in/3.png", Picture());
+  CHECK(MakeSource("image_list", {{"path", dir.path()}})->size() == 2);
+  CHECK(MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}})->size() == 3);
+  CHECK(MakeSource("image_list", {{"path", dir.path("2.png")}})->size() == 1);
+  ImageListParam param;
+  param.Init({}, "image_list");
+  param.files = {"b", "a,b"};
+  const auto list = NewImageListSource(param);
+  CHECK(list->Name(1) == "a,b");
+  Sample sample;
+  CHECK_THROWS_AS(list->Read(0, &sample), Error);
+  dir.MakeFolder("empty");
+  Has(WhyNot("image_list", {{"path", dir.path("empty")}}), "no pictures");
+  Has(WhyNot("image_list", {}), "either 'path' or 'files'");
+}
+
+TEST_CASE("an unknown source or parameter gets the nearest known one") {
+  Has(WhyNot("minst", {}), "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, csv, image_folder, image_list");
+  Has(WhyNot("mnist", {{"pth", "x"}}), "did you mean 'path'?");
+  Has(WhyNot("mnist", {}), "mnist needs the parameter 'path'");
+  CHECK(ListSources().size() == 4);
+}

@@ -1,0 +1,59 @@
+#pragma once
+// One step on a picture's pixels: a pure function of the picture and of the example's random numbers.
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/random_stream.h"
+
+namespace mxtrain::io {
+
+struct PictureSize {
+  int height = -1, width = -1;  // -1: not the same for all pictures
+  bool known() const { return height >= 0 && width >= 0; }
+};
+
+// Immutable: calls may come from any thread. Draws the same count of random numbers from equal streams for pictures of equal size.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  // Replaces *image; *scratch is memory that may be used and exchanged with it.
+  virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
+  virtual PictureSize OutputSize(PictureSize input) const = 0;
+  // The least factor by which a picture of this size may be reduced beforehand without being enlarged here. `random` is at this
+  // transform's first number.
+  virtual double MinScale(int /*height*/, int /*width*/, RandomStream /*random*/) const { return 1; }
+};
+
+struct TransformInfo {
+  std::string name, help;
+  std::vector<FieldInfo> parameters;  // the first is the main one
+};
+
+// A transform as a configuration names it. An empty key stands for the main parameter: {"resize", {{"", "144"}}}.
+struct TransformSpec {
+  std::string name;
+  Kwargs kwargs;
+};
+
+namespace detail {
+// The families, each beside its sources.
+struct TransformEntry {
+  TransformInfo info;
+  std::unique_ptr<Transform> (*make)(const Kwargs& kwargs, std::string_view name);
+};
+std::vector<TransformEntry> ResizeTransforms();  // resize, center_crop
+std::vector<TransformEntry> RandomTransforms();  // flip, random_crop, random_resized_crop
+
+template <typename T, typename Param>
+TransformEntry MakeTransformEntry(const char* name, const char* help) {
+  return {{name, help, Param::Describe()}, [](const Kwargs& kwargs, std::string_view owner) -> std::unique_ptr<Transform> {
+            Param param;
+            param.Init(kwargs, owner);
+            return std::make_unique<T>(param);
+          }};
+}
+}  // namespace detail
+}  // namespace mxtrain::io

@@ -1,0 +1,135 @@
+// flip, random_crop and random_resized_crop.
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/io/geometry.h"
+#include "mxtrain/io/transform.h"
+
+namespace mxtrain::io {
+namespace {
+
+struct FlipParam : Parameter<FlipParam> {
+  enum Direction { kHorizontal, kVertical };
+  double p;
+  int direction;
+  static void Declare(Fields<FlipParam>& f) {
+    f.Add("p", &FlipParam::p).Default(0.5).Range(0, 1).Help("probability");
+    f.Add("direction", &FlipParam::direction)
+        .Enum({{"horizontal", kHorizontal}, {"vertical", kVertical}})
+        .Default(kHorizontal)
+        .Help("horizontal exchanges left and right");
+  }
+};
+
+class Flip final : public Transform {
+ public:
+  explicit Flip(const FlipParam& param) : param_(param) {}
+
+  void Apply(Image* image, Image*, RandomStream* random) const override {
+    if (!random->Chance(param_.p)) return;
+    param_.direction == FlipParam::kHorizontal ? FlipHorizontal(image) : FlipVertical(image);
+  }
+  PictureSize OutputSize(PictureSize input) const override { return input; }
+
+ private:
+  FlipParam param_;
+};
+
+struct RandomCropParam : Parameter<RandomCropParam> {
+  TShape size;
+  int pad, fill;
+  static void Declare(Fields<RandomCropParam>& f) {
+    f.Add("size", &RandomCropParam::size).Required().Help("of a square, or (height, width); a smaller picture is enlarged first");
+    f.Add("pad", &RandomCropParam::pad).Default(0).Range(0, 65535).Help("pixels added on each side before");
+    f.Add("fill", &RandomCropParam::fill).Default(0).Range(0, 255).Help("value of the added pixels");
+  }
+};
+
+class RandomCrop final : public Transform {
+ public:
+  explicit RandomCrop(const RandomCropParam& param) : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
+
+  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, image, scratch);
+    const auto y = static_cast<int>(random->Below(image->height + 2 * pad_ - size_.height + 1)) - pad_;
+    const auto x = static_cast<int>(random->Below(image->width + 2 * pad_ - size_.width + 1)) - pad_;
+    CopyBox(*image, {y, x, size_.height, size_.width}, static_cast<uint8_t>(fill_), scratch);
+    std::swap(*image, *scratch);
+  }
+  PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
+
+ private:
+  SizePair size_;
+  int pad_, fill_;
+};
+
+struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
+  TShape size;
+  std::vector<double> area, aspect;
+  int interpolation;
+  static void Declare(Fields<RandomResizedCropParam>& f) {
+    f.Add("size", &RandomResizedCropParam::size).Required().Help("of a square, or (height, width)");
+    f.Add("area", &RandomResizedCropParam::area).Default({0.08, 1}).Help("least and greatest part of the picture's area");
+    f.Add("aspect", &RandomResizedCropParam::aspect).Default({0.75, 4.0 / 3}).Help("least and greatest width / height of that part");
+    f.Add("interpolation", &RandomResizedCropParam::interpolation)
+        .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}, {"cubic", kCubic}, {"area", kArea}, {"auto", kAuto}})
+        .Default(kAuto)
+        .Help("auto: area where the picture shrinks to half or less, else bilinear");
+  }
+};
+
+// A box of random area and proportions, tried ten times; then the largest centred box within the proportions. (Szegedy et al., "Going
+// deeper with convolutions", CVPR 2015; the fallback is the usual one.)
+class RandomResizedCrop final : public Transform {
+ public:
+  explicit RandomResizedCrop(const RandomResizedCropParam& param) : param_(param), size_(ParseSize(param.size, "random_resized_crop")) {
+    CheckRange(param.area, "area", 1);
+    CheckRange(param.aspect, "aspect", 1e3);
+  }
+
+  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+    ResizeBox(*image, Choose(image->height, image->width, random), size_.height, size_.width, param_.interpolation, scratch);
+    std::swap(*image, *scratch);
+  }
+  PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
+  double MinScale(int height, int width, RandomStream random) const override {
+    const Box box = Choose(height, width, &random);
+    return std::min(1.0, std::max(double(size_.height) / box.height, double(size_.width) / box.width));
+  }
+
+ private:
+  static void CheckRange(const std::vector<double>& range, const char* name, double most) {
+    if (range.size() == 2 && range[0] > 0 && range[0] <= range[1] && range[1] <= most) return;
+    Throw(ErrorKind::kConfig, "random_resized_crop: {} = {}: expected two numbers, the least and the greatest, above 0 and at most {}",
+          name, params::Print(range), most);
+  }
+
+  Box Choose(int height, int width, RandomStream* random) const {
+    constexpr int kTries = 10;
+    for (int i = 0; i < kTries; ++i) {
+      const double area = random->Uniform(param_.area[0], param_.area[1]) * height * width;
+      const double aspect = std::exp(random->Uniform(std::log(param_.aspect[0]), std::log(param_.aspect[1])));
+      const auto h = static_cast<int>(std::lround(std::sqrt(area / aspect))), w = static_cast<int>(std::lround(std::sqrt(area * aspect)));
+      if (h < 1 || w < 1 || h > height || w > width) continue;
+      const auto y = static_cast<int>(random->Below(height - h + 1)), x = static_cast<int>(random->Below(width - w + 1));
+      return {y, x, h, w};
+    }
+    const double aspect = std::clamp(double(width) / height, param_.aspect[0], param_.aspect[1]);
+    const int h = std::clamp(static_cast<int>(std::lround(width / aspect)), 1, height);
+    const int w = std::clamp(static_cast<int>(std::lround(height * aspect)), 1, width);
+    return {(height - h) / 2, (width - w) / 2, h, w};
+  }
+
+  RandomResizedCropParam param_;
+  SizePair size_;
+};
+
+}  // namespace
+
+std::vector<detail::TransformEntry> detail::RandomTransforms() {
+  return {MakeTransformEntry<Flip, FlipParam>("flip", "mirrors the picture, or not"),
+          MakeTransformEntry<RandomCrop, RandomCropParam>("random_crop", "a part at a random place"),
+          MakeTransformEntry<RandomResizedCrop, RandomResizedCropParam>("random_resized_crop", "a random part, resized")};
+}
+
+}  // namespace mxtrain::io

@@ -1,0 +1,22 @@
+#pragma once
+// Real data sets, which are not part of the project.
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace mxtrain::test {
+
+// The folder of a data set ("mnist", "clothing"): in MXTRAIN_DATA_DIR, or in data/ of the source tree, or in ../shared/data beside it.
+inline std::optional<std::string> DataDir(const std::string& name) {
+  const char* given = std::getenv("MXTRAIN_DATA_DIR");
+  const std::filesystem::path root = MXTRAIN_SOURCE_DIR;
+  for (const std::filesystem::path& base : {given ? std::filesystem::path(given) : root / "data", root / "data", root / "../shared/data"}) {
+    std::error_code ignored;
+    const std::filesystem::path folder = base / name;
+    if (std::filesystem::is_directory(folder, ignored) && !std::filesystem::is_empty(folder, ignored)) return folder.string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace mxtrain::test
