@@ -1,0 +1,34 @@
+// The functions of two arrays whose axes are equally long or 1. Shapes of fewer axes do not grow.
+#include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
+
+namespace mxtrain::broadcast_binary {
+namespace {
+
+TShape BroadcastShape(const TShape& lhs, const TShape& rhs, const EnvArguments&) {
+  const auto fail = [&] {
+    Throw(ErrorKind::kConfig, "shapes {} and {} do not broadcast: each axis must be equally long, or 1 in one of them", lhs.ToString(),
+          rhs.ToString());
+  };
+  if (lhs.ndim() != rhs.ndim()) fail();
+  TShape out = lhs;
+  for (int i = 0; i < lhs.ndim(); ++i) {
+    if (lhs[i] != rhs[i] && lhs[i] != 1 && rhs[i] != 1) fail();
+    out[i] = lhs[i] == 1 ? rhs[i] : lhs[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+MXTRAIN_OPERATOR(broadcast_binary, registry) {
+  elemwise_binary::ForEachBinary([&registry](auto f) {
+    using F = decltype(f);
+    SimpleOp(registry, F::kBroadcastName)
+        .set_shape_function(BroadcastShape)
+        .describe(format("{} of two arrays, axes of length 1 repeated", F::kName));
+  });
+  SimpleOp(registry, "broadcast_add").add_alias("broadcast_plus");
+  SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus");
+}
+
+}  // namespace mxtrain::broadcast_binary
