@@ -1,0 +1,131 @@
+#include "mxtrain/device/cpu/onednn/internal.h"
+
+namespace mxtrain::onednn {
+namespace {
+
+// The arguments of the library's call are made once; a run only changes pointers.
+class BoundPrimitive final : public Primitive {
+ public:
+  explicit BoundPrimitive(const Descriptor::Impl& impl) : primitive_(impl.pd.get()), stream_(impl.engine) {
+    AddArgument(Arg::kScratchpad, impl.pd.scratchpad_desc(), impl.engine);
+    for (const auto& [arg, layout] : impl.layouts) {
+      AddArgument(arg, impl.pd.query_md(dnnl::query::exec_arg_md, ArgNumber(arg)), impl.engine);
+    }
+    AddArgument(Arg::kWorkspace, impl.pd.query_md(dnnl::query::workspace_md), impl.engine);
+  }
+
+  void Execute(std::span<const Binding> bindings) override {
+    for (const Binding& binding : bindings) Bind(binding);
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status != dnnl_success) Throw(ErrorKind::kBug, "oneDNN could not run a primitive: status {}", static_cast<int>(status));
+  }
+
+ private:
+  struct Slot {
+    Arg arg;
+    dnnl::memory memory;
+    void* data;
+  };
+
+  void AddArgument(Arg arg, const Memory& memory, const dnnl::engine& engine) {
+    if (memory.get_size() == 0) return;
+    slots_.push_back({arg, dnnl::memory(memory, engine, DNNL_MEMORY_NONE), nullptr});
+    arguments_.push_back({ArgNumber(arg), slots_.back().memory.get()});
+  }
+
+  // A pointer is set only when it changes: setting it makes the library write the padding again.
+  void Bind(const Binding& binding) {
+    for (Slot& slot : slots_) {
+      if (slot.arg != binding.arg || slot.data == binding.data) continue;
+      if (dnnl_memory_set_data_handle(slot.memory.get(), binding.data) != dnnl_success) {
+        Throw(ErrorKind::kBug, "oneDNN did not take a pointer");
+      }
+      slot.data = binding.data;
+    }
+  }
+
+  dnnl::primitive primitive_;
+  dnnl::stream stream_;
+  std::vector<Slot> slots_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+}  // namespace
+
+int ArgNumber(Arg arg) {
+  switch (arg) {
+    case Arg::kSrc: return DNNL_ARG_SRC;
+    case Arg::kDst: return DNNL_ARG_DST;
+    case Arg::kWeights: return DNNL_ARG_WEIGHTS;
+    case Arg::kBias: return DNNL_ARG_BIAS;
+    case Arg::kMean: return DNNL_ARG_MEAN;
+    case Arg::kVariance: return DNNL_ARG_VARIANCE;
+    case Arg::kScale: return DNNL_ARG_SCALE;
+    case Arg::kShift: return DNNL_ARG_SHIFT;
+    case Arg::kWorkspace: return DNNL_ARG_WORKSPACE;
+    case Arg::kScratchpad: return DNNL_ARG_SCRATCHPAD;
+    case Arg::kDiffSrc: return DNNL_ARG_DIFF_SRC;
+    case Arg::kDiffDst: return DNNL_ARG_DIFF_DST;
+    case Arg::kDiffWeights: return DNNL_ARG_DIFF_WEIGHTS;
+    case Arg::kDiffBias: return DNNL_ARG_DIFF_BIAS;
+    case Arg::kDiffScale: return DNNL_ARG_DIFF_SCALE;
+    case Arg::kDiffShift: return DNNL_ARG_DIFF_SHIFT;
+    default: return DNNL_ARG_MULTIPLE_SRC + static_cast<int>(arg) - static_cast<int>(Arg::kFirstOfMany);
+  }
+}
+
+dnnl::engine CpuEngine() { return dnnl::engine(dnnl::engine::kind::cpu, 0); }
+
+dnnl::primitive_attr Attributes(bool accumulate, bool relu) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (accumulate || relu) {
+    dnnl::post_ops post;
+    if (accumulate) post.append_sum(1.0f);
+    if (relu) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attributes.set_post_ops(post);
+  }
+  return attributes;
+}
+
+Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd, std::span<const ArrayArg> args) {
+  auto impl = std::make_shared<Descriptor::Impl>();
+  for (const ArrayArg& a : args) {
+    if (a.array.layout) {
+      impl->layouts[a.arg] = *a.array.layout;
+      continue;
+    }
+    const Memory memory = pd.query_md(dnnl::query::exec_arg_md, ArgNumber(a.arg));
+    const std::optional<Layout> layout = LayoutOf(memory, a.array.shape, a.groups, backend);
+    if (!layout) return Refusal{"oneDNN wants a form of an array that has no name here"};
+    impl->layouts[a.arg] = *layout;
+  }
+  impl->engine = engine;
+  impl->pd = std::move(pd);
+  impl->backend = &backend;
+  return Descriptor(std::move(impl));
+}
+
+Layout Descriptor::LayoutOf(Arg arg) const { return impl_->layouts.at(arg); }
+
+int64_t Descriptor::scratchpad_bytes() const { return static_cast<int64_t>(impl_->pd.scratchpad_desc().get_size()); }
+
+int64_t Descriptor::workspace_bytes() const {
+  return static_cast<int64_t>(impl_->pd.query_md(dnnl::query::workspace_md).get_size());
+}
+
+std::string Descriptor::implementation() const { return impl_->pd.impl_info_str(); }
+
+Speed Descriptor::speed() const {
+  const std::string name = implementation();
+  if (name.find("gemm") != std::string::npos) return Speed::kGemm;
+  return name.find("ref") != std::string::npos || name.find("simple") != std::string::npos ? Speed::kReference : Speed::kDirect;
+}
+
+std::unique_ptr<Primitive> Descriptor::Make() const {
+  impl_->backend->EnterThread();
+  return std::make_unique<BoundPrimitive>(*impl_);
+}
+
+}  // namespace mxtrain::onednn

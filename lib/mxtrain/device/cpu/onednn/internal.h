@@ -1,0 +1,58 @@
+#pragma once
+// What the sources of this folder share; the only header that shows oneDNN.
+#include <exception>
+#include <map>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cpu/onednn/onednn.h"
+
+namespace mxtrain::onednn {
+
+using Memory = dnnl::memory::desc;
+
+// Groups of a convolution's weights: oneDNN's array has an axis more than ours.
+inline constexpr int64_t kNoGroups = 0;
+
+dnnl::memory::dims DimsOf(const TShape& shape);
+// Shape and layout as oneDNN describes them; "any" without a layout. With groups, [O, I/groups, ...] becomes [groups, O/groups, I/groups, ...].
+// Throws kBug for a layout that is no BlockedLayout.
+Memory MemoryOf(const Array& array, int64_t groups = kNoGroups);
+// nullopt: oneDNN's description has no like among our layouts (opaque formats, blocks that are padded inside a group). Where axes of length
+// one leave the order open, the natural order is taken, so that equal memory gives equal layouts.
+std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_t groups, Backend& backend);
+
+struct ArrayArg {
+  Arg arg;
+  Array array;
+  int64_t groups = kNoGroups;
+};
+
+struct Descriptor::Impl {
+  dnnl::engine engine;
+  dnnl::primitive_desc_base pd;
+  std::map<Arg, Layout> layouts;
+  Backend* backend = nullptr;
+};
+
+dnnl::engine CpuEngine();
+// Scratchpad in user mode.
+dnnl::primitive_attr Attributes(bool accumulate = false, bool relu = false);
+int ArgNumber(Arg arg);
+// Reads the chosen layouts of `args`; refuses when one has no like among ours.
+Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd, std::span<const ArrayArg> args);
+
+// Calls f(engine) -> Result in the backend's team; oneDNN's errors become refusals.
+template <typename F>
+Result Build(Backend& backend, F&& f) {
+  backend.EnterThread();
+  try {
+    return f(CpuEngine());
+  } catch (const dnnl::error& error) {
+    return Refusal{std::string("oneDNN: ") + error.message};
+  }
+}
+
+}  // namespace mxtrain::onednn

@@ -1,0 +1,157 @@
+#pragma once
+// Small owning classes over oneDNN's CPU primitives. No type of oneDNN stands here, so that what differs between its versions stays in this
+// folder.
+//
+// A builder returns a Descriptor: what the library would run, with the layouts that it chose, or the reason why it has nothing. It is what
+// a plan is made from. Descriptor::Make() generates the code. All primitives compute in float32 and take their scratch memory from the
+// caller (Arg::kScratchpad, scratchpad_bytes()).
+//
+// Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders and
+// Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/expected.h"
+#include "mxtrain/device/backend.h"
+
+namespace mxtrain::onednn {
+
+// An array of float32 as a primitive sees it. `layout` nullopt: the primitive chooses.
+struct Array {
+  TShape shape;
+  std::optional<Layout> layout;
+};
+
+enum class Arg : int {
+  kSrc, kDst, kWeights, kBias, kMean, kVariance, kScale, kShift, kWorkspace, kScratchpad,
+  kDiffSrc, kDiffDst, kDiffWeights, kDiffBias, kDiffScale, kDiffShift,
+  kFirstOfMany = 1000,  // source i of Concat and Sum is SourceArg(i)
+};
+inline Arg SourceArg(int i) { return static_cast<Arg>(static_cast<int>(Arg::kFirstOfMany) + i); }
+
+struct Binding {
+  Arg arg;
+  void* data;  // may be null for an array without bytes
+};
+
+class MXTRAIN_API Primitive {
+ public:
+  virtual ~Primitive() = default;
+  // Runs on the calling thread's team and returns when the work is done. Every argument of the primitive must be bound; those that it does
+  // not have are ignored. Throws kBug with oneDNN's status.
+  virtual void Execute(std::span<const Binding> bindings) = 0;
+  void Execute(std::initializer_list<Binding> bindings) { Execute(std::span(bindings.begin(), bindings.size())); }
+};
+
+// What an implementation is worth: made for the layout at hand; a matrix product behind a rearrangement; loops over elements (by orders of
+// magnitude slower).
+enum class Speed : int { kDirect, kGemm, kReference };
+
+class MXTRAIN_API Descriptor {
+ public:
+  struct Impl;  // internal.h
+  explicit Descriptor(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  // How an argument lies; a layout that the caller fixed comes back as it was given.
+  Layout LayoutOf(Arg arg) const;
+  int64_t scratchpad_bytes() const;
+  int64_t workspace_bytes() const;     // what a forward primitive leaves for its backward (kWorkspace)
+  std::string implementation() const;  // oneDNN's name of it: "jit:avx2"
+  Speed speed() const;
+  std::unique_ptr<Primitive> Make() const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+using Result = Expected<Descriptor, Refusal>;
+
+// 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as the operators count. The same record describes the
+// three primitives: `src`, `weights` and `dst` stand for their gradients where the primitive writes those.
+struct Convolution {
+  Array src, weights, dst;
+  TShape stride, dilate, pad;  // (h, w)
+  int64_t groups = 1;
+  bool bias = false;           // bias and its gradient are plain [O]
+  bool training = true;
+  bool relu = false;           // forward: dst = max(0, convolution)
+  bool accumulate = false;     // forward: dst += convolution
+};
+MXTRAIN_API Result ConvolutionForward(Backend& backend, const Convolution& c);          // kSrc kWeights kBias -> kDst
+MXTRAIN_API Result ConvolutionBackwardData(Backend& backend, const Convolution& c);     // kDiffDst kWeights -> kDiffSrc
+MXTRAIN_API Result ConvolutionBackwardWeights(Backend& backend, const Convolution& c);  // kSrc kDiffDst -> kDiffWeights kDiffBias
+
+// dst = src weights^T + bias; src [N, I], weights [O, I], dst [N, O].
+struct InnerProduct {
+  Array src, weights, dst;
+  bool bias = false;
+  bool training = true;
+  bool relu = false;
+  bool accumulate = false;
+};
+MXTRAIN_API Result InnerProductForward(Backend& backend, const InnerProduct& p);
+MXTRAIN_API Result InnerProductBackwardData(Backend& backend, const InnerProduct& p);
+MXTRAIN_API Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p);
+
+struct Pooling {
+  enum Kind { kMax, kAverageWithPadding, kAverageWithoutPadding };
+  Array src, dst;  // [N, C, H, W]
+  Kind kind = kMax;
+  TShape kernel, stride, pad_before, pad_after;
+  bool training = true;  // kMax then fills kWorkspace
+};
+MXTRAIN_API Result PoolingForward(Backend& backend, const Pooling& p);   // kSrc -> kDst kWorkspace
+MXTRAIN_API Result PoolingBackward(Backend& backend, const Pooling& p);  // kDiffDst kWorkspace -> kDiffSrc
+
+// Channels are axis 1. Statistics, scale and shift are plain [C]; the variance is the biased one.
+struct BatchNorm {
+  Array data;
+  float epsilon = 1e-3f;
+  bool scale = true, shift = true;
+  bool training = true;
+  bool global_stats = false;  // kMean and kVariance are read; otherwise a training forward writes them
+  bool relu = false;          // kWorkspace then holds the mask in training
+};
+MXTRAIN_API Result BatchNormForward(Backend& backend, const BatchNorm& b);   // kSrc [kScale kShift] [kMean kVariance] -> kDst
+MXTRAIN_API Result BatchNormBackward(Backend& backend, const BatchNorm& b);  // + kDiffDst -> kDiffSrc kDiffScale kDiffShift
+
+// Across channels: dst = src (k + alpha / size * sum of squares over `size` channels)^-beta.
+struct LocalResponse {
+  Array data;
+  int64_t size = 5;
+  float alpha = 1e-4f, beta = 0.75f, k = 2;
+  bool training = true;
+};
+MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);   // kSrc -> kDst [kWorkspace]
+MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
+
+struct Softmax {
+  Array data;
+  int axis = 1;
+  bool log = false;
+  bool training = true;
+};
+MXTRAIN_API Result SoftmaxForward(Backend& backend, const Softmax& s);   // kSrc -> kDst
+MXTRAIN_API Result SoftmaxBackward(Backend& backend, const Softmax& s);  // kDst kDiffDst -> kDiffSrc
+
+struct Eltwise {
+  enum Kind { kRelu, kTanh, kSigmoid, kElu, kSoftRelu };
+  Array data;
+  Kind kind = kRelu;
+  float alpha = 0;
+  bool training = true;
+};
+MXTRAIN_API Result EltwiseForward(Backend& backend, const Eltwise& e);   // kSrc -> kDst
+MXTRAIN_API Result EltwiseBackward(Backend& backend, const Eltwise& e);  // kSrc kDiffDst -> kDiffSrc
+
+MXTRAIN_API Result Concat(Backend& backend, std::span<const Array> sources, int axis, const Array& dst);  // SourceArg(i) -> kDst
+MXTRAIN_API Result Sum(Backend& backend, std::span<const Array> sources, const Array& dst);               // SourceArg(i) -> kDst
+MXTRAIN_API Result Reorder(Backend& backend, const Array& src, const Array& dst);                         // kSrc -> kDst
+
+// The layout without a name of its own where the bytes lie as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
+MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);
+
+}  // namespace mxtrain::onednn

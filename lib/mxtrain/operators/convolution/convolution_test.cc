@@ -1,0 +1,152 @@
+#include <doctest/doctest.h>
+
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+struct Net {
+  TShape data, kernel, stride = {1, 1}, pad = {0, 0}, dilate = {1, 1};
+  int64_t filters = 1, groups = 1;
+  bool bias = true;
+};
+
+TShape OutputShape(const Net& net) {
+  TShape out{net.data[0], net.filters, 0, 0};
+  for (int i = 0; i < 2; ++i) {
+    const int64_t reach = net.dilate[i] * (net.kernel[i] - 1);
+    for (int64_t at = -net.pad[i]; at + reach < net.data[2 + i] + net.pad[i]; at += net.stride[i]) ++out[2 + i];
+  }
+  return out;
+}
+
+// Every product is carried from the input to the output that it belongs to.
+Values Convolve(const Net& net, const Values& data, const Values& weight, const Values* bias) {
+  const TShape out = OutputShape(net);
+  const int64_t channels = net.data[1], in_group = channels / net.groups, out_group = net.filters / net.groups;
+  Values result(out.Size());
+  for (int64_t n = 0; n < out[0]; ++n) {
+    for (int64_t o = 0; o < out[1]; ++o) {
+      for (int64_t y = 0; y < out[2]; ++y) {
+        for (int64_t x = 0; x < out[3]; ++x) {
+          double& cell = result[((n * out[1] + o) * out[2] + y) * out[3] + x];
+          if (bias) cell = (*bias)[o];
+          for (int64_t c = 0; c < in_group; ++c) {
+            for (int64_t i = 0; i < net.kernel[0]; ++i) {
+              for (int64_t j = 0; j < net.kernel[1]; ++j) {
+                const int64_t iy = y * net.stride[0] + i * net.dilate[0] - net.pad[0], ix = x * net.stride[1] + j * net.dilate[1] - net.pad[1];
+                if (iy < 0 || ix < 0 || iy >= net.data[2] || ix >= net.data[3]) continue;
+                cell += data[((n * channels + o / out_group * in_group + c) * net.data[2] + iy) * net.data[3] + ix] *
+                        weight[((o * in_group + c) * net.kernel[0] + i) * net.kernel[1] + j];
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+OperatorCase CaseOf(const std::string& name, const Net& net) {
+  OperatorCase c;
+  c.name = "convolution, " + name;
+  c.op = "Convolution";
+  c.kwargs = {{"kernel", net.kernel.ToTuple()}, {"stride", net.stride.ToTuple()},
+              {"pad", net.pad.ToTuple()}, {"dilate", net.dilate.ToTuple()},
+              {"num_filter", std::to_string(net.filters)}, {"num_group", std::to_string(net.groups)},
+              {"no_bias", net.bias ? "False" : "True"}, {"workspace", "512"}};
+  c.shapes = {net.data, {net.filters, net.data[1] / net.groups, net.kernel[0], net.kernel[1]}};
+  if (net.bias) c.shapes.push_back({net.filters});
+  c.inputs = {Uniform(-1, 1)};
+  c.forward = [net](const Arrays& in, const Arrays&) { return Arrays{Convolve(net, in[0], in[1], net.bias ? &in[2] : nullptr)}; };
+  const double terms = static_cast<double>(c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3]);
+  c.tolerance = {16 + terms / 4, "sums of as many products, in any order"};
+  return c;
+}
+
+void Run(const std::string& name, const Net& net, const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
+  OperatorCase c = CaseOf(name, net);
+  c.must_accept = must_accept;
+  RunCase(c);
+}
+
+TEST_CASE("Convolution: kernels, strides, pads") {
+  Run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
+  Run("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = false});
+  Run("channels that are no multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
+  Run("uneven in every parameter", {.data = {1, 8, 9, 7}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .filters = 8});
+  Run("dilated", {.data = {1, 8, 9, 8}, .kernel = {3, 2}, .pad = {2, 1}, .dilate = {2, 3}, .filters = 8});
+  Run("rows that no window reaches", {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
+}
+
+TEST_CASE("Convolution: first layers") {
+  Run("one channel", {.data = {2, 1, 8, 8}, .kernel = {5, 5}, .filters = 20});
+  Run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
+}
+
+TEST_CASE("Convolution: groups") {
+  Run("two groups", {.data = {2, 16, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 2});
+  Run("two groups of odd size", {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2});
+  Run("depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16});
+  Run("depthwise, odd", {.data = {1, 5, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 5, .groups = 5, .bias = false}, {"ref"});
+  Run("depthwise with two filters each", {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
+}
+
+TEST_CASE("Convolution: small, empty, other types") {
+  Run("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .filters = 1}, {"ref"});
+  Run("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2}, {"ref"});
+  OperatorCase c = CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3});
+  c.types = {DType::kFloat16, DType::kBfloat16};
+  RunCase(c);
+}
+
+TEST_CASE("Convolution: inference") {
+  OperatorCase c = CaseOf("inference", {.data = {2, 16, 6, 6}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
+  c.is_train = false;
+  c.backward = false;
+  c.must_accept = {"ref", "onednn"};
+  RunCase(c);
+}
+
+std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::string& name = "Convolution") {
+  return TestRegistry().Create(name, kwargs);
+}
+
+TEST_CASE("Convolution: shapes follow in both directions") {
+  const auto conv = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}}, "Convolution_v1");
+  std::vector<TShape> in(3), out(1), aux;
+  in[0] = {-1, 4, 10, 12};
+  CHECK_FALSE(conv->InferShape(&in, &out, &aux));
+  CHECK(in[1] == TShape{8, 2, 3, 3});
+  CHECK(in[2] == TShape{8});
+  CHECK(out[0] == TShape{-1, 8, 10, 12});
+  out[0][0] = 5;
+  CHECK(conv->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{5, 4, 10, 12});
+
+  in = {TShape(), {8, 2, 3, 3}, TShape()};
+  out = {{5, 8, 7, 6}};
+  CHECK(conv->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{5, 4, 7, 6});
+
+  const auto strided = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(2, 2)"}});
+  in = {{-1, 3, -1, -1}, TShape(), TShape()};
+  out = {{5, 8, 7, 6}};
+  CHECK_FALSE(strided->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{5, 3, -1, -1});
+}
+
+TEST_CASE("Convolution: what cannot be is refused by name") {
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3,)"}, {"num_filter", "8"}}), doctest::Contains("2-D"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}), doctest::Contains("NCHW"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}), doctest::Contains("num_group"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(1, 1, 1)"}}), doctest::Contains("stride"), Error);
+  std::vector<TShape> in{{1, 1, 2, 2}, TShape(), TShape()}, out(1), aux;
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux), doctest::Contains("exceeds"), Error);
+  in = {{1, 4, 8, 8}, {8, 3, 3, 3}, TShape()};
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux), doctest::Contains("weight"), Error);
+}
+
+}  // namespace
+}  // namespace mxtrain::test
