@@ -1,0 +1,71 @@
+#pragma once
+// Layers of data, a weight and perhaps a bias by oneDNN: Convolution and FullyConnected. The weight has one master form, that of the forward
+// pass, which its gradient shares; backward data reads a second one where it wants another.
+#include <optional>
+
+#include "mxtrain/device/cpu/onednn/onednn.h"
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain::weighted {
+
+enum Argument { kData, kWeight, kBias };
+
+// The gradients that a plan was asked for.
+struct Wanted {
+  bool data = false, weight = false, bias = false;
+
+  explicit Wanted(const PlanRequest& request);
+  bool weights() const { return weight || bias; }  // one primitive makes both
+};
+
+// The primitives of one layer and what speaks against them.
+struct Choice {
+  onednn::Descriptor forward;
+  std::optional<onednn::Descriptor> backward_data, backward_weights;
+  int penalty = 0;
+};
+inline constexpr int kReferencePenalty = 1000;  // of one primitive that loops over elements
+
+// Builds the primitives that are wanted for a record of onednn.h (Convolution, InnerProduct); the layouts that the forward pass leaves open
+// are those of backward too.
+template <typename Record>
+struct Builders {
+  onednn::Result (*forward)(Backend&, const Record&);
+  onednn::Result (*backward_data)(Backend&, const Record&);
+  onednn::Result (*backward_weights)(Backend&, const Record&);
+};
+int Penalty(const onednn::Descriptor& descriptor);
+
+template <typename Record>
+Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, Record record, const Wanted& wanted) {
+  const onednn::Result forward = build.forward(backend, record);
+  if (!forward) return forward.error();
+  Choice choice{*forward, {}, {}, Penalty(*forward)};
+  record.src.layout = forward->LayoutOf(onednn::Arg::kSrc);
+  record.dst.layout = forward->LayoutOf(onednn::Arg::kDst);
+  const auto add = [&choice](const onednn::Result& result, std::optional<onednn::Descriptor>* into) {
+    if (!result) return false;
+    *into = *result;
+    choice.penalty += Penalty(*result);
+    return true;
+  };
+  if (wanted.data) {
+    record.weights.layout.reset();
+    const onednn::Result data = build.backward_data(backend, record);
+    if (!add(data, &choice.backward_data)) return data.error();
+  }
+  if (wanted.weights()) {
+    record.weights.layout = forward->LayoutOf(onednn::Arg::kWeights);
+    record.bias = wanted.bias;
+    const onednn::Result weights = build.backward_weights(backend, record);
+    if (!add(weights, &choice.backward_weights)) return weights.error();
+  }
+  return choice;
+}
+
+// "" when oneDNN may be asked.
+std::string WhyNot(const PlanRequest& request);
+// The plan of a choice, complete with `make`.
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted);
+
+}  // namespace mxtrain::weighted

@@ -1,0 +1,120 @@
+#include "mxtrain/operators/convolution/weighted_layer.h"
+
+#include <algorithm>
+
+#include "mxtrain/operator/plans.h"
+
+namespace mxtrain::weighted {
+namespace {
+
+using onednn::Arg;
+using onednn::Primitive;
+
+int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class WeightedLayer final : public Operator {
+ public:
+  WeightedLayer(const Choice& choice, Wanted wanted) : forward_(choice.forward.Make()), wanted_(wanted) {
+    if (choice.backward_data) backward_data_ = choice.backward_data->Make();
+    if (choice.backward_weights) {
+      backward_weights_ = choice.backward_weights->Make();
+      spare_offset_ = RoundUp(choice.backward_weights->scratchpad_bytes());
+    }
+  }
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    forward_->Execute({{Arg::kSrc, in[kData].data},
+                       {Arg::kWeights, in[kWeight].data},
+                       {Arg::kBias, in.size() > kBias ? in[kBias].data : nullptr},
+                       {Arg::kDst, out[0].data},
+                       {Arg::kScratchpad, ctx.workspace.data}});
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (wanted_.weights()) {
+      // The bias alone is wanted: the gradient of the weights goes into the workspace.
+      void* spare = static_cast<char*>(ctx.workspace.data) + spare_offset_;
+      backward_weights_->Execute({{Arg::kSrc, in[kData].data},
+                                  {Arg::kDiffDst, out_grad[0].data},
+                                  {Arg::kDiffWeights, wanted_.weight ? in_grad[kWeight].data : spare},
+                                  {Arg::kDiffBias, wanted_.bias ? in_grad[kBias].data : nullptr},
+                                  {Arg::kScratchpad, ctx.workspace.data}});
+    }
+    if (wanted_.data && req[kData] != OpReqType::kNullOp) {
+      backward_data_->Execute({{Arg::kDiffDst, out_grad[0].data},
+                               {Arg::kWeights, in[kWeight].data},
+                               {Arg::kDiffSrc, in_grad[kData].data},
+                               {Arg::kScratchpad, ctx.workspace.data}});
+    }
+  }
+
+ private:
+  std::unique_ptr<Primitive> forward_, backward_data_, backward_weights_;
+  Wanted wanted_;
+  int64_t spare_offset_ = 0;
+};
+
+void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& request, Plan* plan) {
+  plan->accumulates = false;
+  plan->backward_in.assign(request.in.size(), std::nullopt);
+  std::vector<bool> reads(request.in.size(), false);
+  reads[kData] = wanted.weights();
+  reads[kWeight] = wanted.data;
+  plan->backward_reads = BackwardReads{{true}, reads, {false}};
+  if (choice.backward_data) {
+    const Layout form = choice.backward_data->LayoutOf(Arg::kWeights);
+    if (form != plan->in[kWeight]) plan->backward_in[kWeight] = form;
+    plan->backward_workspace = choice.backward_data->scratchpad_bytes();
+  }
+  if (choice.backward_weights) {
+    int64_t bytes = choice.backward_weights->scratchpad_bytes();
+    if (!wanted.weight) bytes = RoundUp(bytes) + plan->in[kWeight].Bytes(request.in[kWeight].shape, DType::kFloat32);
+    plan->backward_workspace = std::max(plan->backward_workspace, bytes);
+  }
+}
+
+}  // namespace
+
+Wanted::Wanted(const PlanRequest& request) {
+  const auto want = [&](size_t i) {
+    return request.needs_backward && i < request.grad_req.size() && request.grad_req[i] != OpReqType::kNullOp;
+  };
+  data = want(kData);
+  weight = want(kWeight);
+  bias = want(kBias);
+}
+
+int Penalty(const onednn::Descriptor& descriptor) {
+  switch (descriptor.speed()) {
+    case onednn::Speed::kDirect: return 0;
+    case onednn::Speed::kGemm: return 10;
+    default: return kReferencePenalty;
+  }
+}
+
+std::string WhyNot(const PlanRequest& request) {
+  for (const TensorSpec& spec : request.in) {
+    if (spec.type != DType::kFloat32) return "float32 only";
+    if (spec.shape.Size() == 0) return "an empty array";
+  }
+  return "";
+}
+
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted) {
+  Plan plan = PlainPlan(property, request);
+  plan.in[kData] = choice.forward.LayoutOf(Arg::kSrc);
+  plan.in[kWeight] = choice.forward.LayoutOf(Arg::kWeights);
+  plan.out[0] = choice.forward.LayoutOf(Arg::kDst);
+  plan.forward_workspace = choice.forward.scratchpad_bytes();
+  if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
+  constexpr double kMultiplyAddsPerNanosecond = 25;  // of a core
+  const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape}, {request.out[0].shape});
+  plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
+  plan.make = [choice, wanted] { return std::make_unique<WeightedLayer>(choice, wanted); };
+  return plan;
+}
+
+}  // namespace mxtrain::weighted

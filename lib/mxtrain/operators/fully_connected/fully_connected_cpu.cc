@@ -1,0 +1,78 @@
+// The meaning of FullyConnected in loops.
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/fully_connected/fully_connected.h"
+
+namespace mxtrain {
+namespace {
+
+using P = FullyConnectedProperty;
+
+// out[r, c] = f(r, c) as `req` says, for a matrix of `columns` columns.
+template <typename T, typename F>
+void ForEachCell(const TBlob& out, int64_t columns, OpReqType req, F f) {
+  if (req == OpReqType::kNullOp) return;
+  T* data = out.dptr<T>();
+  ParallelFor(out.Size(), 256, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) Assign(req, data, at, f(at / columns, at % columns));
+  });
+}
+
+// Sum of a[i * a_step] * b[i * b_step].
+template <typename T>
+AccumulatorOf<T> Dot(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t n) {
+  AccumulatorOf<T> sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += AccumulatorOf<T>(a[i * a_step]) * AccumulatorOf<T>(b[i * b_step]);
+  return sum;
+}
+
+class FullyConnectedReference final : public Operator {
+ public:
+  explicit FullyConnectedReference(const FullyConnectedParam& param) : param_(param) {}
+
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    SwitchFloating(in[0].type, "FullyConnected", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
+      const T* data = in[P::kData].dptr<T>();
+      const T* weight = in[P::kWeight].dptr<T>();
+      const T* bias = param_.no_bias ? nullptr : in[P::kBias].dptr<T>();
+      ForEachCell<T>(out[0], hidden, req[0], [&](int64_t row, int64_t h) {
+        return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) + (bias ? AccumulatorOf<T>(bias[h]) : 0);
+      });
+    });
+  }
+
+  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    SwitchFloating(in_grad[0].type, "FullyConnected", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
+      const int64_t rows = out_grad[0].Size() / hidden;
+      const T* head = out_grad[0].dptr<T>();
+      const T* data = in[P::kData].dptr<T>();
+      const T* weight = in[P::kWeight].dptr<T>();
+      ForEachCell<T>(in_grad[P::kData], inputs, req[P::kData],
+                     [&](int64_t row, int64_t i) { return Dot(head + row * hidden, 1, weight + i, inputs, hidden); });
+      ForEachCell<T>(in_grad[P::kWeight], inputs, req[P::kWeight],
+                     [&](int64_t h, int64_t i) { return Dot(head + h, hidden, data + i, inputs, rows); });
+      if (param_.no_bias) return;
+      ForEachCell<T>(in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
+        AccumulatorOf<T> sum = 0;
+        for (int64_t row = 0; row < rows; ++row) sum += AccumulatorOf<T>(head[row * hidden + h]);
+        return sum;
+      });
+    });
+  }
+
+ private:
+  FullyConnectedParam param_;
+};
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(fully_connected_cpu, registry) {
+  registry.AddRow(mxtrain::ReferenceRow<mxtrain::FullyConnectedProperty, mxtrain::FullyConnectedReference>("FullyConnected"));
+}

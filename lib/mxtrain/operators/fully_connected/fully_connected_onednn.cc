@@ -1,0 +1,44 @@
+// FullyConnected by oneDNN's inner product: data and output plain, the weight as the library wants it.
+#include "mxtrain/operators/convolution/weighted_layer.h"
+#include "mxtrain/operators/fully_connected/fully_connected.h"
+
+namespace mxtrain {
+namespace {
+
+using P = FullyConnectedProperty;
+constexpr weighted::Builders<onednn::InnerProduct> kBuilders{onednn::InnerProductForward, onednn::InnerProductBackwardData,
+                                                             onednn::InnerProductBackwardWeights};
+
+onednn::InnerProduct Describe(const FullyConnectedProperty& property, const PlanRequest& request) {
+  const TShape weight = request.in[P::kWeight].shape, matrix = property.MatrixOf(request.in[P::kData].shape);
+  onednn::InnerProduct p;
+  p.src = {matrix, Layout()};
+  p.weights = {weight, std::nullopt};
+  p.dst = {{matrix[0], weight[0]}, Layout()};
+  p.bias = !property.param().no_bias;
+  p.training = request.is_train;
+  p.accumulate = request.out_req[0] == OpReqType::kAddTo;
+  return p;
+}
+
+Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+  if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
+  const weighted::Wanted wanted(request);
+  onednn::InnerProduct record = Describe(static_cast<const FullyConnectedProperty&>(base), request);
+  const std::optional<Layout> weight = request.in_layout[P::kWeight];
+  if (!request.is_train && weight) record.weights.layout = weight;  // evaluation reads the master form
+  Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, kBuilders, record, wanted);
+  if (!choice || choice->penalty >= weighted::kReferencePenalty) {
+    record.weights.layout.reset();
+    choice = weighted::Try(backend, kBuilders, record, wanted);
+  }
+  if (!choice) return choice.error();
+  return weighted::PlanOf(base, request, *choice, wanted);
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(fully_connected_onednn, registry) {
+  registry.AddRow({"FullyConnected", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+}

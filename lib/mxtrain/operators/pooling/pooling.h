@@ -1,0 +1,52 @@
+#pragma once
+// Pooling: the maximum, mean, sum or p-norm of a window that slides over images [N, C, H, W].
+//
+// H' = (H + 2 pad - kernel) / stride + 1, rounded down ("valid") or up ("full": the last windows may hang over the far edge).
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+struct PoolingParam : Parameter<PoolingParam> {
+  enum Type { kMax, kAvg, kSum, kLp };
+  enum Convention { kValid, kFull };
+  TShape kernel, stride, pad;
+  int pool_type, pooling_convention;
+  bool global_pool;
+  std::optional<int> p_value, layout;
+  std::optional<bool> count_include_pad;  // unset: true
+  static void Declare(Fields<PoolingParam>& f);
+};
+
+// One axis of a pooling: where the windows lie. Cells are counted from the first real one.
+struct PoolingAxis {
+  int64_t in, out, kernel, stride, pad;
+
+  int64_t Start(int64_t window) const { return window * stride - pad; }
+  // Real cells of a window: [First, Last).
+  int64_t First(int64_t window) const { return Start(window) < 0 ? 0 : Start(window); }
+  int64_t Last(int64_t window) const { return Start(window) + kernel < in ? Start(window) + kernel : in; }
+  // Cells of a window with the padding, but not what hangs over it.
+  int64_t PaddedCells(int64_t window) const { return (Start(window) + kernel < in + pad ? Start(window) + kernel : in + pad) - Start(window); }
+  // Windows that may contain a real cell: [FirstWindow, LastWindow).
+  int64_t FirstWindow(int64_t cell) const { return cell + pad < kernel ? 0 : (cell + pad - kernel) / stride + 1; }
+  int64_t LastWindow(int64_t cell) const { return (cell + pad) / stride + 1 < out ? (cell + pad) / stride + 1 : out; }
+  // Cells that the last window reaches beyond the far edge.
+  int64_t Overhang() const { return Start(out - 1) + kernel - in; }
+};
+
+class PoolingProperty final : public PropertyWithParam<PoolingParam> {
+ public:
+  std::string TypeString() const override { return "Pooling"; }
+  std::string Description() const override { return "maximum, mean, sum or p-norm over a sliding window"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+                                             const std::vector<int>& out_data) const override;
+
+ protected:
+  void Check() override;
+};
+
+// `axis` 0: height, 1: width.
+PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis);
+
+}  // namespace mxtrain

@@ -1,0 +1,104 @@
+// Pooling by oneDNN where it means the same. Output and gradient lie as the data do.
+#include "mxtrain/device/cpu/onednn/onednn.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/pooling/pooling.h"
+
+namespace mxtrain {
+namespace {
+
+using onednn::Arg;
+using onednn::Descriptor;
+using onednn::Primitive;
+
+class PoolingOneDnn final : public Operator {
+ public:
+  PoolingOneDnn(const Descriptor& forward, const std::optional<Descriptor>& backward) : forward_(forward.Make()) {
+    if (backward) backward_ = backward->Make();
+  }
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    forward_->Execute(
+        {{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kWorkspace, Places(ctx)}, {Arg::kScratchpad, ctx.workspace.data}});
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    backward_->Execute({{Arg::kDiffDst, out_grad[0].data},
+                        {Arg::kDiffSrc, in_grad[0].data},
+                        {Arg::kWorkspace, Places(ctx)},
+                        {Arg::kScratchpad, ctx.workspace.data}});
+  }
+
+ private:
+  static void* Places(const OpContext& ctx) { return ctx.saved.empty() ? nullptr : ctx.saved[0].data; }
+  std::unique_ptr<Primitive> forward_, backward_;
+};
+
+// Why oneDNN's windows would not be ours; "" when they are.
+std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
+  if (request.in[0].type != DType::kFloat32) return "float32 only";
+  if (request.in[0].shape.Size() == 0) return "an empty array";
+  if (request.out_req[0] == OpReqType::kAddTo) return "cannot add to the output";
+  if (param.pool_type != PoolingParam::kMax && param.pool_type != PoolingParam::kAvg) return "max and avg only";
+  const bool mean_with_padding = param.pool_type == PoolingParam::kAvg && param.count_include_pad.value_or(true);
+  for (const PoolingAxis& axis : axes) {
+    if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
+    if (axis.Overhang() >= axis.kernel) return "a window without a real cell";
+    if (mean_with_padding && axis.Overhang() > axis.pad) return "the divisor of windows that hang over the padding";
+  }
+  return "";
+}
+
+onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
+  onednn::Pooling p;
+  const Layout layout = request.in_layout[0].value_or(Layout());
+  p.src = {request.in[0].shape, layout};
+  p.dst = {request.out[0].shape, layout};
+  p.kind = param.pool_type == PoolingParam::kMax           ? onednn::Pooling::kMax
+           : param.count_include_pad.value_or(true)        ? onednn::Pooling::kAverageWithPadding
+                                                           : onednn::Pooling::kAverageWithoutPadding;
+  const auto both = [&](auto f) { return TShape{f(axes[0]), f(axes[1])}; };
+  p.kernel = both([](const PoolingAxis& a) { return a.kernel; });
+  p.stride = both([](const PoolingAxis& a) { return a.stride; });
+  p.pad_before = both([](const PoolingAxis& a) { return a.pad; });
+  p.pad_after = both([](const PoolingAxis& a) { return std::max(a.pad, a.Overhang()); });
+  p.training = request.needs_backward;
+  return p;
+}
+
+Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+  const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
+  const TShape &in = request.in[0].shape, &out = request.out[0].shape;
+  const PoolingAxis axes[2] = {AxisOf(param, in, out, 0), AxisOf(param, in, out, 1)};
+  if (std::string why = WhyNot(param, request, axes); !why.empty()) return Refusal{why};
+  const onednn::Pooling record = Describe(param, request, axes);
+  const onednn::Result forward = PoolingForward(backend, record);
+  if (!forward) return forward.error();
+
+  Plan plan = PlainPlan(base, request);
+  plan.in[0] = *record.src.layout;
+  plan.out[0] = onednn::Canonical(out, *record.dst.layout);  // [N, C, 1, 1] in blocks of channels is plain
+  plan.forward_workspace = forward->scratchpad_bytes();
+  std::optional<Descriptor> backward;
+  if (request.needs_backward) {
+    const onednn::Result result = PoolingBackward(backend, record);
+    if (!result) return result.error();
+    backward = *result;
+    plan.accumulates = false;
+    plan.backward_workspace = backward->scratchpad_bytes();
+    plan.backward_reads = BackwardReads{{true}, {false}, {false}};
+    if (forward->workspace_bytes() > 0) plan.saved = {forward->workspace_bytes()};
+  }
+  plan.make = [forward = *forward, backward] { return std::make_unique<PoolingOneDnn>(forward, backward); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(pooling_onednn, registry) {
+  registry.AddRow({"Pooling", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+}

@@ -1,0 +1,143 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+struct Net {
+  TShape data, kernel, stride = {1, 1}, pad = {0, 0};
+  std::string type = "max";
+  bool full = false;
+  std::optional<bool> include;
+  int p = 0;
+};
+
+int64_t Windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad, bool full) {
+  const double steps = static_cast<double>(size + 2 * pad - kernel) / static_cast<double>(stride);
+  return static_cast<int64_t>(full ? std::ceil(steps) : std::floor(steps)) + 1;
+}
+
+double PoolOne(const Net& net, const double* image, int64_t y, int64_t x) {
+  const int64_t height = net.data[2], width = net.data[3];
+  std::vector<double> cells;
+  int64_t counted = 0;
+  for (int64_t i = 0; i < net.kernel[0]; ++i) {
+    for (int64_t j = 0; j < net.kernel[1]; ++j) {
+      const int64_t row = y * net.stride[0] - net.pad[0] + i, column = x * net.stride[1] - net.pad[1] + j;
+      const bool real = row >= 0 && column >= 0 && row < height && column < width;
+      if (real) cells.push_back(image[row * width + column]);
+      if (real || (net.include.value_or(true) && row < height + net.pad[0] && column < width + net.pad[1])) ++counted;
+    }
+  }
+  double sum = 0;
+  for (double v : cells) sum += net.type == "lp" ? std::pow(std::abs(v), net.p) : v;
+  if (net.type == "max") return *std::max_element(cells.begin(), cells.end());
+  if (net.type == "lp") return std::pow(sum, 1.0 / net.p);
+  return net.type == "sum" ? sum : sum / static_cast<double>(counted);
+}
+
+OperatorCase CaseOf(const std::string& name, const Net& net) {
+  OperatorCase c;
+  c.name = "pooling, " + name;
+  c.op = "Pooling";
+  c.kwargs = {{"kernel", net.kernel.ToTuple()}, {"stride", net.stride.ToTuple()}, {"pad", net.pad.ToTuple()}, {"pool_type", net.type}};
+  if (net.full) c.kwargs.push_back({"pooling_convention", "full"});
+  if (net.include) c.kwargs.push_back({"count_include_pad", *net.include ? "True" : "False"});
+  if (net.p) c.kwargs.push_back({"p_value", std::to_string(net.p)});
+  c.shapes = {net.data};
+  c.inputs = {net.type == "max" ? Distinct(-20, -1) : UniformAwayFrom(-2, 2, {0}, 0.05)};  // padding must not win over negatives
+  c.forward = [net](const Arrays& in, const Arrays&) {
+    const int64_t rows = Windows(net.data[2], net.kernel[0], net.stride[0], net.pad[0], net.full);
+    const int64_t columns = Windows(net.data[3], net.kernel[1], net.stride[1], net.pad[1], net.full);
+    Values out;
+    for (int64_t image = 0; image < net.data[0] * net.data[1]; ++image) {
+      for (int64_t y = 0; y < rows; ++y) {
+        for (int64_t x = 0; x < columns; ++x) out.push_back(PoolOne(net, in[0].data() + image * net.data[2] * net.data[3], y, x));
+      }
+    }
+    return Arrays{out};
+  };
+  c.tolerance = {32, "a sum over a window and a root"};
+  return c;
+}
+
+void Run(const std::string& name, const Net& net, bool onednn = true) {
+  OperatorCase c = CaseOf(name, net);
+  if (onednn) c.must_accept = {"ref", "onednn"};
+  RunCase(c);
+}
+
+TEST_CASE("Pooling: max") {
+  Run("2x2", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
+  Run("3x3 overlapping with pad", {.data = {2, 5, 7, 6}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});
+  Run("full", {.data = {1, 9, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .full = true});
+  Run("uneven", {.data = {1, 3, 7, 5}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}});
+  Run("one cell", {.data = {1, 1, 1, 1}, .kernel = {1, 1}});
+}
+
+TEST_CASE("Pooling: the gradient goes to the first of equal maxima") {
+  OperatorCase c = CaseOf("ties", {.data = {1, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}});
+  c.inputs = {Constant(-3)};
+  c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
+    Values gradient(in[0].size());
+    for (size_t i = 0; i < head[0].size(); ++i) gradient[i / 4 * 16 + i % 4 / 2 * 8 + i % 2 * 2] = head[0][i];
+    return Arrays{gradient};
+  };
+  c.must_accept = {"ref", "onednn"};
+  RunCase(c);
+}
+
+TEST_CASE("Pooling: avg") {
+  Run("2x2", {.data = {2, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
+  Run("padding counted", {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg"});
+  Run("padding not counted", {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg", .include = false});
+  Run("full, windows clipped", {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true}, false);
+  Run("full, not counted", {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true, .include = false});
+}
+
+TEST_CASE("Pooling: sum and lp") {
+  Run("sum", {.data = {2, 3, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "sum"}, false);
+  for (int p : {1, 2, 3}) Run("lp", {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p}, false);
+}
+
+TEST_CASE("Pooling: global") {
+  for (const char* type : {"max", "avg"}) {
+    OperatorCase c = CaseOf("global", {.data = {2, 16, 3, 5}, .kernel = {3, 5}, .type = type});
+    c.kwargs = {{"global_pool", "True"}, {"kernel", "(7, 7)"}, {"stride", "(2, 2)"}, {"pool_type", type}};
+    c.must_accept = {"ref", "onednn"};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("Pooling: inference, narrow types, no images") {
+  OperatorCase c = CaseOf("inference", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
+  c.is_train = false;
+  c.backward = false;
+  c.must_accept = {"ref", "onednn"};
+  RunCase(c);
+  c = CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
+  c.types = {DType::kFloat16, DType::kBfloat16};
+  RunCase(c);
+  RunCase(CaseOf("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
+}
+
+TEST_CASE("Pooling: sizes and refusals") {
+  const auto make = [](Kwargs kwargs) { return TestRegistry().Create("Pooling", kwargs); };
+  std::vector<TShape> in{{-1, 3, 7, 8}}, out{{4, -1, -1, -1}}, aux;
+  CHECK(make({{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}})->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{4, 3, 7, 8});
+  CHECK(out[0] == TShape{4, 3, 3, 3});
+  out = {TShape()};
+  CHECK(make({{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pooling_convention", "full"}})->InferShape(&in, &out, &aux));
+  CHECK(out[0] == TShape{4, 3, 3, 4});
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pad", "(2, 2)"}}), doctest::Contains("smaller than kernel"), Error);
+  CHECK_THROWS_WITH_AS(make({}), doctest::Contains("kernel"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}), doctest::Contains("p_value"), Error);
+}
+
+}  // namespace
+}  // namespace mxtrain::test
