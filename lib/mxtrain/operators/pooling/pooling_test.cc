@@ -12,7 +12,7 @@ struct Net {
   TShape data, kernel, stride = {1, 1}, pad = {0, 0};
   std::string type = "max";
   bool full = false;
-  std::optional<bool> include;
+  std::optional<bool> include = std::nullopt;
   int p = 0;
 };
 

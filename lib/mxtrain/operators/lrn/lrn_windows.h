@@ -1,0 +1,31 @@
+#pragma once
+// The sum under LRN's root, which every row gives as the hidden output.
+#include <algorithm>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operators/lrn/lrn.h"
+
+namespace mxtrain {
+
+struct LRNWindows {
+  LRNParam param;
+  TShape shape;
+
+  // f(element) for the channels around that of element `at`, at its place.
+  template <typename F>
+  void ForCells(int64_t at, F f) const {
+    const int64_t area = shape[2] * shape[3], channel = at / area % shape[1], half = param.nsize / 2;
+    const int64_t first = std::max<int64_t>(channel - half, 0), last = std::min(channel + half, shape[1] - 1);
+    for (int64_t c = first; c <= last; ++c) f(at + (c - channel) * area);
+  }
+
+  template <typename T>
+  AccumulatorOf<T> Norm(const T* x, int64_t at) const {
+    using A = AccumulatorOf<T>;
+    A sum = 0;
+    ForCells(at, [&](int64_t j) { sum += A(x[j]) * A(x[j]); });
+    return A(param.knorm) + A(param.alpha) / A(param.nsize) * sum;
+  }
+};
+
+}  // namespace mxtrain
