@@ -11,6 +11,8 @@ namespace mxtrain {
 MXTRAIN_API TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t least, const std::string& who, const char* what);
 
 // Cells that a window of `kernel` cells, `dilate` apart, covers.
-inline int64_t DilatedSize(int64_t kernel, int64_t dilate) { return dilate * (kernel - 1) + 1; }
+inline int64_t DilatedSize(int64_t kernel, int64_t dilate) {
+  return dilate * (kernel - 1) + 1;
+}
 
 }  // namespace mxtrain

@@ -55,7 +55,8 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   const DType wide = type == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const auto set = [&](DType* at, DType wanted, const char* what) {
     if (*at != DType::kUnknown && *at != wanted) {
-      Throw(ErrorKind::kConfig, "{}: {} is {}, but with {} data it must be {}", TypeString(), what, NameOf(*at), NameOf(type), NameOf(wanted));
+      Throw(ErrorKind::kConfig, "{}: {} is {}, but with {} data it must be {}", TypeString(), what, NameOf(*at), NameOf(type),
+            NameOf(wanted));
     }
     *at = wanted;
   };

@@ -1,10 +1,10 @@
 #pragma once
-// BatchNorm (Ioffe, Szegedy 2015, arXiv 1502.03167): every channel is shifted and scaled to mean 0 and variance 1 over the batch, then by beta
-// and gamma. In training the moving averages take up the batch's statistics when the gradient is computed; variances are the biased ones
-// throughout. Otherwise, and with use_global_stats, the moving averages stand in for the statistics.
+// BatchNorm (Ioffe, Szegedy 2015, arXiv 1502.03167): every channel is shifted and scaled to mean 0 and variance 1 over the batch, then by
+// beta and gamma. In training the moving averages take up the batch's statistics when the gradient is computed; variances are the biased
+// ones throughout. Otherwise, and with use_global_stats, the moving averages stand in for the statistics.
 //
-// Outputs: output, mean [C], var [C]; the last holds 1 / sqrt(variance + eps), and both are hidden unless output_mean_var. With fix_gamma the
-// scale is 1 and its gradient 0, whatever the array holds. Narrow types keep statistics and parameters in float32.
+// Outputs: output, mean [C], var [C]; the last holds 1 / sqrt(variance + eps), and both are hidden unless output_mean_var. With fix_gamma
+// the scale is 1 and its gradient 0, whatever the array holds. Narrow types keep statistics and parameters in float32.
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {

@@ -170,7 +170,8 @@ Expected<Plan, Refusal> PlanBatchNormReference(const OperatorProperty& base, con
 
 MXTRAIN_OPERATOR(batch_norm_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow({"BatchNorm", DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-                     return PlanBatchNormReference(property, request, false);
-                   }});
+  registry.AddRow(
+      {"BatchNorm", DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+         return PlanBatchNormReference(property, request, false);
+       }});
 }

@@ -16,7 +16,9 @@ using onednn::Primitive;
 using P = BatchNormProperty;
 enum Saved { kSavedMean, kSavedVariance, kSavedMask };
 
-int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // Parts of a workspace behind oneDNN's own: two arrays of a value per channel, and the mask of a ReLU that nobody will read.
 struct Parts {
@@ -32,7 +34,9 @@ struct Parts {
   }
 };
 
-float* At(const OpContext& ctx, int64_t offset) { return reinterpret_cast<float*>(static_cast<char*>(ctx.workspace.data) + offset); }
+float* At(const OpContext& ctx, int64_t offset) {
+  return reinterpret_cast<float*>(static_cast<char*>(ctx.workspace.data) + offset);
+}
 
 // What a plan has settled.
 struct Settled {
@@ -55,7 +59,9 @@ class BatchNormOneDnn final : public Operator {
     const Parts& parts = settled_.forward_parts;
     const bool saves = !ctx.saved.empty();
     float* mean = global() ? aux[P::kMovingMean].dptr<float>() : saves ? ctx.saved[kSavedMean].dptr<float>() : At(ctx, parts.first);
-    float* variance = global() ? aux[P::kMovingVariance].dptr<float>() : saves ? ctx.saved[kSavedVariance].dptr<float>() : At(ctx, parts.second);
+    float* variance = global() ? aux[P::kMovingVariance].dptr<float>()
+                      : saves  ? ctx.saved[kSavedVariance].dptr<float>()
+                               : At(ctx, parts.second);
     void* mask = saves && settled_.record.relu ? ctx.saved[kSavedMask].data : static_cast<void*>(At(ctx, parts.mask));
     forward_->Execute({{Arg::kSrc, in[P::kData].data},
                        {Arg::kScale, in[P::kGamma].data},
@@ -80,6 +86,7 @@ class BatchNormOneDnn final : public Operator {
     backward_->Execute({{Arg::kSrc, in[P::kData].data},
                         {Arg::kDiffDst, out_grad[P::kOutput].data},
                         {Arg::kScale, in[P::kGamma].data},
+                        {Arg::kShift, At(ctx, parts.second)},  // must be bound, is not read
                         {Arg::kMean, const_cast<float*>(mean)},
                         {Arg::kVariance, const_cast<float*>(variance)},
                         {Arg::kWorkspace, settled_.record.relu ? ctx.saved[kSavedMask].data : nullptr},
@@ -179,7 +186,8 @@ Expected<Plan, Refusal> PlanBatchNormOneDnn(const OperatorProperty& base, const 
 
 MXTRAIN_OPERATOR(batch_norm_onednn, registry) {
   using namespace mxtrain;
-  registry.AddRow({"BatchNorm", DeviceType::kCPU, "onednn", 100, [](const OperatorProperty& property, const PlanRequest& request, Backend& backend) {
-                     return PlanBatchNormOneDnn(property, request, backend, false);
-                   }});
+  registry.AddRow(
+      {"BatchNorm", DeviceType::kCPU, "onednn", 100, [](const OperatorProperty& property, const PlanRequest& request, Backend& backend) {
+         return PlanBatchNormOneDnn(property, request, backend, false);
+       }});
 }

@@ -8,7 +8,8 @@ namespace {
 // The parameters of the fused operator; nullopt when the activation is no ReLU or the statistics are shown.
 std::optional<Kwargs> Fuse(std::span<const OperatorProperty* const> chain) {
   const Kwargs activation = chain[1]->GetParams();
-  const bool relu = std::find(activation.begin(), activation.end(), std::pair<std::string, std::string>("act_type", "relu")) != activation.end();
+  const bool relu =
+      std::find(activation.begin(), activation.end(), std::pair<std::string, std::string>("act_type", "relu")) != activation.end();
   if (!relu || chain[0]->NumVisibleOutputs() != 1) return std::nullopt;
   return chain[0]->GetParams();
 }

@@ -2,7 +2,8 @@
 
 MXTRAIN_OPERATOR(batch_norm_relu_onednn, registry) {
   using namespace mxtrain;
-  registry.AddRow({"_BatchNormReLU", DeviceType::kCPU, "onednn", 100, [](const OperatorProperty& property, const PlanRequest& request, Backend& backend) {
+  registry.AddRow({"_BatchNormReLU", DeviceType::kCPU, "onednn", 100,
+                   [](const OperatorProperty& property, const PlanRequest& request, Backend& backend) {
                      return PlanBatchNormOneDnn(property, request, backend, true);
                    }});
 }

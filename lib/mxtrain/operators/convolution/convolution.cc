@@ -63,7 +63,8 @@ void ConvolutionProperty::InferChannels(TShape* data, TShape* weight) const {
   const int64_t groups = param_.num_group;
   if ((*data)[1] >= 0) {
     if ((*data)[1] % groups != 0) {
-      Throw(ErrorKind::kConfig, "{}: data {} has {} channels, no multiple of num_group = {}", TypeString(), data->ToString(), (*data)[1], groups);
+      Throw(ErrorKind::kConfig, "{}: data {} has {} channels, no multiple of num_group = {}", TypeString(), data->ToString(), (*data)[1],
+            groups);
     }
     UnifyShape({param_.num_filter, (*data)[1] / groups, param_.kernel[0], param_.kernel[1]}, weight, TypeString(), "weight");
   } else if ((*weight)[1] >= 0) {
@@ -77,7 +78,8 @@ void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
     if (size < 0) continue;
     const int64_t padded = size + 2 * param_.pad[i], window = DilatedSize(param_.kernel[i], param_.dilate[i]);
     if (window > padded) {
-      Throw(ErrorKind::kConfig, "{}: the kernel {} (dilated: {} cells) exceeds the padded data {} ({} cells) along axis {}; use a smaller kernel or more pad",
+      Throw(ErrorKind::kConfig,
+            "{}: the kernel {} (dilated: {} cells) exceeds the padded data {} ({} cells) along axis {}; use a smaller kernel or more pad",
             TypeString(), param_.kernel.ToTuple(), window, data.ToString(), padded, 2 + i);
     }
     TShape spatial = TShape::OfRank(4);

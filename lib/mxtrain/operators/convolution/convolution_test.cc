@@ -34,7 +34,8 @@ Values Convolve(const Net& net, const Values& data, const Values& weight, const 
           for (int64_t c = 0; c < in_group; ++c) {
             for (int64_t i = 0; i < net.kernel[0]; ++i) {
               for (int64_t j = 0; j < net.kernel[1]; ++j) {
-                const int64_t iy = y * net.stride[0] + i * net.dilate[0] - net.pad[0], ix = x * net.stride[1] + j * net.dilate[1] - net.pad[1];
+                const int64_t iy = y * net.stride[0] + i * net.dilate[0] - net.pad[0],
+                              ix = x * net.stride[1] + j * net.dilate[1] - net.pad[1];
                 if (iy < 0 || ix < 0 || iy >= net.data[2] || ix >= net.data[3]) continue;
                 cell += data[((n * channels + o / out_group * in_group + c) * net.data[2] + iy) * net.data[3] + ix] *
                         weight[((o * in_group + c) * net.kernel[0] + i) * net.kernel[1] + j];
@@ -52,10 +53,14 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   OperatorCase c;
   c.name = "convolution, " + name;
   c.op = "Convolution";
-  c.kwargs = {{"kernel", net.kernel.ToTuple()}, {"stride", net.stride.ToTuple()},
-              {"pad", net.pad.ToTuple()}, {"dilate", net.dilate.ToTuple()},
-              {"num_filter", std::to_string(net.filters)}, {"num_group", std::to_string(net.groups)},
-              {"no_bias", net.bias ? "False" : "True"}, {"workspace", "512"}};
+  c.kwargs = {{"kernel", net.kernel.ToTuple()},
+              {"stride", net.stride.ToTuple()},
+              {"pad", net.pad.ToTuple()},
+              {"dilate", net.dilate.ToTuple()},
+              {"num_filter", std::to_string(net.filters)},
+              {"num_group", std::to_string(net.groups)},
+              {"no_bias", net.bias ? "False" : "True"},
+              {"workspace", "512"}};
   c.shapes = {net.data, {net.filters, net.data[1] / net.groups, net.kernel[0], net.kernel[1]}};
   if (net.bias) c.shapes.push_back({net.filters});
   c.inputs = {Uniform(-1, 1)};

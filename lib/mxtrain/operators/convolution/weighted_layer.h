@@ -1,6 +1,6 @@
 #pragma once
-// Layers of data, a weight and perhaps a bias by oneDNN: Convolution and FullyConnected. The weight has one master form, that of the forward
-// pass, which its gradient shares; backward data reads a second one where it wants another.
+// Layers of data, a weight and perhaps a bias by oneDNN: Convolution and FullyConnected. The weight has one master form, that of the
+// forward pass, which its gradient shares; backward data reads a second one where it wants another.
 #include <optional>
 
 #include "mxtrain/device/cpu/onednn/onednn.h"

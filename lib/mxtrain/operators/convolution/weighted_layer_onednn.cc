@@ -10,7 +10,9 @@ namespace {
 using onednn::Arg;
 using onednn::Primitive;
 
-int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 class WeightedLayer final : public Operator {
  public:
@@ -89,9 +91,12 @@ Wanted::Wanted(const PlanRequest& request) {
 
 int Penalty(const onednn::Descriptor& descriptor) {
   switch (descriptor.speed()) {
-    case onednn::Speed::kDirect: return 0;
-    case onednn::Speed::kGemm: return 10;
-    default: return kReferencePenalty;
+    case onednn::Speed::kDirect:
+      return 0;
+    case onednn::Speed::kGemm:
+      return 10;
+    default:
+      return kReferencePenalty;
   }
 }
 

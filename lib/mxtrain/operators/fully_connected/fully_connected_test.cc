@@ -25,7 +25,8 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
     for (size_t i = 0; bias && i < out.size(); ++i) out[i] += in[2][i % hidden];
     return Arrays{out};
   };
-  c.tolerance = {16 + static_cast<double>(inputs + data.Size() / std::max<int64_t>(inputs, 1)) / 2, "sums of as many products, in any order"};
+  c.tolerance = {16 + static_cast<double>(inputs + data.Size() / std::max<int64_t>(inputs, 1)) / 2,
+                 "sums of as many products, in any order"};
   c.types = std::move(types);
   c.must_accept = std::move(must_accept);
   RunCase(c);
@@ -39,7 +40,9 @@ TEST_CASE("FullyConnected: matrices") {
   Run("narrow types", {3, 4}, 4, 2, true, true, {"ref"}, {DType::kFloat16, DType::kBfloat16});
   Run("no rows", {0, 4}, 4, 3, true, true, {"ref"});
 }
-TEST_CASE("FullyConnected: images are flattened") { Run("images", {4, 10, 2, 3}, 60, 10, true, true); }
+TEST_CASE("FullyConnected: images are flattened") {
+  Run("images", {4, 10, 2, 3}, 60, 10, true, true);
+}
 TEST_CASE("FullyConnected: last axis alone") {
   Run("sequences", {3, 4, 6}, 6, 5, true, false);
   Run("a vector", {6}, 6, 5, false, false);

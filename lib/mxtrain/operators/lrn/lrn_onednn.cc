@@ -22,7 +22,8 @@ class LRNOneDnn final : public Operator {
     Map<float>(ctx.run_ctx, out[1], req[1],
                [windows = LRNWindows{param_, in[0].shape}, x = in[0].dptr<float>()](int64_t at) { return windows.Norm(x, at); });
     if (req[0] == OpReqType::kNullOp) return;
-    forward_->Execute({{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kWorkspace, Saved(ctx)}, {Arg::kScratchpad, ctx.workspace.data}});
+    forward_->Execute(
+        {{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kWorkspace, Saved(ctx)}, {Arg::kScratchpad, ctx.workspace.data}});
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
@@ -46,7 +47,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
   if (request.in[0].shape.Size() == 0) return Refusal{"an empty array"};
   if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"cannot add to the output"};
-  const onednn::LocalResponse record{{request.in[0].shape, Layout()}, param.nsize, param.alpha, param.beta, param.knorm, request.needs_backward};
+  const onednn::LocalResponse record{{request.in[0].shape, Layout()}, param.nsize, param.alpha, param.beta, param.knorm,
+                                     request.needs_backward};
   const onednn::Result forward = LocalResponseForward(backend, record);
   if (!forward) return forward.error();
 

@@ -9,7 +9,10 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
   using P = PoolingParam;
   const TShape empty = TShape::OfRank(0);
   f.Add("kernel", &P::kernel).Default(empty).Help("window, (h, w); required unless global_pool");
-  f.Add("pool_type", &P::pool_type).Enum({{"max", kMax}, {"avg", kAvg}, {"sum", kSum}, {"lp", kLp}}).Default(kMax).Help("what is taken of a window");
+  f.Add("pool_type", &P::pool_type)
+      .Enum({{"max", kMax}, {"avg", kAvg}, {"sum", kSum}, {"lp", kLp}})
+      .Default(kMax)
+      .Help("what is taken of a window");
   f.Add("global_pool", &P::global_pool).Default(false).Help("one window over the whole image; kernel, stride and pad are ignored");
   f.Add("pooling_convention", &P::pooling_convention)
       .Enum({{"valid", kValid}, {"full", kFull}})
@@ -18,18 +21,26 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
   f.Add("stride", &P::stride).Default(empty).Help("step of the window, (h, w); 1 by default");
   f.Add("pad", &P::pad).Default(empty).Help("cells around the image on either side, (h, w); 0 by default; they never are the maximum");
   f.Add("p_value", &P::p_value).Default(std::nullopt).Range(1, 3).Help("p of lp");
-  f.Add("count_include_pad", &P::count_include_pad).Default(std::nullopt).Help("avg: whether padding counts in the divisor; true by default");
-  f.Add("layout", &P::layout).Enum({{"NCW", 0}, {"NCHW", 1}, {"NCDHW", 2}, {"NHWC", 3}}).Default(std::nullopt).Help("order of the axes; NCHW is supported");
+  f.Add("count_include_pad", &P::count_include_pad)
+      .Default(std::nullopt)
+      .Help("avg: whether padding counts in the divisor; true by default");
+  f.Add("layout", &P::layout)
+      .Enum({{"NCW", 0}, {"NCHW", 1}, {"NCDHW", 2}, {"NHWC", 3}})
+      .Default(std::nullopt)
+      .Help("order of the axes; NCHW is supported");
   f.Ignored("cudnn_off", "another implementation than cuDNN's");
 }
 
 void PoolingProperty::Check() {
   const std::string who = TypeString();
-  if (param_.layout && *param_.layout != 1) Throw(ErrorKind::kConfig, "{}: layout must be NCHW; how arrays lie in memory is chosen by the kernels", who);
-  if (param_.pool_type == PoolingParam::kLp && !param_.p_value) Throw(ErrorKind::kConfig, "{}: pool_type = lp needs p_value (1, 2 or 3)", who);
+  if (param_.layout && *param_.layout != 1)
+    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; how arrays lie in memory is chosen by the kernels", who);
+  if (param_.pool_type == PoolingParam::kLp && !param_.p_value)
+    Throw(ErrorKind::kConfig, "{}: pool_type = lp needs p_value (1, 2 or 3)", who);
   if (param_.global_pool) return;
   if (param_.kernel.ndim() != 2) {
-    Throw(ErrorKind::kConfig, "{}: kernel = {} must be (h, w); 2-D pooling is supported, over the whole image with global_pool", who, param_.kernel.ToTuple());
+    Throw(ErrorKind::kConfig, "{}: kernel = {} must be (h, w); 2-D pooling is supported, over the whole image with global_pool", who,
+          param_.kernel.ToTuple());
   }
   param_.kernel = WindowParam(param_.kernel, 2, 1, 1, who, "kernel");
   param_.stride = WindowParam(param_.stride, 2, 1, 1, who, "stride");
@@ -60,8 +71,8 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
     } else if (data[i] >= 0) {
       const int64_t padded = data[i] + 2 * param_.pad[i - 2], kernel = param_.kernel[i - 2], stride = param_.stride[i - 2];
       if (kernel > padded) {
-        Throw(ErrorKind::kConfig, "{}: kernel {} exceeds the padded data {} ({} cells) along axis {}", TypeString(), param_.kernel.ToTuple(),
-              data.ToString(), padded, i);
+        Throw(ErrorKind::kConfig, "{}: kernel {} exceeds the padded data {} ({} cells) along axis {}", TypeString(),
+              param_.kernel.ToTuple(), data.ToString(), padded, i);
       }
       const bool up = param_.pooling_convention == PoolingParam::kFull;
       expected[i] = (padded - kernel + (up ? stride - 1 : 0)) / stride + 1;
@@ -76,9 +87,12 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
 std::vector<int> PoolingProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                                             const std::vector<int>& out_data) const {
   switch (param_.pool_type) {
-    case PoolingParam::kMax: return {out_grad[0], in_data[0]};
-    case PoolingParam::kLp: return {out_grad[0], in_data[0], out_data[0]};
-    default: return {out_grad[0]};
+    case PoolingParam::kMax:
+      return {out_grad[0], in_data[0]};
+    case PoolingParam::kLp:
+      return {out_grad[0], in_data[0], out_data[0]};
+    default:
+      return {out_grad[0]};
   }
 }
 

@@ -26,7 +26,9 @@ struct PoolingAxis {
   int64_t First(int64_t window) const { return Start(window) < 0 ? 0 : Start(window); }
   int64_t Last(int64_t window) const { return Start(window) + kernel < in ? Start(window) + kernel : in; }
   // Cells of a window with the padding, but not what hangs over it.
-  int64_t PaddedCells(int64_t window) const { return (Start(window) + kernel < in + pad ? Start(window) + kernel : in + pad) - Start(window); }
+  int64_t PaddedCells(int64_t window) const {
+    return (Start(window) + kernel < in + pad ? Start(window) + kernel : in + pad) - Start(window);
+  }
   // Windows that may contain a real cell: [FirstWindow, LastWindow).
   int64_t FirstWindow(int64_t cell) const { return cell + pad < kernel ? 0 : (cell + pad - kernel) / stride + 1; }
   int64_t LastWindow(int64_t cell) const { return (cell + pad) / stride + 1 < out ? (cell + pad) / stride + 1 : out; }

@@ -57,9 +57,9 @@ onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, 
   const Layout layout = request.in_layout[0].value_or(Layout());
   p.src = {request.in[0].shape, layout};
   p.dst = {request.out[0].shape, layout};
-  p.kind = param.pool_type == PoolingParam::kMax           ? onednn::Pooling::kMax
-           : param.count_include_pad.value_or(true)        ? onednn::Pooling::kAverageWithPadding
-                                                           : onednn::Pooling::kAverageWithoutPadding;
+  p.kind = param.pool_type == PoolingParam::kMax    ? onednn::Pooling::kMax
+           : param.count_include_pad.value_or(true) ? onednn::Pooling::kAverageWithPadding
+                                                    : onednn::Pooling::kAverageWithoutPadding;
   const auto both = [&](auto f) { return TShape{f(axes[0]), f(axes[1])}; };
   p.kernel = both([](const PoolingAxis& a) { return a.kernel; });
   p.stride = both([](const PoolingAxis& a) { return a.stride; });

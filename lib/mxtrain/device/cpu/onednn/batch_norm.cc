@@ -26,6 +26,7 @@ std::vector<ArrayArg> PerChannel(const BatchNorm& b, std::vector<ArrayArg> args,
   const Array channel{TShape{b.data.shape[1]}, Layout()};
   for (Arg arg : always) args.push_back({arg, channel});
   if (b.scale) args.push_back({Arg::kScale, channel});
+  if (b.shift) args.push_back({Arg::kShift, channel});
   return args;
 }
 
@@ -34,8 +35,6 @@ std::vector<ArrayArg> PerChannel(const BatchNorm& b, std::vector<ArrayArg> args,
 Result BatchNormForward(Backend& backend, const BatchNorm& b) {
   return Build(backend, [&](const dnnl::engine& engine) {
     std::vector<ArrayArg> args{{Arg::kSrc, b.data}, {Arg::kDst, b.data}};
-    const Array channel{TShape{b.data.shape[1]}, Layout()};
-    if (b.shift) args.push_back({Arg::kShift, channel});
     const bool stats = b.training || b.global_stats;
     args = stats ? PerChannel(b, args, {Arg::kMean, Arg::kVariance}) : PerChannel(b, args, {});
     return Describe(backend, engine, ForwardOf(b, engine), args);

@@ -16,7 +16,9 @@ Geometry GeometryOf(const Convolution& c) {
   return g;
 }
 
-int64_t WeightGroups(const Convolution& c) { return c.groups > 1 ? c.groups : kNoGroups; }
+int64_t WeightGroups(const Convolution& c) {
+  return c.groups > 1 ? c.groups : kNoGroups;
+}
 
 Memory BiasOf(const Convolution& c) {
   return c.bias ? MemoryOf({TShape{c.weights.shape[0]}, Layout()}) : Memory();

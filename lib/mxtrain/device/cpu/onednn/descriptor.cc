@@ -8,9 +8,7 @@ class BoundPrimitive final : public Primitive {
  public:
   explicit BoundPrimitive(const Descriptor::Impl& impl) : primitive_(impl.pd.get()), stream_(impl.engine) {
     AddArgument(Arg::kScratchpad, impl.pd.scratchpad_desc(), impl.engine);
-    for (const auto& [arg, layout] : impl.layouts) {
-      AddArgument(arg, impl.pd.query_md(dnnl::query::exec_arg_md, ArgNumber(arg)), impl.engine);
-    }
+    for (const auto& [arg, argument] : impl.arguments) AddArgument(arg, argument.memory, impl.engine);
     AddArgument(Arg::kWorkspace, impl.pd.query_md(dnnl::query::workspace_md), impl.engine);
   }
 
@@ -55,27 +53,46 @@ class BoundPrimitive final : public Primitive {
 
 int ArgNumber(Arg arg) {
   switch (arg) {
-    case Arg::kSrc: return DNNL_ARG_SRC;
-    case Arg::kDst: return DNNL_ARG_DST;
-    case Arg::kWeights: return DNNL_ARG_WEIGHTS;
-    case Arg::kBias: return DNNL_ARG_BIAS;
-    case Arg::kMean: return DNNL_ARG_MEAN;
-    case Arg::kVariance: return DNNL_ARG_VARIANCE;
-    case Arg::kScale: return DNNL_ARG_SCALE;
-    case Arg::kShift: return DNNL_ARG_SHIFT;
-    case Arg::kWorkspace: return DNNL_ARG_WORKSPACE;
-    case Arg::kScratchpad: return DNNL_ARG_SCRATCHPAD;
-    case Arg::kDiffSrc: return DNNL_ARG_DIFF_SRC;
-    case Arg::kDiffDst: return DNNL_ARG_DIFF_DST;
-    case Arg::kDiffWeights: return DNNL_ARG_DIFF_WEIGHTS;
-    case Arg::kDiffBias: return DNNL_ARG_DIFF_BIAS;
-    case Arg::kDiffScale: return DNNL_ARG_DIFF_SCALE;
-    case Arg::kDiffShift: return DNNL_ARG_DIFF_SHIFT;
-    default: return DNNL_ARG_MULTIPLE_SRC + static_cast<int>(arg) - static_cast<int>(Arg::kFirstOfMany);
+    case Arg::kSrc:
+      return DNNL_ARG_SRC;
+    case Arg::kDst:
+      return DNNL_ARG_DST;
+    case Arg::kWeights:
+      return DNNL_ARG_WEIGHTS;
+    case Arg::kBias:
+      return DNNL_ARG_BIAS;
+    case Arg::kMean:
+      return DNNL_ARG_MEAN;
+    case Arg::kVariance:
+      return DNNL_ARG_VARIANCE;
+    case Arg::kScale:
+      return DNNL_ARG_SCALE;
+    case Arg::kShift:
+      return DNNL_ARG_SHIFT;
+    case Arg::kWorkspace:
+      return DNNL_ARG_WORKSPACE;
+    case Arg::kScratchpad:
+      return DNNL_ARG_SCRATCHPAD;
+    case Arg::kDiffSrc:
+      return DNNL_ARG_DIFF_SRC;
+    case Arg::kDiffDst:
+      return DNNL_ARG_DIFF_DST;
+    case Arg::kDiffWeights:
+      return DNNL_ARG_DIFF_WEIGHTS;
+    case Arg::kDiffBias:
+      return DNNL_ARG_DIFF_BIAS;
+    case Arg::kDiffScale:
+      return DNNL_ARG_DIFF_SCALE;
+    case Arg::kDiffShift:
+      return DNNL_ARG_DIFF_SHIFT;
+    default:
+      return DNNL_ARG_MULTIPLE_SRC + static_cast<int>(arg) - static_cast<int>(Arg::kFirstOfMany);
   }
 }
 
-dnnl::engine CpuEngine() { return dnnl::engine(dnnl::engine::kind::cpu, 0); }
+dnnl::engine CpuEngine() {
+  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
 
 dnnl::primitive_attr Attributes(bool accumulate, bool relu) {
   dnnl::primitive_attr attributes;
@@ -92,14 +109,12 @@ dnnl::primitive_attr Attributes(bool accumulate, bool relu) {
 Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd, std::span<const ArrayArg> args) {
   auto impl = std::make_shared<Descriptor::Impl>();
   for (const ArrayArg& a : args) {
-    if (a.array.layout) {
-      impl->layouts[a.arg] = *a.array.layout;
-      continue;
-    }
-    const Memory memory = pd.query_md(dnnl::query::exec_arg_md, ArgNumber(a.arg));
-    const std::optional<Layout> layout = LayoutOf(memory, a.array.shape, a.groups, backend);
+    Memory memory = pd.query_md(dnnl::query::exec_arg_md, ArgNumber(a.arg));
+    // Batch normalisation does not describe its scale and shift.
+    if (memory.get_size() == 0 && a.array.layout) memory = MemoryOf(a.array, a.groups);
+    const std::optional<Layout> layout = a.array.layout ? a.array.layout : onednn::LayoutOf(memory, a.array.shape, a.groups, backend);
     if (!layout) return Refusal{"oneDNN wants a form of an array that has no name here"};
-    impl->layouts[a.arg] = *layout;
+    impl->arguments[a.arg] = {*layout, memory};
   }
   impl->engine = engine;
   impl->pd = std::move(pd);
@@ -107,15 +122,21 @@ Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_de
   return Descriptor(std::move(impl));
 }
 
-Layout Descriptor::LayoutOf(Arg arg) const { return impl_->layouts.at(arg); }
+Layout Descriptor::LayoutOf(Arg arg) const {
+  return impl_->arguments.at(arg).layout;
+}
 
-int64_t Descriptor::scratchpad_bytes() const { return static_cast<int64_t>(impl_->pd.scratchpad_desc().get_size()); }
+int64_t Descriptor::scratchpad_bytes() const {
+  return static_cast<int64_t>(impl_->pd.scratchpad_desc().get_size());
+}
 
 int64_t Descriptor::workspace_bytes() const {
   return static_cast<int64_t>(impl_->pd.query_md(dnnl::query::workspace_md).get_size());
 }
 
-std::string Descriptor::implementation() const { return impl_->pd.impl_info_str(); }
+std::string Descriptor::implementation() const {
+  return impl_->pd.impl_info_str();
+}
 
 Speed Descriptor::speed() const {
   const std::string name = implementation();

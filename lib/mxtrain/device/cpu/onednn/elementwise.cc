@@ -7,7 +7,9 @@ namespace {
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
-prop_kind Kind(bool training) { return training ? prop_kind::forward_training : prop_kind::forward_inference; }
+prop_kind Kind(bool training) {
+  return training ? prop_kind::forward_training : prop_kind::forward_inference;
+}
 
 std::vector<ArrayArg> Same(const Array& data, std::initializer_list<Arg> args) {
   std::vector<ArrayArg> result;
@@ -22,8 +24,7 @@ dnnl::lrn_forward::primitive_desc ForwardOf(const LocalResponse& l, const dnnl::
 // The log of softmax is a primitive of its own with the same descriptors.
 template <typename Forward>
 Result SoftmaxForwardOf(Backend& backend, const Softmax& s, const dnnl::engine& engine) {
-  return Describe(backend, engine,
-                  typename Forward::primitive_desc({Kind(s.training), MemoryOf(s.data), s.axis}, Attributes(), engine),
+  return Describe(backend, engine, typename Forward::primitive_desc({Kind(s.training), MemoryOf(s.data), s.axis}, Attributes(), engine),
                   Same(s.data, {Arg::kSrc, Arg::kDst}));
 }
 
@@ -37,11 +38,16 @@ Result SoftmaxBackwardOf(Backend& backend, const Softmax& s, const dnnl::engine&
 
 algorithm AlgorithmOf(Eltwise::Kind kind) {
   switch (kind) {
-    case Eltwise::kRelu: return algorithm::eltwise_relu;
-    case Eltwise::kTanh: return algorithm::eltwise_tanh;
-    case Eltwise::kSigmoid: return algorithm::eltwise_logistic;
-    case Eltwise::kElu: return algorithm::eltwise_elu;
-    default: return algorithm::eltwise_soft_relu;
+    case Eltwise::kRelu:
+      return algorithm::eltwise_relu;
+    case Eltwise::kTanh:
+      return algorithm::eltwise_tanh;
+    case Eltwise::kSigmoid:
+      return algorithm::eltwise_logistic;
+    case Eltwise::kElu:
+      return algorithm::eltwise_elu;
+    default:
+      return algorithm::eltwise_soft_relu;
   }
 }
 

@@ -17,8 +17,8 @@ using Memory = dnnl::memory::desc;
 inline constexpr int64_t kNoGroups = 0;
 
 dnnl::memory::dims DimsOf(const TShape& shape);
-// Shape and layout as oneDNN describes them; "any" without a layout. With groups, [O, I/groups, ...] becomes [groups, O/groups, I/groups, ...].
-// Throws kBug for a layout that is no BlockedLayout.
+// Shape and layout as oneDNN describes them; "any" without a layout. With groups, [O, I/groups, ...] becomes [groups, O/groups, I/groups,
+// ...]. Throws kBug for a layout that is no BlockedLayout.
 Memory MemoryOf(const Array& array, int64_t groups = kNoGroups);
 // nullopt: oneDNN's description has no like among our layouts (opaque formats, blocks that are padded inside a group). Where axes of length
 // one leave the order open, the natural order is taken, so that equal memory gives equal layouts.
@@ -33,7 +33,11 @@ struct ArrayArg {
 struct Descriptor::Impl {
   dnnl::engine engine;
   dnnl::primitive_desc_base pd;
-  std::map<Arg, Layout> layouts;
+  struct Argument {
+    Layout layout;
+    Memory memory;
+  };
+  std::map<Arg, Argument> arguments;
   Backend* backend = nullptr;
 };
 

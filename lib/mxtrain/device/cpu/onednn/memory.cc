@@ -97,7 +97,9 @@ void SetStrides(const std::vector<int>& order, int64_t innermost, const dnnl_dim
 
 }  // namespace
 
-dnnl::memory::dims DimsOf(const TShape& shape) { return {shape.begin(), shape.end()}; }
+dnnl::memory::dims DimsOf(const TShape& shape) {
+  return {shape.begin(), shape.end()};
+}
 
 Memory MemoryOf(const Array& array, int64_t groups) {
   dnnl::memory::dims dims = DimsOf(array.shape);

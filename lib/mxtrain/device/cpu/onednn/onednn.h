@@ -6,8 +6,8 @@
 // a plan is made from. Descriptor::Make() generates the code. All primitives compute in float32 and take their scratch memory from the
 // caller (Arg::kScratchpad, scratchpad_bytes()).
 //
-// Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders and
-// Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
+// Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders
+// and Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -27,11 +27,27 @@ struct Array {
 };
 
 enum class Arg : int {
-  kSrc, kDst, kWeights, kBias, kMean, kVariance, kScale, kShift, kWorkspace, kScratchpad,
-  kDiffSrc, kDiffDst, kDiffWeights, kDiffBias, kDiffScale, kDiffShift,
+  kSrc,
+  kDst,
+  kWeights,
+  kBias,
+  kMean,
+  kVariance,
+  kScale,
+  kShift,
+  kWorkspace,
+  kScratchpad,
+  kDiffSrc,
+  kDiffDst,
+  kDiffWeights,
+  kDiffBias,
+  kDiffScale,
+  kDiffShift,
   kFirstOfMany = 1000,  // source i of Concat and Sum is SourceArg(i)
 };
-inline Arg SourceArg(int i) { return static_cast<Arg>(static_cast<int>(Arg::kFirstOfMany) + i); }
+inline Arg SourceArg(int i) {
+  return static_cast<Arg>(static_cast<int>(Arg::kFirstOfMany) + i);
+}
 
 struct Binding {
   Arg arg;
@@ -75,10 +91,10 @@ struct Convolution {
   Array src, weights, dst;
   TShape stride, dilate, pad;  // (h, w)
   int64_t groups = 1;
-  bool bias = false;           // bias and its gradient are plain [O]
+  bool bias = false;  // bias and its gradient are plain [O]
   bool training = true;
-  bool relu = false;           // forward: dst = max(0, convolution)
-  bool accumulate = false;     // forward: dst += convolution
+  bool relu = false;        // forward: dst = max(0, convolution)
+  bool accumulate = false;  // forward: dst += convolution
 };
 MXTRAIN_API Result ConvolutionForward(Backend& backend, const Convolution& c);          // kSrc kWeights kBias -> kDst
 MXTRAIN_API Result ConvolutionBackwardData(Backend& backend, const Convolution& c);     // kDiffDst kWeights -> kDiffSrc
@@ -117,6 +133,7 @@ struct BatchNorm {
 };
 MXTRAIN_API Result BatchNormForward(Backend& backend, const BatchNorm& b);   // kSrc [kScale kShift] [kMean kVariance] -> kDst
 MXTRAIN_API Result BatchNormBackward(Backend& backend, const BatchNorm& b);  // + kDiffDst -> kDiffSrc kDiffScale kDiffShift
+// (Backward wants kShift bound too, and does not read it.)
 
 // Across channels: dst = src (k + alpha / size * sum of squares over `size` channels)^-beta.
 struct LocalResponse {

@@ -5,9 +5,12 @@ namespace {
 
 dnnl::algorithm AlgorithmOf(Pooling::Kind kind) {
   switch (kind) {
-    case Pooling::kMax: return dnnl::algorithm::pooling_max;
-    case Pooling::kAverageWithPadding: return dnnl::algorithm::pooling_avg_include_padding;
-    default: return dnnl::algorithm::pooling_avg_exclude_padding;
+    case Pooling::kMax:
+      return dnnl::algorithm::pooling_max;
+    case Pooling::kAverageWithPadding:
+      return dnnl::algorithm::pooling_avg_include_padding;
+    default:
+      return dnnl::algorithm::pooling_avg_exclude_padding;
   }
 }
 
