@@ -119,6 +119,11 @@ TEST_CASE("SoftmaxOutput: preserve_shape and multi_output") {
   }
 }
 
+TEST_CASE("SoftmaxOutput: pieces for several threads and blocks") {
+  RunCase(Case("many rows", {}, {1201, 7}, TShape{1201}, {1201, 7, 1}, {}));
+  RunCase(Case("many positions", {{"multi_output", "True"}}, {2, 3, 61, 73}, {2, 61 * 73}, {2, 3, 61 * 73}, {.multi = true}));
+}
+
 TEST_CASE("SoftmaxOutput: out_grad multiplies by the head gradient") {
   RunCase(Case("out_grad", {{"out_grad", "True"}}, {5, 4}, TShape{5}, {5, 4, 1}, {.out_grad = true}));
   CHECK(TestRegistry().Create("SoftmaxOutput", {{"out_grad", "1"}})->NeedsHeadGradient());
