@@ -1,0 +1,109 @@
+#pragma once
+// A configuration as typed structs, free of YAML: what the commands work with. Every key's meaning, default and range stand in one table,
+// schema_table.cc; the members here bear the same names. Paths are absolute.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/config/value.h"
+#include "mxtrain/base/params.h"
+
+namespace mxtrain::config {
+
+// A thing made by a factory: its name and its parameters as text: {"random_resized_crop", {{"size", "(128, 128)"}}}.
+struct Named {
+  std::string name;
+  Kwargs params;
+  Place place;
+};
+
+// "10min", "500steps", "1epoch"; a bare number counts epochs. count == 0: never.
+struct Interval {
+  enum class Unit { kEpochs, kSteps, kSeconds };
+  int64_t count = 0;
+  Unit unit = Unit::kEpochs;
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+// Columns of a table that make up one input or label.
+struct Column {
+  std::string input;
+  std::vector<std::string> columns;
+};
+
+// The net as it was written; net.h makes a Symbol of it.
+struct NetConfig {
+  Value input, inputs, labels, layers, outputs;
+  Place place;
+};
+
+// One data set, for training or validation.
+struct SourceConfig {
+  std::string source;           // "mnist", "image_folder", "csv"; empty: there is none
+  std::string path;
+  std::string split;            // mnist: "train" or "test"
+  bool shuffle = false;
+  std::vector<Named> transforms;  // image_folder, in order
+  std::vector<Column> columns;    // csv
+  Place place;
+};
+
+struct DataConfig {
+  int batch_size = 0;
+  SourceConfig train, val;
+  int workers = 0;   // 0: as many as there are cores
+  int prefetch = 0;  // batches
+  double max_bad = 0;
+};
+
+struct OptimizerConfig {
+  std::string name;
+  double lr = 0, weight_decay = 0;
+  double momentum = 0;                       // sgd, nag
+  double beta1 = 0, beta2 = 0, epsilon = 0;  // adam, adamw
+};
+
+struct BestConfig {
+  std::string metric;  // empty: the first of train.metrics
+};
+
+struct SaveConfig {
+  Interval every;
+  int keep = 0;
+};
+
+struct ClipConfig {
+  std::optional<double> value, norm;
+};
+
+struct KVStoreConfig {
+  std::string type;
+  int workers = 0;  // logical workers that share one batch
+};
+
+struct TrainConfig {
+  double epochs = 0;
+  int64_t max_steps = 0;  // 0: no limit
+  OptimizerConfig optimizer;
+  Named lr_schedule;  // of LrSchedule::Create
+  Named initializer;
+  std::vector<Named> metrics;
+  BestConfig best;
+  SaveConfig save;
+  ClipConfig clip;
+  KVStoreConfig kvstore;
+};
+
+struct Config {
+  std::string name;
+  uint64_t seed = 0;
+  NetConfig net;
+  DataConfig data;
+  TrainConfig train;
+  Value vars, blocks;                // as written: named values and sub-nets
+  std::vector<std::string> plugins;  // shared objects with operators
+};
+
+}  // namespace mxtrain::config

@@ -1,0 +1,112 @@
+#include "app/config/diagnostic.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::config {
+namespace {
+
+const char* NameOf(Severity severity) { return severity == Severity::kError ? "error" : "warning"; }
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// Characters of UTF-8 text.
+int CountCharacters(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
+}
+
+// Blanks that take as much room on a terminal as `text` does: tabs stay tabs.
+std::string BlanksLike(std::string_view text) {
+  std::string blanks;
+  for (char c : text) {
+    if (!IsContinuation(c)) blanks += c == '\t' ? '\t' : ' ';
+  }
+  return blanks;
+}
+
+int ColumnInCharacters(const Place& place, const SourceMap& sources) {
+  const size_t before = static_cast<size_t>(std::max(0, place.column - 1));
+  const std::string_view line = sources.Line(place.file, place.line);
+  return 1 + CountCharacters(line.substr(0, before)) + static_cast<int>(before - std::min(before, line.size()));
+}
+
+std::string Underline(const Place& place, std::string_view line) {
+  const size_t start = std::min(line.size(), static_cast<size_t>(std::max(0, place.column - 1)));
+  const std::string_view marked = line.substr(start, static_cast<size_t>(std::max(0, place.length)));
+  return BlanksLike(line.substr(0, start)) + "^" + std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
+}
+
+}  // namespace
+
+std::string Render(const Diagnostic& d, const SourceMap& sources) {
+  std::string text;
+  if (d.place) {
+    const std::string_view line = sources.Line(d.place.file, d.place.line);
+    text = format("{}:{}:{}: {}: {}\n", sources.Name(d.place.file), d.place.line, ColumnInCharacters(d.place, sources), NameOf(d.severity),
+                  d.message);
+    text += format("{:>5} | {}\n      | {}\n", d.place.line, line, Underline(d.place, line));
+  } else {
+    text = format("{}: {}\n", NameOf(d.severity), d.message);
+  }
+  for (const std::string& note : d.notes) text += format("      note: {}\n", note);
+  if (!d.help.empty()) text += format("      help: {}\n", d.help);
+  return text;
+}
+
+std::string Render(std::span<const Diagnostic> diagnostics, const SourceMap& sources) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) text += Render(diagnostic, sources);
+  return text;
+}
+
+std::string RenderJson(std::span<const Diagnostic> diagnostics, const SourceMap& sources) {
+  Json list = Json::array();
+  for (const Diagnostic& d : diagnostics) {
+    Json entry;
+    entry["severity"] = NameOf(d.severity);
+    entry["file"] = d.place ? Json(sources.Name(d.place.file)) : Json();
+    entry["line"] = d.place.line;
+    entry["column"] = d.place ? ColumnInCharacters(d.place, sources) : 0;
+    entry["length"] = d.place.length;
+    entry["message"] = d.message;
+    entry["help"] = d.help;
+    entry["notes"] = d.notes;
+    list.push_back(std::move(entry));
+  }
+  return list.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+DiagnosticError::DiagnosticError(std::vector<Diagnostic> diagnostics, std::shared_ptr<const SourceMap> sources)
+    : Error(ErrorKind::kConfig, Render(diagnostics, *sources)), diagnostics_(std::move(diagnostics)), sources_(std::move(sources)) {}
+
+void Diagnostics::Error(const Place& place, std::string message, std::string help, std::vector<std::string> notes) {
+  Add({Severity::kError, place, std::move(message), std::move(help), std::move(notes)});
+}
+
+void Diagnostics::Warning(const Place& place, std::string message, std::string help, std::vector<std::string> notes) {
+  Add({Severity::kWarning, place, std::move(message), std::move(help), std::move(notes)});
+}
+
+void Diagnostics::Add(Diagnostic diagnostic) {
+  num_errors_ += diagnostic.severity == Severity::kError;
+  found_.push_back(std::move(diagnostic));
+}
+
+std::vector<Diagnostic> Diagnostics::Sorted() const {
+  std::vector<Diagnostic> sorted;
+  for (const Diagnostic& d : found_) {
+    const bool known =
+        std::any_of(sorted.begin(), sorted.end(), [&](const Diagnostic& other) { return other.place == d.place && other.message == d.message; });
+    if (!known) sorted.push_back(d);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.place < b.place; });
+  return sorted;
+}
+
+void Diagnostics::ThrowIfErrors() const {
+  if (num_errors_ > 0) throw DiagnosticError(Sorted(), sources_);
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,225 @@
+#include "app/config/document.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "app/config/expression.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxIncludeDepth = 20;
+
+std::string WithoutByteOrderMark(std::string text) { return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text; }
+
+// Puts `from` over `into`.
+void Merge(Value from, Value* into) {
+  if (!from.is_map() || !into->is_map()) {
+    *into = std::move(from);
+    return;
+  }
+  for (Member& member : from.members) {
+    if (Member* present = into->Find(member.key)) {
+      present->place = member.place;
+      Merge(std::move(member.value), &present->value);
+    } else {
+      into->members.push_back(std::move(member));
+    }
+  }
+}
+
+class DocumentLoader {
+ public:
+  DocumentLoader(const LoadRequest& request, Diagnostics* diagnostics) : request_(request), diagnostics_(*diagnostics) {}
+
+  Value Run() {
+    Value root = Value::Map({});
+    for (const std::string& file : request_.files) {
+      const fs::path path = request_.working_folder / file;
+      Merge(LoadFile(file, path, ReadFile(path.string())), &root);
+    }
+    if (!request_.overrides.empty()) ApplyOverrides(&root);
+    return root;
+  }
+
+ private:
+  Value LoadFile(const std::string& name, const fs::path& path, std::string text) {
+    const int file = diagnostics_.sources().AddFile(name, WithoutByteOrderMark(std::move(text)), path.parent_path());
+    Value root = ParseYaml(file, &diagnostics_);
+    if (!root.is_map()) {
+      diagnostics_.Error(root.place, format("a configuration is a map of keys, got {}", root.Describe()), "its parts are net, data and train");
+      diagnostics_.ThrowIfErrors();
+    }
+    ExpandEnvironment(&root);
+    return WithIncludes(std::move(root), name, path);
+  }
+
+  Value WithIncludes(Value root, const std::string& name, const fs::path& path) {
+    const Member* include = root.Find("include");
+    if (!include) return root;
+    open_.push_back(path.lexically_normal());
+    const std::vector<Value> files = include->value.is_list() ? include->value.list : std::vector<Value>{include->value};
+    Value merged = Value::Map({}, root.place);
+    for (const Value& file : files) Include(file, name, path.parent_path(), &merged);
+    open_.pop_back();
+    std::erase_if(root.members, [](const Member& m) { return m.key == "include"; });
+    Merge(std::move(root), &merged);
+    return merged;
+  }
+
+  void Include(const Value& file, const std::string& includer, const fs::path& folder, Value* merged) {
+    if (!file.is_scalar()) {
+      diagnostics_.Error(file.place, format("include takes a file or a list of files, got {}", file.Describe()));
+      return;
+    }
+    const fs::path path = (folder / file.text).lexically_normal();
+    if (std::find(open_.begin(), open_.end(), path) != open_.end() || open_.size() > kMaxIncludeDepth) {
+      diagnostics_.Error(file.place, format("'{}' includes itself", file.text));
+      return;
+    }
+    std::string text;
+    try {
+      text = ReadFile(path.string());
+    } catch (const Error&) {
+      diagnostics_.Error(file.place, format("cannot read the included file '{}'", file.text),
+                         format("a path is relative to the file that names it; looked for {}", path.string()));
+      return;
+    }
+    Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path, std::move(text)), merged);
+  }
+
+  // Replaces ${VAR} and ${VAR:-default} in every scalar below `value`.
+  void ExpandEnvironment(Value* value) {
+    for (Value& item : value->list) ExpandEnvironment(&item);
+    for (Member& member : value->members) ExpandEnvironment(&member.value);
+    if (!HasExpression(*value)) return;
+    for (size_t open = value->text.find("${"); open != std::string::npos; open = value->text.find("${", open)) {
+      const size_t close = value->text.find('}', open);
+      if (close == std::string::npos) return;
+      const std::string inside = value->text.substr(open + 2, close - open - 2);
+      if (!IsEnvironmentReference(inside)) {
+        open = close;
+        continue;
+      }
+      const std::string replacement = Environment(inside, *value);
+      value->text.replace(open, close + 1 - open, replacement);
+      open += replacement.size();
+    }
+    if (!value->quoted && (value->text.empty() || value->text == "null" || value->text == "~")) value->kind = Value::Kind::kNull;
+  }
+
+  std::string Environment(const std::string& inside, const Value& value) {
+    const size_t split = inside.find(":-");
+    const std::string name = inside.substr(0, split);
+    std::optional<std::string> found;
+    if (request_.environment) {
+      found = request_.environment(name);
+    } else if (const char* text = std::getenv(name.c_str())) {
+      found = text;
+    }
+    if (split != std::string::npos) return found && !found->empty() ? *found : inside.substr(split + 2);
+    if (found) return *found;
+    diagnostics_.Error(value.place, format("the environment variable {} is not set", name),
+                       format("set it, or give a default: ${{{}:-value}}", name));
+    return "";
+  }
+
+  void ApplyOverrides(Value* root) {
+    std::string text;
+    for (const std::string& item : request_.overrides) text += item + "\n";
+    const int file = diagnostics_.sources().AddCommandLine(text, request_.working_folder);
+    int line = 0;
+    for (const std::string& item : request_.overrides) ApplyOverride(item, {file, ++line, 1, static_cast<int>(item.size())}, root);
+  }
+
+  void ApplyOverride(const std::string& item, const Place& place, Value* root) {
+    const size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      diagnostics_.Error(place, format("'{}' is not of the form key.path=value", item), "write, for example, train.epochs=5");
+      return;
+    }
+    Value value = ParseOverride(item, equals, place);
+    ExpandEnvironment(&value);
+    Value* at = root;
+    for (size_t start = 0; start <= equals;) {
+      const size_t end = std::min(item.find('.', start), equals);
+      const std::string key = item.substr(start, end - start);
+      Place key_place = place;
+      key_place.column = static_cast<int>(start) + 1;
+      key_place.length = static_cast<int>(key.size());
+      at = Step(at, key, key_place);
+      if (!at) return;
+      start = end + 1;
+    }
+    const Place old = at->place;
+    Merge(std::move(value), at);
+    if (!at->place) at->place = old;
+  }
+
+  // The member or element `key` of `at`, made where a map lacks it.
+  Value* Step(Value* at, const std::string& key, const Place& place) {
+    if (at->is_list()) {
+      const std::optional<int64_t> index = Value::Scalar(key).AsInteger();
+      if (index && *index >= 0 && *index < static_cast<int64_t>(at->list.size())) return &at->list[static_cast<size_t>(*index)];
+      diagnostics_.Error(place, format("a list of {} has no element '{}'", at->list.size(), key), "elements count from 0");
+      return nullptr;
+    }
+    if (at->is_scalar() && !at->text.empty()) {
+      diagnostics_.Error(place, format("there is no key '{}' below the value '{}'", key, at->text));
+      return nullptr;
+    }
+    if (!at->is_map()) *at = Value::Map({}, place);
+    if (!at->Find(key)) at->members.push_back({key, place, Value{}});
+    Member* member = at->Find(key);
+    member->place = place;
+    return &member->value;
+  }
+
+  // The value is read in a source of its own; its places are then moved to the command line.
+  Value ParseOverride(const std::string& item, size_t equals, const Place& place) {
+    auto own_sources = std::make_shared<SourceMap>();
+    Diagnostics own(own_sources);
+    Value value;
+    try {
+      value = ParseYaml(own_sources->AddFile("value", item.substr(equals + 1), request_.working_folder), &own);
+      if (value.is_map() && value.members.empty() && item.find('{', equals) == std::string::npos) value = Value{};
+    } catch (const DiagnosticError& error) {
+      for (Diagnostic found : error.diagnostics()) {
+        Relocate(&found.place, place, equals);
+        diagnostics_.Add(std::move(found));
+      }
+      diagnostics_.ThrowIfErrors();
+    }
+    for (Diagnostic found : own.Sorted()) {
+      Relocate(&found.place, place, equals);
+      diagnostics_.Add(std::move(found));
+    }
+    RelocateAll(&value, place, equals);
+    return value;
+  }
+  static void Relocate(Place* inner, const Place& outer, size_t equals) {
+    *inner = {outer.file, outer.line, inner->column + static_cast<int>(equals) + 1, std::max(1, inner->length)};
+  }
+  static void RelocateAll(Value* value, const Place& outer, size_t equals) {
+    Relocate(&value->place, outer, equals);
+    for (Value& item : value->list) RelocateAll(&item, outer, equals);
+    for (Member& member : value->members) {
+      Relocate(&member.place, outer, equals);
+      RelocateAll(&member.value, outer, equals);
+    }
+  }
+
+  const LoadRequest& request_;
+  Diagnostics& diagnostics_;
+  std::vector<fs::path> open_;  // files whose includes are being read
+};
+
+}  // namespace
+
+Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics) { return DocumentLoader(request, diagnostics).Run(); }
+
+}  // namespace mxtrain::config

@@ -1,0 +1,47 @@
+#pragma once
+// What stands in ${...}: arithmetic over named values.
+//
+//   or, and, not   == != < <= > >=   + -   * / // %   unary -   a ? b : c   min(a, b, ...) max(a, b, ...) abs int floor ceil round
+//   integers, numbers, true, false, 'text', names
+//
+// `/` gives a number, an integer where it divides without a rest; `//` and `%` round down, as in Python.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "app/config/value.h"
+
+namespace mxtrain::config {
+
+using Constant = std::variant<bool, int64_t, double, std::string>;
+
+// The value of a name, or nothing when it is unknown.
+using Lookup = std::function<std::optional<Constant>(std::string_view name)>;
+struct Names {
+  Lookup lookup;
+  std::vector<std::string> known;  // for "did you mean"
+};
+
+// Where an expression fails: `offset` bytes into its text.
+struct ExpressionError {
+  size_t offset = 0, length = 1;
+  std::string message, help;
+};
+
+// The value of the text between the braces. Throws ExpressionError.
+Constant Evaluate(std::string_view expression, const Names& names);
+std::string ToText(const Constant& constant);  // "true", "64", "0.5", the text itself
+
+// "${VAR:-default}" and names in capitals alone belong to the environment; everything else in ${...} is an expression.
+bool IsEnvironmentReference(std::string_view inside_braces);
+
+// The scalar with its expressions replaced by their values: one that is an expression and nothing else takes the type of its value, else the
+// parts are joined to a string. Other values come back as they are. Throws ExpressionError with an offset into `scalar.text`.
+Value Expand(const Value& scalar, const Names& names);
+bool HasExpression(const Value& value);
+
+}  // namespace mxtrain::config

@@ -1,0 +1,280 @@
+#include "app/config/load.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "app/config/schema.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/optimizer/lr_schedule.h"
+
+namespace mxtrain::config {
+namespace {
+
+// Whether another tool calls the key so.
+bool IsAlso(const KeyInfo& info, std::string_view name) { return std::find(info.also.begin(), info.also.end(), name) != info.also.end(); }
+
+// The path of the key of that name, or that other tools call so, in the whole table; "" when there is none or are several.
+std::string FindElsewhere(const std::vector<Key>& keys, std::string_view name, const std::string& prefix) {
+  std::string found;
+  for (const Key& key : keys) {
+    const std::string path = prefix + key.info.name;
+    const std::string here = key.info.name == name || IsAlso(key.info, name) ? path : FindElsewhere(key.keys, name, path + ".");
+    if (!here.empty() && !found.empty() && here != found) return "";
+    if (!here.empty()) found = here;
+  }
+  return found;
+}
+
+class Loader {
+ public:
+  Loader(Diagnostics* diagnostics, LoadedConfig* loaded) : diagnostics_(*diagnostics), loaded_(*loaded) {}
+
+  void Run(Value root) {
+    if (const Value* vars = root.Get("vars")) vars_ = EvaluateVars(*vars, &diagnostics_);
+    names_.lookup = [this](std::string_view name) -> std::optional<Constant> {
+      const auto found = vars_.find(std::string(name));
+      return found == vars_.end() ? std::nullopt : std::optional(found->second);
+    };
+    for (const auto& [name, value] : vars_) names_.known.push_back(name);
+    for (Member& member : root.members) {
+      if (member.key != "net" && member.key != "blocks" && member.key != "vars") ExpandAll(&member.value);
+    }
+    loaded_.resolved = ReadSection(Schema(), &loaded_.config, &root, "", {}, true);
+  }
+
+ private:
+  void ExpandAll(Value* value) {
+    for (Value& item : value->list) ExpandAll(&item);
+    for (Member& member : value->members) ExpandAll(&member.value);
+    if (HasExpression(*value) && !ExpandAt(value, names_, &diagnostics_)) broken_.push_back(value->place);
+  }
+  bool IsBroken(const Value& value) const { return std::find(broken_.begin(), broken_.end(), value.place) != broken_.end(); }
+
+  // Reads what `value` (null: absent) holds of the keys into `owner`; returns it with every default filled in.
+  Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector, bool wanted) {
+    Value as_map;
+    if (value && value->is_scalar() && !selector.empty()) {
+      as_map = Value::Map({{selector, value->place, *value}}, value->place);
+      value = &as_map;
+    }
+    if (value && !value->is_map() && !value->is_null()) {
+      diagnostics_.Error(value->place, format("{}: expected a map of keys, got {}", path, value->Describe()), KeyList(keys));
+      value = nullptr;
+      wanted = false;
+    }
+    Value resolved = Value::Map({});
+    for (const Key& key : keys) {
+      if (IsShadowed(keys, key, value)) continue;
+      const Member* member = value && value->is_map() ? value->Find(key.info.name) : nullptr;
+      Value written = ReadKey(key, owner, member, value, path, wanted);
+      if (!written.is_null() && !(written.is_map() && written.members.empty())) resolved.members.push_back({key.info.name, {}, std::move(written)});
+    }
+    if (value) ReportUnknown(keys, *value, path);
+    return resolved;
+  }
+
+  // Whether the selector says that this row is not for it.
+  static bool IsShadowed(const std::vector<Key>& keys, const Key& key, const Value* value) {
+    if (key.info.only_for.empty()) return false;
+    const std::string selected = Selected(keys, key.info.selector, value);
+    return std::find(key.info.only_for.begin(), key.info.only_for.end(), selected) == key.info.only_for.end();
+  }
+  static std::string Selected(const std::vector<Key>& keys, const std::string& selector, const Value* value) {
+    if (const Value* given = value ? value->Get(selector) : nullptr; given && given->is_scalar()) return given->text;
+    for (const Key& key : keys) {
+      if (key.info.name == selector) return key.info.default_text;
+    }
+    return "";
+  }
+
+  Value ReadKey(const Key& key, void* owner, const Member* member, const Value* section, const std::string& prefix, bool wanted) {
+    const std::string path = prefix.empty() ? key.info.name : prefix + "." + key.info.name;
+    const Value* value = member && !member->value.is_null() ? &member->value : nullptr;
+    if (key.info.required && wanted && !value) ReportMissing(key, member, section, path);
+    if (key.is_section()) {
+      if (key.set_place && member) key.set_place(owner, member->place);
+      return ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
+    }
+    if (!key.read) return Value{};
+    if (!value) {
+      if (!key.set_default) return Value{};
+      key.set_default(owner);
+      if (wanted || section || !prefix.empty()) loaded_.origins.push_back({path, {}});
+      return key.write(owner);
+    }
+    if (IsBroken(*value)) return Value{};
+    RecordOrigins(*value, path, key.info.type == "any");
+    if (!key.read(owner, *value, {&diagnostics_, path, &key.info, key.kinds})) return Value{};
+    return key.write(owner);
+  }
+
+  void ReportMissing(const Key& key, const Member* member, const Value* section, const std::string& path) {
+    const Place place = member ? member->place : section && section->place ? section->place : Place{0, 1, 1, 1};
+    const size_t dot = path.rfind('.');
+    diagnostics_.Error(place, dot == std::string::npos ? format("the configuration has no '{}'", path) : format("{} needs the key '{}'", path.substr(0, dot), key.info.name),
+                       format("{}{}", key.info.name, " " + key.Describe()));
+  }
+
+  // Raw values (the net) name each of their scalars, so that an override deep inside shows.
+  void RecordOrigins(const Value& value, const std::string& path, bool deep) {
+    if (!deep || value.is_scalar() || value.is_null()) {
+      loaded_.origins.push_back({path, value.place});
+      return;
+    }
+    for (size_t i = 0; i < value.list.size(); ++i) RecordOrigins(value.list[i], format("{}.{}", path, i), true);
+    for (const Member& m : value.members) RecordOrigins(m.value, path + "." + m.key, true);
+  }
+
+  void ReportUnknown(const std::vector<Key>& keys, const Value& section, const std::string& path) {
+    for (const Member& member : section.members) {
+      const auto known = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key; });
+      if (known == keys.end()) {
+        diagnostics_.Error(member.place, path.empty() ? format("unknown key '{}'", member.key) : format("{} has no key '{}'", path, member.key),
+                           Suggest(keys, member.key, path));
+        continue;
+      }
+      const bool used = std::any_of(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key && !IsShadowed(keys, k, &section); });
+      if (!used && !member.value.is_null()) ReportNotForSelected(keys, *known, member, section, path);
+    }
+  }
+
+  void ReportNotForSelected(const std::vector<Key>& keys, const Key& key, const Member& member, const Value& section, const std::string& path) {
+    const std::string selected = Selected(keys, key.info.selector, &section);
+    const auto selector = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == key.info.selector; });
+    const std::vector<std::string>& choices = selector->info.choices;
+    if (std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
+    diagnostics_.Error(member.place, format("{} '{}' has no key '{}'", path, selected, member.key),
+                       format("it is a key of {}", join(key.info.only_for, ", ")));
+  }
+
+  std::string Suggest(const std::vector<Key>& keys, const std::string& word, const std::string& path) const {
+    std::vector<std::string> names;
+    for (const Key& key : keys) {
+      if (IsAlso(key.info, word)) return format("did you mean '{}'? {}", key.info.name, key.Describe());
+      names.push_back(key.info.name);
+    }
+    const std::string elsewhere = FindElsewhere(Schema(), word, "");
+    if (!elsewhere.empty()) return format("did you mean '{}'?", elsewhere);
+    const std::string nearest = Nearest(word, names);
+    for (const Key& key : keys) {
+      if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
+    }
+    return (path.empty() ? "" : path + " ") + KeyList(keys);
+  }
+
+  static std::string KeyList(const std::vector<Key>& keys) {
+    std::vector<std::string> names;
+    for (const Key& key : keys) {
+      if (std::find(names.begin(), names.end(), key.info.name) == names.end()) names.push_back(key.info.name);
+    }
+    return format("keys: {}", join(names, ", "));
+  }
+
+  Diagnostics& diagnostics_;
+  LoadedConfig& loaded_;
+  std::map<std::string, Constant> vars_;
+  Names names_;
+  std::vector<Place> broken_;  // values whose expression failed
+};
+
+// Relations between keys that no single row can say.
+void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  auto place_of = [&](std::string_view path) {
+    const auto found = std::find_if(loaded.origins.begin(), loaded.origins.end(), [&](const KeyOrigin& o) { return o.path == path; });
+    return found == loaded.origins.end() ? Place{} : found->place;
+  };
+  auto not_both = [&](const std::string& a, const std::string& b) {
+    if (place_of(a) && place_of(b)) diagnostics->Error(std::max(place_of(a), place_of(b)), format("{} and {} exclude each other", a, b), "keep one of them");
+  };
+  not_both("train.clip.value", "train.clip.norm");
+  const TrainConfig& train = loaded.config.train;
+  if (diagnostics->num_errors() == 0) {
+    try {
+      LrSchedule::Create(train.lr_schedule.name, train.lr_schedule.params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000);
+    } catch (const Error& error) {
+      diagnostics->Error(train.lr_schedule.place, error.what());
+    }
+  }
+  const auto is_best = [&](const Named& metric) { return metric.name == train.best.metric; };
+  if (!train.best.metric.empty() && std::none_of(train.metrics.begin(), train.metrics.end(), is_best) && diagnostics->num_errors() == 0) {
+    std::vector<std::string> names;
+    for (const Named& metric : train.metrics) names.push_back(metric.name);
+    diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", train.best.metric),
+                       format("train.metrics holds {}", join(names, ", ")));
+  }
+}
+
+}  // namespace
+
+LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
+  LoadedConfig loaded;
+  Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
+  CheckRelations(loaded, diagnostics);
+  if (loaded.config.name.empty() && !request.files.empty()) loaded.config.name = std::filesystem::path(request.files[0]).stem().string();
+  return loaded;
+}
+
+std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources) {
+  size_t width = 0;
+  for (const KeyOrigin& origin : origins) width = std::max(width, origin.path.size());
+  std::string text;
+  for (const KeyOrigin& origin : origins) text += format("{:<{}}  {}\n", origin.path, width, sources.Origin(origin.place));
+  return text;
+}
+
+Constant ToConstant(const Value& scalar) {
+  if (const std::optional<bool> truth = scalar.AsBool()) return *truth;
+  if (const std::optional<double> number = scalar.AsNumber()) {
+    const bool whole = scalar.text.find_first_of(".eEinf") == std::string::npos && scalar.AsInteger();
+    return whole ? Constant(*scalar.AsInteger()) : Constant(*number);
+  }
+  return scalar.text;
+}
+
+bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics, const std::vector<std::string>& notes) {
+  try {
+    *scalar = Expand(*scalar, names);
+    return true;
+  } catch (const ExpressionError& error) {
+    Place place = scalar->place;
+    // The text of a scalar begins after its quote, where it has one.
+    const std::string_view line = place ? diagnostics->sources().Line(place.file, place.line) : std::string_view();
+    const size_t found = line.find(scalar->text.substr(0, scalar->text.find('\n')), static_cast<size_t>(std::max(0, place.column - 1)));
+    if (found != std::string_view::npos) {
+      place.column = static_cast<int>(found + error.offset) + 1;
+      place.length = static_cast<int>(error.length);
+    }
+    diagnostics->Error(place, error.message, error.help, notes);
+    return false;
+  }
+}
+
+std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* diagnostics) {
+  std::map<std::string, Constant> values;
+  if (vars.is_null()) return values;
+  if (!vars.is_map()) {
+    diagnostics->Error(vars.place, format("vars: expected a map of named values, got {}", vars.Describe()));
+    return values;
+  }
+  Names names;
+  names.lookup = [&](std::string_view name) -> std::optional<Constant> {
+    const auto found = values.find(std::string(name));
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (const Member& member : vars.members) {
+    Value value = member.value;
+    if (IsEnvironmentReference(member.key)) {
+      diagnostics->Error(member.place, format("vars: a name in capitals alone, '{}', is an environment variable", member.key), "use small letters");
+    } else if (!value.is_scalar()) {
+      diagnostics->Error(value.place ? value.place : member.place, format("vars.{}: expected a number, a text or a truth value, got {}", member.key, value.Describe()));
+    } else if (!ExpandAt(&value, names, diagnostics)) {
+      value = Value::Scalar("0");
+    }
+    values[member.key] = ToConstant(value);
+    names.known.push_back(member.key);
+  }
+  return values;
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,86 @@
+// From YAML values to the text of an operator's parameters.
+#include <algorithm>
+
+#include "app/config/net_layers.h"
+#include "app/config/schema.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::config {
+namespace {
+
+// Parameters with an element per spatial axis: a scalar is repeated.
+bool IsSpatial(const std::string& name) {
+  static constexpr std::string_view kSpatial[] = {"kernel", "stride", "pad", "dilate", "adj", "target_shape"};
+  return std::find(std::begin(kSpatial), std::end(kSpatial), name) != std::end(kSpatial);
+}
+
+std::string Repeat(const std::string& element, int count) {
+  if (count == 1) return "(" + element + ",)";
+  std::string text = "(" + element;
+  for (int i = 1; i < count; ++i) text += ", " + element;
+  return text + ")";
+}
+
+// Numbers may be written as text that a factory reads ("inf"), optional ones as None.
+std::optional<std::string> Text(const Value& value, const FieldInfo& field, int rank) {
+  if (value.is_scalar() && value.text == "None" && field.default_text == "None") return value.text;
+  if (field.type == "tuple" && value.is_scalar() && IsSpatial(field.name)) {
+    return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank)) : std::nullopt;
+  }
+  return TextOfField(value, field);
+}
+
+}  // namespace
+
+std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
+                                 Diagnostics* diagnostics) {
+  Kwargs kwargs;
+  bool good = true;
+  for (const Member& m : layer.params) {
+    if (m.key == "kernel" && m.value.is_list() && !m.value.list.empty()) rank = static_cast<int>(m.value.list.size());
+  }
+  for (const Member& m : layer.params) {
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const FieldInfo& f) { return f.name == m.key; });
+    if (m.value.is_null() || field->ignored) continue;
+    if (const std::optional<std::string> text = Text(m.value, *field, rank)) {
+      kwargs.emplace_back(m.key, *text);
+      continue;
+    }
+    std::string help = field->help;
+    if (!field->choices.empty() && m.value.is_scalar()) {
+      const std::string nearest = Nearest(m.value.text, field->choices);
+      if (!nearest.empty()) help = format("did you mean '{}'?", nearest);
+    }
+    diagnostics->Error(m.value.place, format("{}.{}: expected {}, got {}", layer.written, m.key, PhraseOfField(*field), m.value.Describe()), help, layer.notes);
+    good = false;
+  }
+  for (const FieldInfo& field : fields) {
+    const bool given = std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) { return m.key == field.name && !m.value.is_null(); });
+    if (!field.required || given || field.name == num_args_key) continue;
+    // One slip of the pen is one error: a misspelt key that is nearest to this one has been reported.
+    const bool misspelt = std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
+      return Nearest(named.first, std::vector<std::string>{field.name}) == field.name;
+    });
+    if (!misspelt) diagnostics->Error(layer.place, format("{} needs the parameter '{}'", layer.written, field.name), format("{} {}", field.name, DescribeField(field)), layer.notes);
+    good = false;
+  }
+  return good ? std::optional(kwargs) : std::nullopt;
+}
+
+void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place, const std::vector<FieldInfo>& fields,
+                        const std::vector<std::string>& arguments, Diagnostics* diagnostics) {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : fields) names.push_back(field.name);
+  names.insert(names.end(), arguments.begin(), arguments.end());
+  names.insert(names.end(), {"name", "inputs", "attrs", "when"});
+  const std::string nearest = Nearest(key, names);
+  std::string help = fields.empty() ? "it takes none" : "";
+  for (const FieldInfo& field : fields) {
+    if (nearest.empty() && !field.ignored) help += (help.empty() ? "it takes " : ", ") + field.name;
+    if (field.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(field));
+  }
+  if (!nearest.empty() && !help.starts_with("did")) help = format("did you mean '{}'?", nearest);
+  diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), help, layer.notes);
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,255 @@
+#pragma once
+// The table of all keys: path, type, default, range, help, and what other tools call the key. From it come loading, error messages, origins,
+// the resolved configuration and the JSON schema. The rows stand in schema_table.cc.
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/config/diagnostic.h"
+
+namespace mxtrain::config {
+
+// What is known of one key, for people and for schemas. The whole path stands in `path`; "[]" is an element of a list.
+struct KeyInfo {
+  std::string path, name, type, default_text, range, help;
+  bool required = false;
+  std::vector<std::string> choices;
+  std::vector<std::string> also;      // names in other tools
+  std::string selector;               // the key beside it that decides whether this one is legal, "name"
+  std::vector<std::string> only_for;  // for these values of the selector; empty: always
+};
+
+// What a Named may be: one kind of thing and its parameters, in the words of the factory that makes it.
+struct NamedKind {
+  std::string name, help;
+  std::vector<FieldInfo> params = {};  // the first may be written as the value itself: resize: 144
+  std::vector<std::string> also = {};  // names in other tools
+  std::vector<std::pair<std::string, std::string>> params_also = {};  // {"gamma", "factor"}: what other tools call a parameter
+};
+
+// What a reader of values needs beside the value.
+struct ReadContext {
+  Diagnostics* diagnostics;
+  const std::string& path;              // of the key
+  const KeyInfo* info = nullptr;
+  std::span<const NamedKind> kinds = {};  // of a Named
+};
+
+// Each reads a value into a member and returns false after adding a finding.
+bool Read(const Value& value, const ReadContext& context, bool* out);
+bool Read(const Value& value, const ReadContext& context, int* out);
+bool Read(const Value& value, const ReadContext& context, int64_t* out);
+bool Read(const Value& value, const ReadContext& context, uint64_t* out);
+bool Read(const Value& value, const ReadContext& context, double* out);
+bool Read(const Value& value, const ReadContext& context, std::string* out);
+bool Read(const Value& value, const ReadContext& context, Interval* out);
+bool Read(const Value& value, const ReadContext& context, Named* out);
+bool Read(const Value& value, const ReadContext& context, Value* out);
+bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
+// One value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing when it is not of the type.
+std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
+std::string PhraseOfField(const FieldInfo& field);    // "an integer", "max | avg | sum"
+std::string DescribeField(const FieldInfo& field);    // "(required, integer: number of output channels)"
+bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
+template <typename T>
+bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
+  return Read(value, context, &out->emplace());
+}
+template <typename T>
+bool Read(const Value& value, const ReadContext& context, std::vector<T>* out) {
+  out->clear();
+  bool good = true;
+  if (!value.is_list()) return Read(value, context, &out->emplace_back());
+  for (const Value& item : value.list) good = Read(item, context, &out->emplace_back()) && good;
+  return good;
+}
+
+// The inverse, for the resolved configuration.
+Value Write(bool value);
+Value Write(int value);
+Value Write(int64_t value);
+Value Write(uint64_t value);
+Value Write(double value);
+Value Write(const std::string& value);
+Value Write(const Interval& value);
+Value Write(const Named& value);
+Value Write(const Value& value);
+Value Write(const std::vector<Column>& value);
+template <typename T>
+Value Write(const std::optional<T>& value) {
+  return value ? Write(*value) : Value{};
+}
+template <typename T>
+Value Write(const std::vector<T>& value) {
+  std::vector<Value> list;
+  for (const T& item : value) list.push_back(Write(item));
+  return Value::List(std::move(list));
+}
+
+template <typename T> struct KeyType { static constexpr const char* text = "string"; };
+template <> struct KeyType<bool> { static constexpr const char* text = "boolean"; };
+template <> struct KeyType<int> { static constexpr const char* text = "integer"; };
+template <> struct KeyType<int64_t> { static constexpr const char* text = "integer"; };
+template <> struct KeyType<uint64_t> { static constexpr const char* text = "integer"; };
+template <> struct KeyType<double> { static constexpr const char* text = "number"; };
+template <> struct KeyType<Interval> { static constexpr const char* text = "interval"; };
+template <> struct KeyType<Named> { static constexpr const char* text = "name with parameters"; };
+template <> struct KeyType<Value> { static constexpr const char* text = "any"; };
+template <> struct KeyType<std::vector<Column>> { static constexpr const char* text = "map of columns"; };
+template <typename T> struct KeyType<std::optional<T>> : KeyType<T> {};
+template <typename T> struct KeyType<std::vector<T>> { static constexpr const char* text = "list"; };
+
+// A row of the table with its owner's type erased; `owner` is the struct that holds the member. A section has keys and a child, a leaf the rest.
+struct Key {
+  KeyInfo info;
+  std::function<bool(void* owner, const Value& value, const ReadContext& context)> read;
+  std::function<Value(const void* owner)> write;
+  std::function<void(void* owner)> set_default;  // null where required
+  std::function<void(void* owner, const Place& place)> set_place;
+  std::vector<NamedKind> kinds;
+  std::vector<Key> keys;
+  std::function<void*(void* owner)> child;
+  bool is_section() const { return static_cast<bool>(child); }
+  // "(number, default 0.01: learning rate)".
+  std::string Describe() const;
+};
+
+// Builds the rows of one struct.
+template <typename Owner>
+class Section {
+ public:
+  template <typename T>
+  class Row {
+   public:
+    Row(Key* key, T Owner::*member) : key_(key), member_(member) {}
+    Row& Default(T value) {
+      const Value text = Write(value);
+      key_->info.default_text = text.is_null() ? "" : text.is_scalar() ? text.text : text.list.empty() ? "[]" : "";
+      key_->set_default = [m = member_, value](void* owner) { static_cast<Owner*>(owner)->*m = value; };
+      return *this;
+    }
+    Row& Required() {
+      key_->info.required = true;
+      return *this;
+    }
+    Row& Range(double low, double high = std::numeric_limits<double>::infinity()) {
+      key_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
+      key_->read = [inner = key_->read, m = member_, low, high](void* owner, const Value& value, const ReadContext& context) {
+        if (!inner(owner, value, context)) return false;
+        const double number = Number(static_cast<Owner*>(owner)->*m, low);
+        if (number >= low && number <= high) return true;
+        context.diagnostics->Error(value.place, fmt::format("{} = {} is out of range", context.path, value.text),
+                                   fmt::format("{}: {}", context.info->range, context.info->help));
+        return false;
+      };
+      return *this;
+    }
+    Row& Help(std::string text) {
+      key_->info.help = std::move(text);
+      return *this;
+    }
+    Row& Choices(std::vector<std::string> choices) {
+      key_->info.choices = std::move(choices);
+      return *this;
+    }
+    Row& Also(std::vector<std::string> names) {
+      key_->info.also = std::move(names);
+      return *this;
+    }
+    Row& OnlyFor(std::string selector, std::vector<std::string> values) {
+      key_->info.selector = std::move(selector);
+      key_->info.only_for = std::move(values);
+      return *this;
+    }
+    Row& Kinds(std::vector<NamedKind> kinds) {
+      key_->kinds = std::move(kinds);
+      return *this;
+    }
+    // The text is a path: relative to the folder of what names it.
+    Row& IsPath() {
+      key_->info.type = "path";
+      key_->read = [m = member_](void* owner, const Value& value, const ReadContext& context) {
+        return ReadPaths(value, context, &(static_cast<Owner*>(owner)->*m));
+      };
+      return *this;
+    }
+
+   private:
+    static bool ReadPaths(const Value& value, const ReadContext& context, std::string* out) { return ReadPath(value, context, out); }
+    static bool ReadPaths(const Value& value, const ReadContext& context, std::vector<std::string>* out) {
+      if (!value.is_list()) return ReadPath(value, context, &out->emplace_back());
+      bool good = true;
+      for (const Value& item : value.list) good = ReadPath(item, context, &out->emplace_back()) && good;
+      return good;
+    }
+    template <typename V>
+    static double Number(const V& value, double unset) {
+      if constexpr (std::is_arithmetic_v<V>) {
+        return static_cast<double>(value);
+      } else {
+        return value ? static_cast<double>(*value) : unset;
+      }
+    }
+    Key* key_;
+    T Owner::*member_;
+  };
+
+  template <typename T>
+  Row<T> Add(std::string name, T Owner::*member) {
+    Key& key = keys_.emplace_back();
+    key.info.name = std::move(name);
+    key.info.type = KeyType<T>::text;
+    key.read = [member](void* owner, const Value& value, const ReadContext& context) {
+      return Read(value, context, &(static_cast<Owner*>(owner)->*member));
+    };
+    key.write = [member](const void* owner) { return Write(static_cast<const Owner*>(owner)->*member); };
+    return Row<T>(&key, member);
+  }
+
+  // A section below this one. `selector` names its key that may stand for the whole section: optimizer: sgd. One that is required must be
+  // written; one that is not takes its defaults, and then none of its own keys is required.
+  template <typename Child>
+  void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help, bool required, std::string selector = "") {
+    Key& key = keys_.emplace_back();
+    key.info.required = required;
+    key.info.name = std::move(name);
+    key.info.type = "map";
+    key.info.help = std::move(help);
+    key.info.selector = std::move(selector);
+    key.keys = section.Take();
+    key.child = [member](void* owner) -> void* { return &(static_cast<Owner*>(owner)->*member); };
+    if constexpr (requires(Child child) { child.place; }) {
+      key.set_place = [member](void* owner, const Place& place) { (static_cast<Owner*>(owner)->*member).place = place; };
+    }
+  }
+  // A key that is consumed before the table is asked (document.h).
+  void Describe(std::string name, std::string type, std::string help) {
+    Key& key = keys_.emplace_back();
+    key.info.name = std::move(name);
+    key.info.type = std::move(type);
+    key.info.help = std::move(help);
+  }
+  std::vector<Key> Take() { return std::move(keys_); }
+
+ private:
+  std::vector<Key> keys_;
+};
+
+// The table: the rows of Config.
+const std::vector<Key>& Schema();
+// Kinds that stand outside the table as well: a Variable's init.
+std::span<const NamedKind> InitializerKinds();
+
+// Every leaf and section with its whole path, in the order of the table.
+std::vector<KeyInfo> DescribeKeys();
+// JSON Schema (draft 2020-12) of a configuration file, for editors.
+std::string JsonSchema();
+
+}  // namespace mxtrain::config

@@ -1,0 +1,191 @@
+// The rows of the table of keys. A key stands here when the program acts on it, not before.
+#include "app/config/schema.h"
+#include "mxtrain/optimizer/lr_schedule.h"
+
+namespace mxtrain::config {
+namespace {
+
+FieldInfo Field(std::string name, std::string type, std::string default_text, std::string help, bool required = false) {
+  FieldInfo field;
+  field.name = std::move(name);
+  field.type = std::move(type);
+  field.default_text = std::move(default_text);
+  field.help = std::move(help);
+  field.required = required;
+  return field;
+}
+
+std::vector<NamedKind> TransformKinds() {
+  const FieldInfo size = Field("size", "tuple", "", "height and width; one number serves both", true);
+  return {
+      {"resize", "scales the shorter edge to a length", {Field("size", "integer", "", "length of the shorter edge, pixels", true)}, {"Resize"}},
+      {"center_crop", "cuts out the middle", {size}, {"CenterCrop"}},
+      {"random_crop", "cuts out a random place", {size, Field("pad", "integer", "0", "zeros added on each side first, pixels")}, {"RandomCrop", "rand_crop"}},
+      {"random_resized_crop",
+       "cuts out a random part and scales it",
+       {size, Field("area", "list of numbers", "(0.08, 1)", "range of the part's share of the image"),
+        Field("aspect", "list of numbers", "(0.75, 1.3333333333333333)", "range of the part's width / height")},
+       {"RandomResizedCrop"}},
+      {"flip", "mirrors left and right", {Field("p", "number", "0.5", "how often")}, {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
+      {"color_jitter",
+       "random brightness, contrast and saturation",
+       {Field("brightness", "number", "0", "factor from 1 - b to 1 + b"), Field("contrast", "number", "0", "likewise"), Field("saturation", "number", "0", "likewise")},
+       {"ColorJitter"}},
+      {"normalize",
+       "subtracts means and divides by deviations, a number per channel of pixels in 0 .. 1",
+       {Field("mean", "list of numbers", "", "means, or auto: from the training set"), Field("std", "list of numbers", "", "standard deviations")},
+       {"Normalize"}},
+  };
+}
+
+std::vector<NamedKind> MetricKinds() {
+  const FieldInfo output = Field("output", "string", "", "name of the output; the first loss by default");
+  const FieldInfo label = Field("label", "string", "", "name of the label; that of the output by default");
+  const FieldInfo k = Field("k", "integer", "5", "how many guesses");
+  return {
+      {"accuracy", "share of examples whose largest output is the label", {output, label}, {"acc"}},
+      {"top_k", "share of examples whose label is among the k largest outputs", {k, output, label}, {"top_k_accuracy", "topk", "top5"}},
+      {"cross_entropy", "mean of -log of the label's probability", {output, label}, {"ce", "cross-entropy", "log_loss", "nll_loss"}},
+      {"mse", "mean squared error", {output, label}, {}},
+      {"mae", "mean absolute error", {output, label}, {}},
+      {"rmse", "root of the mean squared error", {output, label}, {}},
+      {"f1", "harmonic mean of precision and recall, two classes", {output, label}, {}},
+      {"perplexity", "exp of the cross entropy", {output, label}, {}},
+      {"loss", "mean of an output that is a loss", {output}, {}},
+  };
+}
+
+std::vector<NamedKind> MakeInitializerKinds() {
+  return {
+      {"xavier",
+       "Glorot and Bengio 2010",
+       {Field("rnd_type", "uniform | gaussian", "uniform", "distribution"),
+        Field("factor_type", "avg | in | out", "avg", "which fan scales it"),
+        Field("magnitude", "number", "3", "scale")},
+       {"glorot", "xavier_uniform", "glorot_uniform"}},
+      {"msra_prelu",
+       "He et al. 2015",
+       {Field("factor_type", "avg | in | out", "avg", "which fan scales it"), Field("slope", "number", "0.25", "slope of the rectifier below zero")},
+       {"msra", "he", "kaiming", "kaiming_normal", "he_normal"}},
+      {"uniform", "uniform in -scale .. scale", {Field("scale", "number", "0.07", "half the width")}, {}},
+      {"normal", "normal with mean 0", {Field("sigma", "number", "0.01", "standard deviation")}, {"gaussian"}},
+      {"orthogonal", "Saxe et al. 2013", {Field("scale", "number", "1.414", "scale"), Field("rand_type", "uniform | normal", "uniform", "distribution")}, {}},
+      {"constant", "one value", {Field("value", "number", "", "the value", true)}, {}},
+      {"zero", "zeros", {}, {"zeros"}},
+      {"one", "ones", {}, {"ones"}},
+      {"bilinear", "the kernel of bilinear upsampling", {}, {}},
+  };
+}
+
+Section<NetConfig> NetSection() {
+  Section<NetConfig> s;
+  s.Add("input", &NetConfig::input).Default({}).Help("shape of one example, as the input 'data': [channels, height, width]").Also({"data_shape", "image_shape", "input_shape"});
+  s.Add("inputs", &NetConfig::inputs).Default({}).Help("several inputs by name: a shape, or {shape, dtype}");
+  s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
+  s.Add("layers", &NetConfig::layers).Required().Help("operators in order, each taking the one before it").Also({"layer", "backbone", "modules"});
+  s.Add("outputs", &NetConfig::outputs).Default({}).Help("names of the heads; losses and the last layer by default").Also({"heads"});
+  return s;
+}
+
+Section<SourceConfig> SourceSection() {
+  using C = SourceConfig;
+  Section<C> s;
+  s.Add("source", &C::source).Required().Choices({"mnist", "image_folder", "csv"}).Help("what kind of data").Also({"type", "dataset"});
+  s.Add("path", &C::path).IsPath().Required().Help("file or folder").Also({"root", "dir", "folder", "file", "path_imgrec", "data_csv"});
+  s.Add("split", &C::split).Default("train").Choices({"train", "test"}).OnlyFor("source", {"mnist"}).Help("which of the two sets");
+  s.Add("shuffle", &C::shuffle).Default(false).Help("a new order every epoch").Also({"random_order"});
+  s.Add("transforms", &C::transforms).Default({}).Kinds(TransformKinds()).OnlyFor("source", {"image_folder"}).Help("what is done to an image, in order").Also({"augment", "augmentation", "transform", "aug"});
+  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label: {x: [a, b], y: label}");
+  return s;
+}
+
+Section<DataConfig> DataSection() {
+  using C = DataConfig;
+  Section<C> s;
+  s.Add("batch_size", &C::batch_size).Default(32).Range(1).Help("examples per step").Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
+  s.Below("train", &C::train, SourceSection(), "the training set", true);
+  s.Below("val", &C::val, SourceSection(), "the validation set", false);
+  s.Add("workers", &C::workers).Default(0).Range(0, 1024).Help("threads that read and decode; 0: one per core").Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
+  s.Add("prefetch", &C::prefetch).Default(2).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
+  s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
+  return s;
+}
+
+Section<OptimizerConfig> OptimizerSection() {
+  using C = OptimizerConfig;
+  Section<C> s;
+  s.Add("name", &C::name).Default("sgd").Choices({"sgd", "nag", "adam", "adamw"}).Help("the rule").Also({"type"});
+  const std::vector<std::string> lr = {"lr0", "base_lr", "learning_rate", "learning-rate", "initial_lr", "eta"};
+  s.Add("lr", &C::lr).Default(0.01).Range(0).OnlyFor("name", {"sgd", "nag"}).Help("learning rate").Also(lr);
+  s.Add("lr", &C::lr).Default(0.001).Range(0).OnlyFor("name", {"adam", "adamw"}).Help("learning rate").Also(lr);
+  s.Add("weight_decay", &C::weight_decay).Default(0).Range(0).Help("added to the gradient as weight_decay * weight").Also({"wd", "decay", "l2", "weight-decay"});
+  s.Add("momentum", &C::momentum).Default(0).Range(0, 1).OnlyFor("name", {"sgd", "nag"}).Help("share of the last step that is kept").Also({"mom"});
+  s.Add("beta1", &C::beta1).Default(0.9).Range(0, 1).OnlyFor("name", {"adam", "adamw"}).Help("decay of the mean").Also({"adam_beta1", "beta_1"});
+  s.Add("beta2", &C::beta2).Default(0.999).Range(0, 1).OnlyFor("name", {"adam", "adamw"}).Help("decay of the mean square").Also({"adam_beta2", "beta_2"});
+  s.Add("epsilon", &C::epsilon).Default(1e-8).Range(0).OnlyFor("name", {"adam", "adamw"}).Help("keeps the divisor from zero").Also({"eps", "adam_epsilon"});
+  return s;
+}
+
+std::vector<NamedKind> LrScheduleKinds() {
+  std::vector<NamedKind> kinds;
+  for (const std::string& name : LrSchedule::Names()) {
+    kinds.push_back({name, "learning rate schedule", LrSchedule::Describe(name), {}, {
+        {"gamma", "factor"}, {"lr_factor", "factor"}, {"step_size", "every"}, {"stepsize", "every"}, {"steps", "milestones"},
+        {"stepvalue", "milestones"}, {"eta_min", "final"}, {"lrf", "final"}, {"final_lr", "final"}, {"warmup", "warmup_epochs"},
+        {"warmup_iters", "warmup_steps"}, {"warmup_begin_lr", "warmup_from"}, {"warmup_lr", "warmup_from"}}});
+  }
+  return kinds;
+}
+
+Section<TrainConfig> TrainSection() {
+  using C = TrainConfig;
+  Section<C> s;
+  s.Add("epochs", &C::epochs).Default(10).Range(0).Help("passes over the training data; may be a fraction").Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
+  s.Add("max_steps", &C::max_steps).Default(0).Range(0).Help("stop after so many steps; 0: no limit").Also({"max_iter", "num_steps", "max_iters", "iterations"});
+  s.Below("optimizer", &C::optimizer, OptimizerSection(), "how parameters are updated", false, "name");
+  s.Add("lr_schedule", &C::lr_schedule).Default({"constant", {}, {}}).Kinds(LrScheduleKinds()).Help("how the learning rate changes").Also({"scheduler", "lr_scheduler", "lr_policy"});
+  s.Add("initializer", &C::initializer).Default({"xavier", {}, {}}).Kinds(MakeInitializerKinds()).Help("first values of weights").Also({"init", "weight_init"});
+  s.Add("metrics", &C::metrics).Default({{"accuracy", {}, {}}}).Kinds(MetricKinds()).Help("what is measured").Also({"metric", "eval_metric"});
+  Section<BestConfig> best;
+  best.Add("metric", &BestConfig::metric).Default("").Help("metric that decides which checkpoint is best; the first by default").Also({"monitor"});
+  s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
+  Section<SaveConfig> save;
+  save.Add("every", &SaveConfig::every).Default({1, Interval::Unit::kEpochs}).Help("how often: 10min, 500steps, 1epoch").Also({"save_period", "save_freq", "period", "snapshot", "checkpoint_every"});
+  save.Add("keep", &SaveConfig::keep).Default(3).Range(1).Help("how many numbered checkpoints stay").Also({"save_top_k", "max_to_keep", "save_total_limit"});
+  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every");
+  Section<ClipConfig> clip;
+  clip.Add("value", &ClipConfig::value).Default({}).Range(0).Help("bound on each element of the gradient").Also({"clip_gradient", "clip_value"});
+  clip.Add("norm", &ClipConfig::norm).Default({}).Range(0).Help("bound on the norm of the whole gradient").Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
+  s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
+  Section<KVStoreConfig> store;
+  store.Add("type", &KVStoreConfig::type).Default("local").Choices({"local", "device", "dist_sync", "dist_device_sync", "dist_async"}).Help("where gradients are summed");
+  store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch").Also({"num_workers"});
+  s.Below("kvstore", &C::kvstore, std::move(store), "how gradients meet", false, "type");
+  return s;
+}
+
+}  // namespace
+
+const std::vector<Key>& Schema() {
+  static const std::vector<Key> schema = [] {
+    Section<Config> s;
+    s.Add("name", &Config::name).Default("").Help("of the run folder; the file's name by default").Also({"project", "experiment", "run_name"});
+    s.Add("seed", &Config::seed).Default(0).Help("of everything that is drawn at random").Also({"random_seed", "manual_seed", "rng_seed"});
+    s.Below("net", &Config::net, NetSection(), "the net", true);
+    s.Below("data", &Config::data, DataSection(), "what it learns from", true);
+    s.Below("train", &Config::train, TrainSection(), "how it learns", false);
+    s.Add("vars", &Config::vars).Default({}).Help("named values for ${...}").Also({"variables", "params", "define"});
+    s.Add("blocks", &Config::blocks).Default({}).Help("named sub-nets: {params, inputs, layers, outputs}").Also({"block", "modules"});
+    s.Describe("include", "list", "files that stand below this one, relative to it");
+    s.Add("plugins", &Config::plugins).Default({}).IsPath().Help("shared objects with operators").Also({"plugin"});
+    return s.Take();
+  }();
+  return schema;
+}
+
+std::span<const NamedKind> InitializerKinds() {
+  static const std::vector<NamedKind> kinds = MakeInitializerKinds();
+  return kinds;
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,275 @@
+// Readers and writers of the types that the table's rows have.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "app/config/expression.h"
+#include "app/config/schema.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::config {
+namespace {
+
+bool Expected(const char* what, const Value& value, const ReadContext& context, std::string help = "") {
+  if (help.empty() && context.info) help = context.info->help;
+  context.diagnostics->Error(value.place, format("{}: expected {}, got {}", context.path, what, value.Describe()), std::move(help));
+  return false;
+}
+
+template <typename T>
+bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
+  const std::optional<int64_t> integer = value.AsInteger();
+  if (!integer) return Expected("an integer", value, context);
+  if (!std::in_range<T>(*integer)) return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer", value, context);
+  *out = static_cast<T>(*integer);
+  return true;
+}
+
+struct UnitName {
+  const char* text;
+  Interval::Unit unit;
+  int64_t factor;
+};
+constexpr UnitName kUnits[] = {
+    {"epochs", Interval::Unit::kEpochs, 1},     {"epoch", Interval::Unit::kEpochs, 1},   {"", Interval::Unit::kEpochs, 1},
+    {"steps", Interval::Unit::kSteps, 1},       {"step", Interval::Unit::kSteps, 1},     {"s", Interval::Unit::kSeconds, 1},
+    {"seconds", Interval::Unit::kSeconds, 1},   {"min", Interval::Unit::kSeconds, 60},   {"minutes", Interval::Unit::kSeconds, 60},
+    {"h", Interval::Unit::kSeconds, 3600},      {"hours", Interval::Unit::kSeconds, 3600},
+};
+
+std::optional<std::string> TextOfElement(const Value& value, const std::string& type) {
+  if (type == "integer") return value.AsInteger() ? std::optional(std::to_string(*value.AsInteger())) : std::nullopt;
+  if (type == "number") return value.AsNumber() ? std::optional(value.text) : std::nullopt;
+  return value.is_scalar() ? std::optional(value.text) : std::nullopt;
+}
+
+// "(a, b)" of a list; a scalar stays one. The means of a normalisation may be `auto`.
+std::optional<std::string> TextOfList(const Value& value, const std::string& type) {
+  const std::string element = type == "tuple" ? "integer" : type == "list of numbers" ? "number" : "string";
+  if (value.is_scalar()) return element == "number" && value.text == "auto" ? std::optional(value.text) : TextOfElement(value, element);
+  if (!value.is_list()) return std::nullopt;
+  std::vector<std::string> parts;
+  for (const Value& item : value.list) {
+    std::optional<std::string> part = TextOfElement(item, element);
+    if (!part) return std::nullopt;
+    parts.push_back(std::move(*part));
+  }
+  return parts.size() == 1 ? format("({},)", parts[0]) : format("({})", join(parts, ", "));
+}
+
+// A Named in parts: what it is called, and the map of its parameters.
+struct NamedParts {
+  const std::string* name = nullptr;
+  Place place;
+  const Value* params = nullptr;  // the map, with `name` still in it; or the value of the first parameter
+};
+
+std::optional<NamedParts> SplitNamed(const Value& value) {
+  if (value.is_scalar()) return NamedParts{&value.text, value.place, nullptr};
+  if (!value.is_map()) return std::nullopt;
+  if (const Value* name = value.Get("name"); name && name->is_scalar()) return NamedParts{&name->text, name->place, &value};
+  if (value.members.size() != 1) return std::nullopt;
+  return NamedParts{&value.members[0].key, value.members[0].place, &value.members[0].value};
+}
+
+const NamedKind* FindKind(const NamedParts& parts, const ReadContext& context) {
+  std::vector<std::string> names;
+  for (const NamedKind& kind : context.kinds) {
+    if (kind.name == *parts.name) return &kind;
+    names.push_back(kind.name);
+  }
+  std::string nearest = Nearest(*parts.name, names);
+  for (const NamedKind& kind : context.kinds) {
+    if (std::find(kind.also.begin(), kind.also.end(), *parts.name) != kind.also.end()) nearest = kind.name;
+  }
+  context.diagnostics->Error(parts.place, format("{} has no '{}'", context.path, *parts.name),
+                             nearest.empty() ? format("there are {}", join(names, ", ")) : format("did you mean '{}'?", nearest));
+  return nullptr;
+}
+
+bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& context, Named* out) {
+  std::vector<std::string> names;
+  for (const FieldInfo& param : kind.params) {
+    names.push_back(param.name);
+    if (param.name != member.key) continue;
+    if (member.value.is_null()) return true;
+    const std::optional<std::string> text = TextOfField(member.value, param);
+    if (!text) {
+      context.diagnostics->Error(member.value.place, format("{}.{}: expected {}, got {}", kind.name, param.name, PhraseOfField(param), member.value.Describe()), param.help);
+      return false;
+    }
+    out->params.emplace_back(param.name, *text);
+    return true;
+  }
+  std::string nearest = Nearest(member.key, names);
+  for (const auto& [other, name] : kind.params_also) {
+    if (other == member.key) nearest = name;
+  }
+  std::string help = names.empty() ? "it takes none" : format("it takes {}", join(names, ", "));
+  for (const FieldInfo& param : kind.params) {
+    if (param.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(param));
+  }
+  context.diagnostics->Error(member.place, format("{} has no parameter '{}'", kind.name, member.key), help);
+  return false;
+}
+
+}  // namespace
+
+bool Read(const Value& value, const ReadContext& context, bool* out) {
+  const std::optional<bool> truth = value.AsBool();
+  if (!truth) return Expected("true or false", value, context);
+  *out = *truth;
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, int* out) { return ReadInteger(value, context, out); }
+bool Read(const Value& value, const ReadContext& context, int64_t* out) { return ReadInteger(value, context, out); }
+bool Read(const Value& value, const ReadContext& context, uint64_t* out) { return ReadInteger(value, context, out); }
+bool Read(const Value& value, const ReadContext& context, double* out) {
+  const std::optional<double> number = value.AsNumber();
+  if (!number) return Expected("a number", value, context);
+  *out = *number;
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, std::string* out) {
+  if (!value.is_scalar()) return Expected("a text", value, context);
+  const std::vector<std::string>* choices = context.info && !context.info->choices.empty() ? &context.info->choices : nullptr;
+  if (choices && std::find(choices->begin(), choices->end(), value.text) == choices->end()) {
+    const std::string nearest = Nearest(value.text, *choices);
+    context.diagnostics->Error(value.place, format("{}: there is no '{}'", context.path, value.text),
+                               nearest.empty() ? format("there are {}", join(*choices, ", ")) : format("did you mean '{}'?", nearest));
+    return false;
+  }
+  *out = value.text;
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, Interval* out) {
+  static constexpr const char* kForm = "an interval such as 1epoch, 500steps or 10min";
+  if (!value.is_scalar()) return Expected(kForm, value, context);
+  int64_t count = 0;
+  const char* end = value.text.data() + value.text.size();
+  const auto [stop, status] = std::from_chars(value.text.data(), end, count);
+  std::string_view unit(stop, static_cast<size_t>(end - stop));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitName& u) { return unit == u.text; });
+  if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits)) return Expected(kForm, value, context);
+  *out = {count * found->factor, found->unit};
+  return true;
+}
+bool Read(const Value& value, const ReadContext&, Value* out) {
+  *out = value;
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out) {
+  static constexpr const char* kForm = "a map from inputs to columns, {x: [a, b], y: label}";
+  if (!value.is_map()) return Expected(kForm, value, context);
+  bool good = true;
+  for (const Member& m : value.members) {
+    Column column{m.key, {}};
+    const std::vector<Value> names = m.value.is_list() ? m.value.list : std::vector<Value>{m.value};
+    for (const Value& name : names) {
+      if (!name.is_scalar()) good = Expected("the name of a column", name, context);
+      column.columns.push_back(name.text);
+    }
+    out->push_back(std::move(column));
+  }
+  return good;
+}
+
+std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field) {
+  const std::string& type = field.type;
+  if (!field.choices.empty() || type.find(" | ") != std::string::npos) {
+    const bool known = value.is_scalar() && (" " + type + " ").find(" " + value.text + " ") != std::string::npos && value.text != "|";
+    return known ? std::optional(value.text) : std::nullopt;
+  }
+  if (type == "boolean") return value.AsBool() ? std::optional<std::string>(*value.AsBool() ? "True" : "False") : std::nullopt;
+  if (type == "tuple" || type.starts_with("list")) return TextOfList(value, type);
+  return TextOfElement(value, type);
+}
+
+std::string PhraseOfField(const FieldInfo& field) {
+  if (field.type == "integer") return "an integer";
+  if (field.type == "number") return "a number";
+  if (field.type == "boolean") return "true or false";
+  if (field.type == "tuple") return "an integer or a list of integers";
+  if (field.type == "list of numbers") return "a list of numbers";
+  if (field.type == "string") return "a text";
+  return field.choices.empty() ? field.type : format("{}", join(field.choices, ", "));
+}
+
+std::string DescribeField(const FieldInfo& field) {
+  std::string text = field.required ? "required, " : "";
+  text += field.type + (field.range.empty() ? "" : " " + field.range);
+  if (!field.required && !field.default_text.empty()) text += ", default " + field.default_text;
+  return format("({}{})", text, field.help.empty() ? "" : ": " + field.help);
+}
+
+bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
+  if (!value.is_scalar() || value.text.empty()) return Expected("a path", value, context);
+  const std::filesystem::path base = value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
+  *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
+  return true;
+}
+
+bool Read(const Value& value, const ReadContext& context, Named* out) {
+  const std::optional<NamedParts> parts = SplitNamed(value);
+  if (!parts) return Expected("a name, or {name: ..., parameters}", value, context);
+  const NamedKind* kind = FindKind(*parts, context);
+  if (!kind) return false;
+  out->name = kind->name;
+  out->place = parts->place;
+  bool good = true;
+  if (parts->params && parts->params->is_map()) {
+    for (const Member& m : parts->params->members) {
+      if (m.key == "name" && parts->params == &value) continue;
+      good = AddParam(m, *kind, context, out) && good;
+    }
+  } else if (parts->params && !parts->params->is_null()) {
+    const Member first{kind->params.empty() ? *parts->name : kind->params[0].name, parts->params->place, *parts->params};
+    good = AddParam(first, *kind, context, out);
+  }
+  for (const FieldInfo& param : kind->params) {
+    const bool given = std::any_of(out->params.begin(), out->params.end(), [&](const auto& p) { return p.first == param.name; });
+    if (!good || given || !param.required) continue;
+    context.diagnostics->Error(parts->place, format("{} needs the parameter '{}'", kind->name, param.name), DescribeField(param));
+    good = false;
+  }
+  return good;
+}
+
+Value Write(bool value) { return Value::Scalar(value ? "true" : "false"); }
+Value Write(int value) { return Value::Scalar(std::to_string(value)); }
+Value Write(int64_t value) { return Value::Scalar(std::to_string(value)); }
+Value Write(uint64_t value) { return Value::Scalar(std::to_string(value)); }
+Value Write(double value) { return Value::Scalar(std::isinf(value) ? (value < 0 ? "-.inf" : ".inf") : params::Print(value)); }
+Value Write(const std::string& value) { return Value::Scalar(value, {}, true); }
+Value Write(const Interval& value) {
+  const char* unit = value.unit == Interval::Unit::kEpochs ? "epochs" : value.unit == Interval::Unit::kSteps ? "steps" : "s";
+  return Value::Scalar(std::to_string(value.count) + unit);
+}
+Value Write(const Named& value) {
+  if (value.params.empty()) return Value::Scalar(value.name);
+  Value map = Value::Map({{"name", {}, Value::Scalar(value.name)}});
+  for (const auto& [key, text] : value.params) {
+    Value v = Value::Scalar(text == "True" ? "true" : text == "False" ? "false" : text);
+    if (text.starts_with('(')) {
+      std::vector<std::string> parts;
+      params::Parse(text, &parts);
+      v = Value::List({});
+      for (const std::string& part : parts) v.list.push_back(Value::Scalar(part));
+    }
+    map.members.push_back({key, {}, std::move(v)});
+  }
+  return map;
+}
+Value Write(const Value& value) { return value; }
+Value Write(const std::vector<Column>& value) {
+  Value map = Value::Map({});
+  for (const Column& column : value) {
+    map.members.push_back({column.input, {}, column.columns.size() == 1 ? Write(column.columns[0]) : Write(column.columns)});
+  }
+  return map;
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,178 @@
+#include "app/config/value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::config {
+namespace {
+
+constexpr size_t kOneLine = 100;  // characters up to which a list or map is written on one line
+
+bool IsNullText(std::string_view text) { return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL"; }
+
+// Whether a string needs quotes so that YAML reads it as that string.
+bool NeedsQuotes(const Value& scalar) {
+  const std::string& text = scalar.text;
+  if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() || Value::Scalar(text).AsNumber())) return true;
+  if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
+  if (text.starts_with("${")) return text.find('\n') != std::string::npos;
+  if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos && !Value::Scalar(text).AsNumber()) return true;
+  return text.find_first_of("{}[],\n\t\"\\") != std::string::npos || text.find(": ") != std::string::npos || text.find(" #") != std::string::npos;
+}
+
+std::string Quote(std::string_view text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string ScalarText(const Value& value) {
+  if (value.is_null()) return "null";
+  return NeedsQuotes(value) ? Quote(value.text) : value.text;
+}
+
+std::string KeyText(const std::string& key) { return ScalarText(Value::Scalar(key, {}, true)); }
+
+std::string Flow(const Value& value) {
+  std::vector<std::string> parts;
+  if (value.is_list()) {
+    for (const Value& item : value.list) parts.push_back(Flow(item));
+    return format("[{}]", join(parts, ", "));
+  }
+  if (value.is_map()) {
+    for (const Member& m : value.members) parts.push_back(KeyText(m.key) + ": " + Flow(m.value));
+    return format("{{{}}}", join(parts, ", "));
+  }
+  return ScalarText(value);
+}
+
+bool OnOneLine(const Value& value, size_t indent) {
+  if (value.is_null() || value.is_scalar()) return true;
+  if (value.list.empty() && value.members.empty()) return true;
+  return indent > 0 && indent + Flow(value).size() <= kOneLine;
+}
+
+void Write(const Value& value, size_t indent, std::string* out) {
+  const std::string margin(indent, ' ');
+  auto child = [&](const Value& v, bool in_list) {
+    if (OnOneLine(v, indent + 2)) {
+      *out += " " + Flow(v) + "\n";
+    } else if (in_list && v.is_map()) {
+      // The first key stands beside the dash.
+      std::string nested;
+      Write(v, indent + 2, &nested);
+      *out += " " + nested.substr(indent + 2);
+    } else {
+      *out += "\n";
+      Write(v, indent + 2, out);
+    }
+  };
+  for (const Value& item : value.list) {
+    *out += margin + "-";
+    child(item, true);
+  }
+  for (const Member& m : value.members) {
+    *out += margin + KeyText(m.key) + ":";
+    child(m.value, false);
+  }
+}
+
+}  // namespace
+
+Value Value::Scalar(std::string text, Place place, bool quoted) {
+  Value v;
+  v.kind = Kind::kScalar;
+  v.text = std::move(text);
+  v.place = place;
+  v.quoted = quoted;
+  return v;
+}
+
+Value Value::List(std::vector<Value> list, Place place) {
+  Value v;
+  v.kind = Kind::kList;
+  v.list = std::move(list);
+  v.place = place;
+  return v;
+}
+
+Value Value::Map(std::vector<Member> members, Place place) {
+  Value v;
+  v.kind = Kind::kMap;
+  v.members = std::move(members);
+  v.place = place;
+  return v;
+}
+
+const Member* Value::Find(std::string_view key) const {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+Member* Value::Find(std::string_view key) { return const_cast<Member*>(std::as_const(*this).Find(key)); }
+
+const Value* Value::Get(std::string_view key) const {
+  const Member* member = Find(key);
+  return member ? &member->value : nullptr;
+}
+
+std::optional<bool> Value::AsBool() const {
+  if (!is_scalar() || quoted) return std::nullopt;
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  return std::nullopt;
+}
+
+std::optional<int64_t> Value::AsInteger() const {
+  const std::optional<double> number = AsNumber();
+  if (!number || std::trunc(*number) != *number || std::abs(*number) > 9e18) return std::nullopt;
+  int64_t integer = 0;
+  const char* end = text.data() + text.size();
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  if (const auto [stop, status] = std::from_chars(begin, end, integer); status == std::errc() && stop == end) return integer;
+  return static_cast<int64_t>(*number);
+}
+
+std::optional<double> Value::AsNumber() const {
+  if (!is_scalar() || quoted || text.empty()) return std::nullopt;
+  if (text == ".inf" || text == "inf") return HUGE_VAL;
+  if (text == "-.inf" || text == "-inf") return -HUGE_VAL;
+  if (std::isalpha(static_cast<unsigned char>(text.back()))) return std::nullopt;  // no "nan", no "0x1p3f"
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  return status == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+std::string Value::Describe() const {
+  switch (kind) {
+    case Kind::kNull: return "nothing";
+    case Kind::kScalar: return "'" + text + "'";
+    case Kind::kList: return list.size() <= 4 ? "the list " + Flow(*this) : format("a list of {}", list.size());
+    case Kind::kMap: return "a map";
+  }
+  return "";
+}
+
+std::string ToYaml(const Value& value) {
+  if (!value.is_list() && !value.is_map()) return Flow(value) + "\n";
+  std::string out;
+  Write(value, 0, &out);
+  return out.empty() ? Flow(value) + "\n" : out;
+}
+
+}  // namespace mxtrain::config

@@ -1,0 +1,55 @@
+#pragma once
+// A configuration as a tree of values, each with its place. Free of the YAML library: what is read into it is document.h's affair.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/config/source_map.h"
+
+namespace mxtrain::config {
+
+struct Member;
+
+struct Value {
+  enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
+
+  Kind kind = Kind::kNull;
+  Place place;
+  std::string text;      // of a scalar
+  bool quoted = false;   // a string, whatever it looks like
+  std::vector<Value> list;
+  std::vector<Member> members;  // in the order of the text
+
+  static Value Scalar(std::string text, Place place = {}, bool quoted = false);
+  static Value List(std::vector<Value> list, Place place = {});
+  static Value Map(std::vector<Member> members, Place place = {});
+
+  bool is_null() const { return kind == Kind::kNull; }
+  bool is_scalar() const { return kind == Kind::kScalar; }
+  bool is_list() const { return kind == Kind::kList; }
+  bool is_map() const { return kind == Kind::kMap; }
+  const Member* Find(std::string_view key) const;  // of a map; null when absent
+  Member* Find(std::string_view key);
+  const Value* Get(std::string_view key) const;    // its value; null when absent
+
+  // Readings of a plain scalar; nothing when the text is something else. Integers may have a decimal point only if it is followed by zeros.
+  std::optional<bool> AsBool() const;
+  std::optional<int64_t> AsInteger() const;
+  std::optional<double> AsNumber() const;
+
+  // "the list [1, 2]", "'abc'", "a map", "nothing": for messages.
+  std::string Describe() const;
+};
+
+struct Member {
+  std::string key;
+  Place place;  // of the key
+  Value value;
+};
+
+// The tree as YAML that reads back to the same tree. Lists and maps that hold only scalars and are short stand on one line.
+std::string ToYaml(const Value& value);
+
+}  // namespace mxtrain::config

@@ -1,0 +1,282 @@
+// The only user of the YAML library: its events become values with places.
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "app/config/document.h"
+
+namespace mxtrain::config {
+namespace {
+
+constexpr int kMaxNodes = 100'000;  // with aliases written out: a net of a thousand layers has a tenth of it
+
+// Inside ${...} the characters that YAML gives a meaning to are swapped for control characters of the same width while it reads, so that an
+// expression may stand bare in a flow map and every column stays true.
+constexpr std::string_view kSpecial = "{}[],:#? '\"&*";
+constexpr char kFirstStandIn = 0x0e;
+
+std::string Protect(std::string text) {
+  for (size_t open = text.find("${"); open != std::string::npos; open = text.find("${", open + 2)) {
+    const size_t close = text.find_first_of("}\n", open);
+    if (close == std::string::npos || text[close] == '\n') continue;
+    for (size_t i = open + 1; i <= close; ++i) {
+      const size_t index = kSpecial.find(text[i]);
+      if (index != std::string_view::npos) text[i] = static_cast<char>(kFirstStandIn + static_cast<char>(index));
+    }
+  }
+  return text;
+}
+
+std::string Unprotect(std::string text) {
+  for (char& c : text) {
+    const size_t index = static_cast<size_t>(c - kFirstStandIn);
+    if (c >= kFirstStandIn && index < kSpecial.size()) c = kSpecial[index];
+  }
+  return text;
+}
+
+int CountNodes(const Value& value) {
+  int count = 1;
+  for (const Value& item : value.list) count += CountNodes(item);
+  for (const Member& m : value.members) count += CountNodes(m.value);
+  return count;
+}
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(int file, Diagnostics* diagnostics) : file_(file), diagnostics_(*diagnostics), text_(diagnostics->sources().Text(file)) {
+    line_starts_.push_back(0);
+    for (size_t i = 0; i < text_.size(); ++i) {
+      if (text_[i] == '\n') line_starts_.push_back(i + 1);
+    }
+  }
+
+  Value TakeRoot() { return std::move(root_); }
+
+  [[noreturn]] void Fatal(const Place& place, std::string message, std::string help = "") {
+    diagnostics_.Error(place, std::move(message), std::move(help));
+    diagnostics_.ThrowIfErrors();
+    std::abort();
+  }
+
+  // Marks count characters; places count bytes.
+  Place PlaceOf(const YAML::Mark& mark, int length = 1) const {
+    const size_t line = std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
+    size_t at = line_starts_[line];
+    for (int i = 0; i < mark.column && at < text_.size() && text_[at] != '\n'; ++i) {
+      do ++at;
+      while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xc0) == 0x80);
+    }
+    return {file_, static_cast<int>(line) + 1, static_cast<int>(at - line_starts_[line]) + 1, length};
+  }
+
+  // Where the innermost list or map that was opened by a bracket begins, for "is never closed".
+  std::optional<Place> OpenBracket() const {
+    for (auto frame = stack_.rbegin(); frame != stack_.rend(); ++frame) {
+      const char c = CharAt(frame->value.place);
+      if (c == '[' || c == '{') return frame->value.place;
+    }
+    return std::nullopt;
+  }
+  char CharAt(const Place& place) const {
+    const size_t at = Offset(place);
+    return at < text_.size() ? text_[at] : '\0';
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) {
+      Fatal(PlaceOf(mark), "this does not belong to the document that ends above it", "check its indentation; a file holds one YAML document");
+    }
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Value value;
+    value.place = PlaceOf(mark);
+    Finish(std::move(value), anchor, false);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+    Place place = PlaceOf(mark);
+    const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    place.length = LengthOf(place, text);
+    Finish(Value::Scalar(Unprotect(text), place, quoted), anchor, quoted);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) Fatal(PlaceOf(mark), "this alias stands inside its own anchor");
+    Count(CountNodes(found->second), PlaceOf(mark));
+    Finish(found->second, YAML::NullAnchor, false);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    stack_.push_back({Value::List({}, PlaceOf(mark)), anchor, {}, false});
+  }
+  void OnSequenceEnd() override { EndContainer(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    stack_.push_back({Value::Map({}, PlaceOf(mark)), anchor, {}, false});
+  }
+  void OnMapEnd() override { EndContainer(); }
+
+ private:
+  struct Frame {
+    Value value;
+    YAML::anchor_t anchor;
+    Value key;  // of a map, while its value is awaited
+    bool has_key;
+  };
+
+  size_t Offset(const Place& place) const { return line_starts_[static_cast<size_t>(place.line - 1)] + static_cast<size_t>(place.column - 1); }
+
+  // Bytes that the scalar takes on its line.
+  int LengthOf(const Place& place, const std::string& text) {
+    const size_t start = Offset(place);
+    const size_t end_of_line = std::min(text_.find_first_of("\r\n", start), text_.size());
+    size_t end = start + text.size();
+    const char quote = start < text_.size() ? text_[start] : '\0';
+    if (quote == '"' || quote == '\'') {
+      end = start + 1;
+      while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' && quote == '"' ? 2 : 1;
+      if (end >= text_.size()) Fatal(place, "this quoted text is never closed", format("add the closing {}", quote));
+      ++end;
+    }
+    return std::max(1, static_cast<int>(std::min(end, end_of_line)) - static_cast<int>(start));
+  }
+
+  void Count(int nodes, const Place& place) {
+    num_nodes_ += nodes;
+    if (num_nodes_ > kMaxNodes) Fatal(place, format("more than {} values, aliases written out", kMaxNodes), "use fewer aliases");
+  }
+
+  void EndContainer() {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    Finish(std::move(frame.value), frame.anchor, false);
+  }
+
+  void Finish(Value value, YAML::anchor_t anchor, bool quoted) {
+    Count(1, value.place);
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    if (stack_.empty()) {
+      root_ = std::move(value);
+    } else if (Frame& top = stack_.back(); top.value.is_list()) {
+      top.value.list.push_back(std::move(value));
+    } else if (!top.has_key) {
+      if (!value.is_scalar()) Fatal(value.place, format("a key must be a text, not {}", value.Describe()), "put it in quotes");
+      top.key = std::move(value);
+      top.key.quoted = quoted;
+      top.has_key = true;
+    } else {
+      top.has_key = false;
+      AddMember(&top.value, std::move(top.key), std::move(value));
+    }
+  }
+
+  void AddMember(Value* map, Value key, Value value) {
+    if (key.text == "<<" && !key.quoted) return MergeKey(map, key, value);
+    if (const Member* first = map->Find(key.text); first && !IsMerged(*map, *first)) {
+      diagnostics_.Error(key.place, format("duplicate key '{}'", key.text), "keep one of the two",
+                         {format("the first stands at {}", diagnostics_.sources().Where(first->place))});
+    } else if (Member* merged = map->Find(key.text)) {
+      *merged = {std::move(key.text), key.place, std::move(value)};
+    } else {
+      map->members.push_back({std::move(key.text), key.place, std::move(value)});
+    }
+  }
+
+  // "<<: *base": the keys of another map, below those that stand here.
+  void MergeKey(Value* map, const Value& key, const Value& value) {
+    const std::vector<Value> sources = value.is_list() ? value.list : std::vector<Value>{value};
+    for (const Value& source : sources) {
+      if (!source.is_map()) Fatal(key.place, format("'<<' takes a map or a list of maps, got {}", source.Describe()));
+      for (const Member& m : source.members) {
+        if (!map->Find(m.key)) map->members.push_back(m);
+      }
+    }
+  }
+  // A key that came through '<<' stands before the map in the text.
+  static bool IsMerged(const Value& map, const Member& member) { return member.place < map.place; }
+
+  const int file_;
+  Diagnostics& diagnostics_;
+  const std::string& text_;
+  std::vector<size_t> line_starts_;
+  std::vector<Frame> stack_;
+  std::map<YAML::anchor_t, Value> anchors_;
+  Value root_;
+  int documents_ = 0, num_nodes_ = 0;
+};
+
+// What YAML forbids but its reader passes over or reports elsewhere.
+void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
+  int line = 1;
+  size_t line_start = 0;
+  bool indent = true;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    const Place place{file, line, static_cast<int>(i - line_start) + 1, 1};
+    const int continuations = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+    bool valid = c < 0x80 || (c >= 0xc2 && c < 0xf5);
+    for (int k = 1; k <= continuations; ++k) {
+      valid = valid && i + static_cast<size_t>(k) < text.size() && (static_cast<unsigned char>(text[i + static_cast<size_t>(k)]) & 0xc0) == 0x80;
+    }
+    if (!valid) {
+      diagnostics->Error(place, "this is not UTF-8 text", "save the file as UTF-8");
+    } else if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
+      diagnostics->Error(place, format("control character 0x{:02x}", c), "remove it");
+    } else if (c == '\t' && indent) {
+      const size_t first = text.find_first_not_of(" \t\r", i);
+      if (first != std::string::npos && text[first] != '\n' && text[first] != '#') {
+        diagnostics->Error(place, "a tab cannot indent YAML", "use spaces");
+      }
+    }
+    if (diagnostics->num_errors() > 0 && (!valid || c < 0x20)) diagnostics->ThrowIfErrors();
+    i += static_cast<size_t>(continuations);
+    indent = (indent && c == ' ') || c == '\n';
+    if (c == '\n') {
+      ++line;
+      line_start = i + 1;
+    }
+  }
+}
+
+// The reader's phrases in the words of someone who writes a configuration.
+std::pair<std::string, std::string> Explain(const std::string& phrase) {
+  if (phrase.find("illegal map value") != std::string::npos) {
+    return {"a value cannot begin here", "is the line above indented as it should be? 'a: b: c' needs quotes or a line of its own"};
+  }
+  if (phrase.find("end of map not found") != std::string::npos) return {"this does not fit the map around it", "check its indentation"};
+  if (phrase.find("end of sequence not found") != std::string::npos) return {"this does not fit the list around it", "check its indentation"};
+  if (phrase.find("unknown token") != std::string::npos) return {"a text cannot begin with this character", "put it in quotes"};
+  if (phrase.find("referenced anchor") != std::string::npos) return {"there is no anchor of this name", "an anchor (&name) stands before its aliases (*name)"};
+  return {"this is not YAML: " + phrase, ""};
+}
+
+}  // namespace
+
+Value ParseYaml(int file, Diagnostics* diagnostics) {
+  const std::string& text = diagnostics->sources().Text(file);
+  CheckText(text, file, diagnostics);
+  std::istringstream stream(Protect(text));
+  TreeBuilder builder(file, diagnostics);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    const std::optional<Place> bracket = builder.OpenBracket();
+    if (error.msg.find("flow not found") != std::string::npos && bracket) {
+      builder.Fatal(*bracket, format("this '{}' is never closed", builder.CharAt(*bracket)));
+    }
+    const auto [message, help] = Explain(error.msg);
+    builder.Fatal(builder.PlaceOf(error.mark), message, help);
+  }
+  Value root = builder.TakeRoot();
+  if (root.is_null()) return Value::Map({}, root.place);
+  return root;
+}
+
+}  // namespace mxtrain::config
