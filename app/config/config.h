@@ -58,13 +58,6 @@ struct DataConfig {
   double max_bad = 0;
 };
 
-struct OptimizerConfig {
-  std::string name;
-  double lr = 0, weight_decay = 0;
-  double momentum = 0;                       // sgd, nag
-  double beta1 = 0, beta2 = 0, epsilon = 0;  // adam, adamw
-};
-
 struct BestConfig {
   std::string metric;  // empty: the first of train.metrics
 };
@@ -84,12 +77,12 @@ struct KVStoreConfig {
 };
 
 struct TrainConfig {
-  double epochs = 0;
+  int64_t epochs = 0;
   int64_t max_steps = 0;  // 0: no limit
-  OptimizerConfig optimizer;
-  Named lr_schedule;  // of LrSchedule::Create
+  Named optimizer;             // of Optimizer::Create
+  Named lr_schedule;           // of LrSchedule::Create
   Named initializer;
-  std::vector<Named> metrics;
+  std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;
   SaveConfig save;
   ClipConfig clip;

@@ -14,12 +14,27 @@ namespace {
 // Whether another tool calls the key so.
 bool IsAlso(const KeyInfo& info, std::string_view name) { return std::find(info.also.begin(), info.also.end(), name) != info.also.end(); }
 
+// The same among the parameters of what a key may be.
+std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name, const std::string& path) {
+  for (const NamedKind& kind : kinds) {
+    for (const auto& [other, param] : kind.params_also) {
+      const bool has = std::any_of(kind.params.begin(), kind.params.end(), [&, p = &param](const FieldInfo& f) { return f.name == *p; });
+      if (other == name && has) return path + "." + param;
+    }
+    for (const FieldInfo& field : kind.params) {
+      if (field.name == name) return path + "." + field.name;
+    }
+  }
+  return "";
+}
+
 // The path of the key of that name, or that other tools call so, in the whole table; "" when there is none or are several.
 std::string FindElsewhere(const std::vector<Key>& keys, std::string_view name, const std::string& prefix) {
   std::string found;
   for (const Key& key : keys) {
     const std::string path = prefix + key.info.name;
-    const std::string here = key.info.name == name || IsAlso(key.info, name) ? path : FindElsewhere(key.keys, name, path + ".");
+    std::string here = key.info.name == name || IsAlso(key.info, name) ? path : FindElsewhere(key.keys, name, path + ".");
+    if (here.empty() && key.info.type != "list") here = FindParam(key.kinds, name, path);
     if (!here.empty() && !found.empty() && here != found) return "";
     if (!here.empty()) found = here;
   }
@@ -101,12 +116,27 @@ class Loader {
       if (!key.set_default) return Value{};
       key.set_default(owner);
       if (wanted || section || !prefix.empty()) loaded_.origins.push_back({path, {}});
-      return key.write(owner);
+      return WithParamDefaults(key, key.write(owner), path);
     }
     if (IsBroken(*value)) return Value{};
-    RecordOrigins(*value, path, key.info.type == "any");
+    RecordOrigins(*value, path, key.info.type == "any" || !key.kinds.empty());
     if (!key.read(owner, *value, {&diagnostics_, path, &key.info, key.kinds})) return Value{};
-    return key.write(owner);
+    return WithParamDefaults(key, key.write(owner), path);
+  }
+
+  // A Named with the defaults of its parameters written out.
+  Value WithParamDefaults(const Key& key, Value written, const std::string& path) {
+    if (key.kinds.empty() || written.is_list()) return written;
+    if (written.is_scalar()) written = Value::Map({{"name", {}, written}});
+    for (const NamedKind& kind : key.kinds) {
+      if (kind.name != written.members[0].value.text) continue;
+      for (const FieldInfo& param : kind.params) {
+        if (param.default_text.empty() || param.default_text.starts_with('(') || param.default_text == "None" || written.Find(param.name)) continue;
+        loaded_.origins.push_back({path + "." + param.name, {}});
+        written.members.push_back({param.name, {}, Value::Scalar(param.default_text)});
+      }
+    }
+    return written;
   }
 
   void ReportMissing(const Key& key, const Member* member, const Value* section, const std::string& path) {

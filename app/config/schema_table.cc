@@ -1,6 +1,7 @@
 // The rows of the table of keys. A key stands here when the program acts on it, not before.
 #include "app/config/schema.h"
 #include "mxtrain/optimizer/lr_schedule.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
 namespace {
@@ -48,10 +49,6 @@ std::vector<NamedKind> MetricKinds() {
       {"cross_entropy", "mean of -log of the label's probability", {output, label}, {"ce", "cross-entropy", "log_loss", "nll_loss"}},
       {"mse", "mean squared error", {output, label}, {}},
       {"mae", "mean absolute error", {output, label}, {}},
-      {"rmse", "root of the mean squared error", {output, label}, {}},
-      {"f1", "harmonic mean of precision and recall, two classes", {output, label}, {}},
-      {"perplexity", "exp of the cross entropy", {output, label}, {}},
-      {"loss", "mean of an output that is a loss", {output}, {}},
   };
 }
 
@@ -111,19 +108,17 @@ Section<DataConfig> DataSection() {
   return s;
 }
 
-Section<OptimizerConfig> OptimizerSection() {
-  using C = OptimizerConfig;
-  Section<C> s;
-  s.Add("name", &C::name).Default("sgd").Choices({"sgd", "nag", "adam", "adamw"}).Help("the rule").Also({"type"});
-  const std::vector<std::string> lr = {"lr0", "base_lr", "learning_rate", "learning-rate", "initial_lr", "eta"};
-  s.Add("lr", &C::lr).Default(0.01).Range(0).OnlyFor("name", {"sgd", "nag"}).Help("learning rate").Also(lr);
-  s.Add("lr", &C::lr).Default(0.001).Range(0).OnlyFor("name", {"adam", "adamw"}).Help("learning rate").Also(lr);
-  s.Add("weight_decay", &C::weight_decay).Default(0).Range(0).Help("added to the gradient as weight_decay * weight").Also({"wd", "decay", "l2", "weight-decay"});
-  s.Add("momentum", &C::momentum).Default(0).Range(0, 1).OnlyFor("name", {"sgd", "nag"}).Help("share of the last step that is kept").Also({"mom"});
-  s.Add("beta1", &C::beta1).Default(0.9).Range(0, 1).OnlyFor("name", {"adam", "adamw"}).Help("decay of the mean").Also({"adam_beta1", "beta_1"});
-  s.Add("beta2", &C::beta2).Default(0.999).Range(0, 1).OnlyFor("name", {"adam", "adamw"}).Help("decay of the mean square").Also({"adam_beta2", "beta_2"});
-  s.Add("epsilon", &C::epsilon).Default(1e-8).Range(0).OnlyFor("name", {"adam", "adamw"}).Help("keeps the divisor from zero").Also({"eps", "adam_epsilon"});
-  return s;
+std::vector<NamedKind> OptimizerKinds() {
+  std::vector<NamedKind> kinds;
+  for (const std::string& name : Optimizer::Names()) {
+    std::vector<FieldInfo> params = Optimizer::Describe(name);
+    std::erase_if(params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });  // train.clip.value
+    kinds.push_back({name, "optimizer", std::move(params), {}, {
+        {"lr0", "lr"}, {"base_lr", "lr"}, {"learning_rate", "lr"}, {"learning-rate", "lr"}, {"initial_lr", "lr"}, {"eta", "lr"},
+        {"wd", "weight_decay"}, {"decay", "weight_decay"}, {"l2", "weight_decay"}, {"weight-decay", "weight_decay"}, {"mom", "momentum"},
+        {"adam_beta1", "beta1"}, {"beta_1", "beta1"}, {"adam_beta2", "beta2"}, {"beta_2", "beta2"}, {"eps", "epsilon"}, {"adam_epsilon", "epsilon"}}});
+  }
+  return kinds;
 }
 
 std::vector<NamedKind> LrScheduleKinds() {
@@ -140,9 +135,9 @@ std::vector<NamedKind> LrScheduleKinds() {
 Section<TrainConfig> TrainSection() {
   using C = TrainConfig;
   Section<C> s;
-  s.Add("epochs", &C::epochs).Default(10).Range(0).Help("passes over the training data; may be a fraction").Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
+  s.Add("epochs", &C::epochs).Default(10).Range(1).Help("passes over the training data").Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
   s.Add("max_steps", &C::max_steps).Default(0).Range(0).Help("stop after so many steps; 0: no limit").Also({"max_iter", "num_steps", "max_iters", "iterations"});
-  s.Below("optimizer", &C::optimizer, OptimizerSection(), "how parameters are updated", false, "name");
+  s.Add("optimizer", &C::optimizer).Default({"sgd", {}, {}}).Kinds(OptimizerKinds()).Help("how parameters are updated").Also({"optim", "solver"});
   s.Add("lr_schedule", &C::lr_schedule).Default({"constant", {}, {}}).Kinds(LrScheduleKinds()).Help("how the learning rate changes").Also({"scheduler", "lr_scheduler", "lr_policy"});
   s.Add("initializer", &C::initializer).Default({"xavier", {}, {}}).Kinds(MakeInitializerKinds()).Help("first values of weights").Also({"init", "weight_init"});
   s.Add("metrics", &C::metrics).Default({{"accuracy", {}, {}}}).Kinds(MetricKinds()).Help("what is measured").Also({"metric", "eval_metric"});
@@ -158,7 +153,7 @@ Section<TrainConfig> TrainSection() {
   clip.Add("norm", &ClipConfig::norm).Default({}).Range(0).Help("bound on the norm of the whole gradient").Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
   s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
   Section<KVStoreConfig> store;
-  store.Add("type", &KVStoreConfig::type).Default("local").Choices({"local", "device", "dist_sync", "dist_device_sync", "dist_async"}).Help("where gradients are summed");
+  store.Add("type", &KVStoreConfig::type).Default("local").Choices({"local"}).Help("where gradients are summed");
   store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch").Also({"num_workers"});
   s.Below("kvstore", &C::kvstore, std::move(store), "how gradients meet", false, "type");
   return s;

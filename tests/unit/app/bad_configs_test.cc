@@ -1,0 +1,57 @@
+// Malformed configurations: tests/cli/bad_configs/NAME.yaml must give exactly the findings of NAME.txt, a line each, and no others. A first
+// line "# override: key=value" in the YAML stands for the command line.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "config_test.h"
+#include "mxtrain/base/file.h"
+#include "shape_operators.h"
+
+namespace mxtrain::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first line of each finding.
+std::string Heads(const Outcome& outcome) {
+  std::string heads;
+  for (const config::Diagnostic& finding : outcome.findings) {
+    const std::string text = config::Render(finding, *outcome.sources);
+    heads += text.substr(0, text.find('\n') + 1);
+  }
+  return heads;
+}
+
+TEST_CASE("malformed configurations give the expected findings and no cascades") {
+  const fs::path folder = fs::path(MXTRAIN_SOURCE_DIR) / "tests" / "cli" / "bad_configs";
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml" && fs::exists(fs::path(entry.path()).replace_extension(".txt"))) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  CHECK(files.size() >= 60);
+  for (const fs::path& file : files) {
+    CAPTURE(file.filename().string());
+    config::LoadRequest request;
+    request.files = {file.filename().string()};
+    request.working_folder = folder;
+    request.environment = [](const std::string&) { return std::nullopt; };
+    std::istringstream text(ReadFile(file.string()));
+    for (std::string line; std::getline(text, line) && line.starts_with("# override: ");) request.overrides.push_back(line.substr(12));
+    CHECK(Heads(LoadAndBuild(request, *ShapeOperators())) == ReadFile(fs::path(file).replace_extension(".txt").string()));
+  }
+}
+
+TEST_CASE("one finding to the letter") {
+  const Outcome o = BuildLayers("    - Convolution: {num_filters: 20, kernel: 5}\n");
+  CHECK(o.text ==
+        "net.yaml:4:21: error: Convolution has no parameter 'num_filters'\n"
+        "    4 |     - Convolution: {num_filters: 20, kernel: 5}\n"
+        "      |                     ^~~~~~~~~~~\n"
+        "      help: did you mean 'num_filter'? (required, integer >= 1: number of output channels)\n");
+}
+
+}  // namespace
+}  // namespace mxtrain::test

@@ -1,0 +1,176 @@
+#include "app/config/document.h"
+
+#include <doctest/doctest.h>
+
+#include "app/config/load.h"
+#include "app/config/schema.h"
+#include "config_test.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::test {
+namespace {
+
+using config::Value;
+
+// What every configuration needs, without `train`.
+const std::string kNet = "net: {input: [4], layers: [{FullyConnected: {num_hidden: 2}}, SoftmaxOutput]}\n";
+const std::string kRest = kNet + "data: {train: {source: mnist, path: digits}}\n";
+
+TEST_CASE("later files stand above earlier ones, included ones below, the command line above all") {
+  TemporaryFolder folder;
+  folder.Write("parts/base.yaml", "train: {epochs: 1, max_steps: 7, optimizer: {lr: 0.5, momentum: 0.1}}\nseed: 3\n");
+  folder.Write("parts/middle.yaml", "include: base.yaml\ntrain: {epochs: 2}\n");
+  folder.Write("main.yaml", "include: [parts/middle.yaml]\ntrain: {optimizer: {lr: 0.25}}\n" + kRest);
+  folder.Write("more.yaml", "train: {save: {every: 500steps}}\n");
+  config::LoadRequest request;
+  request.files = {"main.yaml", "more.yaml"};
+  request.overrides = {"train.save.keep=9", "data.batch_size=8"};
+  request.working_folder = folder.path();
+  auto sources = std::make_shared<config::SourceMap>();
+  config::Diagnostics diagnostics(sources);
+  const config::LoadedConfig loaded = config::LoadConfig(request, &diagnostics);
+  CHECK(config::Render(diagnostics.Sorted(), *sources) == "");
+  const config::Config& c = loaded.config;
+  CHECK(c.name == "main");
+  CHECK(c.seed == 3);
+  CHECK(c.train.epochs == 2);
+  CHECK(c.train.max_steps == 7);
+  CHECK(c.train.optimizer.params == Kwargs{{"lr", "0.25"}, {"momentum", "0.1"}});
+  CHECK(c.train.save.every == config::Interval{500, config::Interval::Unit::kSteps});
+  CHECK(c.train.save.keep == 9);
+  CHECK(c.data.batch_size == 8);
+  CHECK(c.data.train.path == (folder.path() / "digits").string());
+
+  const std::string origins = config::OriginText(loaded.origins, *sources);
+  auto origin_of = [&](const std::string& key) {
+    for (const config::KeyOrigin& origin : loaded.origins) {
+      if (origin.path == key) return sources->Origin(origin.place);
+    }
+    return std::string("absent");
+  };
+  CHECK(origin_of("train.epochs") == "parts/middle.yaml:2:17");
+  CHECK(origin_of("train.optimizer.momentum") == "parts/base.yaml:1:66");
+  CHECK(origin_of("train.save.keep") == "command line");
+  CHECK(origin_of("data.workers") == "default");
+  CHECK(origin_of("net.layers.0.FullyConnected.num_hidden") == "main.yaml:3:61");
+  CHECK(origins.find("train.save.every") != std::string::npos);
+}
+
+TEST_CASE("the resolved configuration reads back to itself") {
+  TemporaryFolder folder;
+  folder.Write("main.yaml",
+               "name: 'yes: no'\nvars: {width: 8}\nblocks:\n  unit:\n    params: {width, deep: true}\n    layers:\n"
+               "      - FullyConnected: {num_hidden: ${min(width, 9)}}\n" +
+                   std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: ${width}}\n    - SoftmaxOutput: {name: softmax}\n") +
+                   "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: [flip, {resize: 40}, {normalize: {mean: [0.5], std: [0.25]}}]}}\n"
+                   "train: {lr_schedule: {name: multistep, milestones: [1, 2]}, clip: {norm: 1}}\n");
+  auto load = [&](const std::string& file) {
+    config::LoadRequest request;
+    request.files = {file};
+    request.working_folder = folder.path();
+    Outcome outcome;
+    outcome.sources = std::make_shared<config::SourceMap>();
+    config::Diagnostics diagnostics(outcome.sources);
+    outcome.loaded = config::LoadConfig(request, &diagnostics);
+    CHECK(config::Render(diagnostics.Sorted(), *outcome.sources) == "");
+    return outcome;
+  };
+  const Outcome first = load("main.yaml");
+  CHECK(first.loaded.config.name == "yes: no");
+  CHECK(first.loaded.config.data.batch_size == 8);
+  CHECK(first.loaded.config.data.train.transforms.size() == 3);
+  CHECK(first.loaded.config.data.train.transforms[2].params == Kwargs{{"mean", "(0.5,)"}, {"std", "(0.25,)"}});
+  const std::string yaml = config::ToYaml(first.loaded.resolved);
+  folder.Write("runs/1/config.yaml", yaml);
+  const Outcome second = load("runs/1/config.yaml");
+  CHECK(config::ToYaml(second.loaded.resolved) == yaml);
+  CHECK(second.loaded.config.data.train.path == first.loaded.config.data.train.path);
+}
+
+TEST_CASE("environment, overrides typed as YAML, and unsetting") {
+  Outcome o = LoadText("train: {optimizer: {lr: ${LEARNING_RATE}, momentum: 0.9}, epochs: ${EPOCHS:-4}}\n" + kRest,
+                       {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]", "net.layers.0.FullyConnected.num_hidden=5", "seed=18446744073709"});
+  CHECK(o.text == "");
+  CHECK(o.loaded.config.train.optimizer.params == Kwargs{{"lr", "0.25"}});
+  CHECK(o.loaded.config.train.epochs == 4);
+  CHECK(o.loaded.config.seed == 18446744073709u);
+  CHECK(o.loaded.config.train.metrics[0].params == Kwargs{{"k", "3"}});
+  const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
+  CHECK(shapes.outputs[0] == TShape{2, 5});
+}
+
+TEST_CASE("aliases and merge keys") {
+  Outcome o = LoadText("vars: {a: &w 3}\n" + kNet +
+                       "data: {train: &set {source: mnist, path: x}, val: {<<: *set, split: test}, batch_size: *w}\n");
+  CHECK(o.text == "");
+  CHECK(o.loaded.config.data.batch_size == 3);
+  CHECK(o.loaded.config.data.val.split == "test");
+  CHECK(o.loaded.config.data.val.source == "mnist");
+}
+
+TEST_CASE("an alias bomb is refused at once") {
+  std::string bomb = "vars: {}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string p = "*a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + "]\n";
+  }
+  CHECK(LoadText(bomb).text.find("error: more than 100000 values, aliases written out") != std::string::npos);
+}
+
+TEST_CASE("deep nesting, odd bytes and random damage never crash") {
+  CHECK(LoadText(std::string(100000, '[')).text.find("error:") != std::string::npos);
+  CHECK(LoadText(std::string(100000, '{')).text.find("error:") != std::string::npos);
+  CHECK(LoadText("a: \xff\xfe\n").text.find("this is not UTF-8 text") != std::string::npos);
+  CHECK(LoadText(std::string("a: \0b\n", 6)).text.find("control character 0x00") != std::string::npos);
+  const std::string good = "vars: {w: 8}\ntrain: {epochs: 3, optimizer: {name: sgd, lr: 0.1}}\n" + kRest;
+  uint32_t state = 12345;
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = good;
+    for (int edit = 0; edit < 3; ++edit) {
+      state = state * 1664525u + 1013904223u;
+      const size_t at = (state >> 8) % damaged.size();
+      static constexpr char kBytes[] = "{}[]:,#&*!|>'\"%@`$\n\t -?x0";
+      if (state & 1) {
+        damaged.erase(at, 1);
+      } else {
+        damaged.insert(at, 1, kBytes[(state >> 4) % (sizeof kBytes - 1)]);
+      }
+    }
+    LoadText(damaged);
+  }
+}
+
+TEST_CASE("JSON schema and the list of keys come from the table") {
+  const Json schema = Json::parse(config::JsonSchema());
+  CHECK(schema["properties"]["train"]["properties"]["epochs"]["default"] == 10);
+  CHECK(schema["properties"]["data"]["properties"]["train"]["required"][0] == "source");
+  CHECK(schema["additionalProperties"] == false);
+  bool seen = false;
+  for (const config::KeyInfo& key : config::DescribeKeys()) {
+    CHECK_MESSAGE(!key.help.empty(), key.path);
+    seen = seen || key.path == "train.save.every";
+  }
+  CHECK(seen);
+}
+
+TEST_CASE("findings as JSON") {
+  auto sources = std::make_shared<config::SourceMap>();
+  config::Diagnostics diagnostics(sources);
+  const int file = sources->AddFile("n.yaml", "\xC3\xBC: x\n", ".");
+  diagnostics.Error({file, 1, 5, 1}, "bad", "do this");
+  const Json list = Json::parse(config::RenderJson(diagnostics.Sorted(), *sources));
+  CHECK(list[0]["file"] == "n.yaml");
+  CHECK(list[0]["line"] == 1);
+  CHECK(list[0]["column"] == 4);  // characters, not bytes
+  CHECK(list[0]["severity"] == "error");
+  try {
+    diagnostics.ThrowIfErrors();
+    FAIL("must throw");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    CHECK(std::string(error.what()) == "n.yaml:1:4: error: bad\n    1 | \xC3\xBC: x\n      |    ^\n      help: do this\n");
+  }
+}
+
+}  // namespace
+}  // namespace mxtrain::test
