@@ -41,9 +41,9 @@ struct NetConfig {
 
 // One data set, for training or validation.
 struct SourceConfig {
-  std::string source;           // "mnist", "image_folder", "csv"; empty: there is none
+  std::string source;  // "mnist", "image_folder", "csv"; empty: there is none
   std::string path;
-  std::string split;            // mnist: "train" or "test"
+  std::string split;  // mnist: "train" or "test"
   bool shuffle = false;
   std::vector<Named> transforms;  // image_folder, in order
   std::vector<Column> columns;    // csv
@@ -79,8 +79,8 @@ struct KVStoreConfig {
 struct TrainConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;  // 0: no limit
-  Named optimizer;             // of Optimizer::Create
-  Named lr_schedule;           // of LrSchedule::Create
+  Named optimizer;        // of Optimizer::Create
+  Named lr_schedule;      // of LrSchedule::Create
   Named initializer;
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;

@@ -8,9 +8,13 @@
 namespace mxtrain::config {
 namespace {
 
-const char* NameOf(Severity severity) { return severity == Severity::kError ? "error" : "warning"; }
+const char* NameOf(Severity severity) {
+  return severity == Severity::kError ? "error" : "warning";
+}
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+bool IsContinuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
 
 // Characters of UTF-8 text.
 int CountCharacters(std::string_view text) {
@@ -97,8 +101,8 @@ void Diagnostics::Add(Diagnostic diagnostic) {
 std::vector<Diagnostic> Diagnostics::Sorted() const {
   std::vector<Diagnostic> sorted;
   for (const Diagnostic& d : found_) {
-    const bool known =
-        std::any_of(sorted.begin(), sorted.end(), [&](const Diagnostic& other) { return other.place == d.place && other.message == d.message; });
+    const bool known = std::any_of(sorted.begin(), sorted.end(),
+                                   [&](const Diagnostic& other) { return other.place == d.place && other.message == d.message; });
     if (!known) sorted.push_back(d);
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.place < b.place; });

@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
 
-std::string WithoutByteOrderMark(std::string text) { return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text; }
+std::string WithoutByteOrderMark(std::string text) {
+  return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
 
 // Puts `from` over `into`.
 void Merge(Value from, Value* into) {
@@ -51,7 +53,8 @@ class DocumentLoader {
     const int file = diagnostics_.sources().AddFile(name, WithoutByteOrderMark(std::move(text)), path.parent_path());
     Value root = ParseYaml(file, &diagnostics_);
     if (!root.is_map()) {
-      diagnostics_.Error(root.place, format("a configuration is a map of keys, got {}", root.Describe()), "its parts are net, data and train");
+      diagnostics_.Error(root.place, format("a configuration is a map of keys, got {}", root.Describe()),
+                         "its parts are net, data and train");
       diagnostics_.ThrowIfErrors();
     }
     ExpandEnvironment(&root);
@@ -220,6 +223,8 @@ class DocumentLoader {
 
 }  // namespace
 
-Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics) { return DocumentLoader(request, diagnostics).Run(); }
+Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics) {
+  return DocumentLoader(request, diagnostics).Run();
+}
 
 }  // namespace mxtrain::config

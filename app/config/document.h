@@ -2,8 +2,8 @@
 // Reads the files and overrides of a configuration into one tree of values that know their places.
 //
 // Command line > later file > earlier file; a file > what it includes. Maps merge key by key, everything else is replaced. `${VAR}` and
-// `${VAR:-default}` read the environment at once; other `${...}` stay for whoever knows the names (expression.h), and may stand bare in flow
-// maps: {num_hidden: ${classes}}.
+// `${VAR:-default}` read the environment at once; other `${...}` stay for whoever knows the names (expression.h), and may stand bare in
+// flow maps: {num_hidden: ${classes}}.
 #include <filesystem>
 #include <functional>
 #include <optional>

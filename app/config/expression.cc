@@ -14,9 +14,15 @@ namespace {
 
 constexpr int kMaxDepth = 100;
 
-bool IsNameStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool IsNamePart(char c) { return IsNameStart(c) || std::isdigit(static_cast<unsigned char>(c)); }
-bool IsNumber(const Constant& c) { return std::holds_alternative<int64_t>(c) || std::holds_alternative<double>(c); }
+bool IsNameStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+}
+bool IsNamePart(char c) {
+  return IsNameStart(c) || std::isdigit(static_cast<unsigned char>(c));
+}
+bool IsNumber(const Constant& c) {
+  return std::holds_alternative<int64_t>(c) || std::holds_alternative<double>(c);
+}
 double Number(const Constant& c) {
   return std::holds_alternative<int64_t>(c) ? static_cast<double>(std::get<int64_t>(c)) : std::get<double>(c);
 }
@@ -122,7 +128,12 @@ class Parser {
     } else {
       Fail(offset, format("cannot compare {} with {}", KindOf(a), KindOf(b)));
     }
-    return op == "==" ? order == 0 : op == "!=" ? order != 0 : op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
+    return op == "=="   ? order == 0
+           : op == "!=" ? order != 0
+           : op == "<"  ? order < 0
+           : op == "<=" ? order <= 0
+           : op == ">"  ? order > 0
+                        : order >= 0;
   }
   Constant Sum() {
     Constant value = Product();
@@ -148,19 +159,26 @@ class Parser {
     if (op == '+' && std::holds_alternative<std::string>(a) && std::holds_alternative<std::string>(b)) {
       return std::get<std::string>(a) + std::get<std::string>(b);
     }
-    if (!IsNumber(a) || !IsNumber(b)) Fail(offset, format("'{}' needs numbers, got {}", op == 'd' ? "//" : std::string(1, op), KindOf(IsNumber(a) ? b : a)));
+    if (!IsNumber(a) || !IsNumber(b))
+      Fail(offset, format("'{}' needs numbers, got {}", op == 'd' ? "//" : std::string(1, op), KindOf(IsNumber(a) ? b : a)));
     if ((op == '/' || op == 'd' || op == '%') && Number(b) == 0) Fail(offset, "division by zero");
     if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b)) return OnNumbers(op, Number(a), Number(b));
     return OnIntegers(op, std::get<int64_t>(a), std::get<int64_t>(b), offset);
   }
   static Constant OnNumbers(char op, double a, double b) {
     switch (op) {
-      case '+': return a + b;
-      case '-': return a - b;
-      case '*': return a * b;
-      case '/': return a / b;
-      case 'd': return std::floor(a / b);
-      default: return a - b * std::floor(a / b);
+      case '+':
+        return a + b;
+      case '-':
+        return a - b;
+      case '*':
+        return a * b;
+      case '/':
+        return a / b;
+      case 'd':
+        return std::floor(a / b);
+      default:
+        return a - b * std::floor(a / b);
     }
   }
   Constant OnIntegers(char op, int64_t a, int64_t b, size_t offset) {
@@ -276,7 +294,9 @@ class Parser {
 
 }  // namespace
 
-Constant Evaluate(std::string_view expression, const Names& names) { return Parser(expression, names).Run(); }
+Constant Evaluate(std::string_view expression, const Names& names) {
+  return Parser(expression, names).Run();
+}
 
 std::string ToText(const Constant& constant) {
   if (const bool* truth = std::get_if<bool>(&constant)) return *truth ? "true" : "false";
@@ -313,13 +333,16 @@ Value Expand(const Value& scalar, const Names& names) {
       error.offset += open + 2;
       throw;
     }
-    if (open == 0 && close + 1 == text.size()) return Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
+    if (open == 0 && close + 1 == text.size())
+      return Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
     joined += ToText(value);
     at = close + 1;
   }
   return Value::Scalar(std::move(joined), scalar.place, true);
 }
 
-bool HasExpression(const Value& value) { return value.is_scalar() && value.text.find("${") != std::string::npos; }
+bool HasExpression(const Value& value) {
+  return value.is_scalar() && value.text.find("${") != std::string::npos;
+}
 
 }  // namespace mxtrain::config

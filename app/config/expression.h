@@ -39,8 +39,8 @@ std::string ToText(const Constant& constant);  // "true", "64", "0.5", the text 
 // "${VAR:-default}" and names in capitals alone belong to the environment; everything else in ${...} is an expression.
 bool IsEnvironmentReference(std::string_view inside_braces);
 
-// The scalar with its expressions replaced by their values: one that is an expression and nothing else takes the type of its value, else the
-// parts are joined to a string. Other values come back as they are. Throws ExpressionError with an offset into `scalar.text`.
+// The scalar with its expressions replaced by their values: one that is an expression and nothing else takes the type of its value, else
+// the parts are joined to a string. Other values come back as they are. Throws ExpressionError with an offset into `scalar.text`.
 Value Expand(const Value& scalar, const Names& names);
 bool HasExpression(const Value& value);
 

@@ -12,7 +12,9 @@ namespace mxtrain::config {
 namespace {
 
 // Whether another tool calls the key so.
-bool IsAlso(const KeyInfo& info, std::string_view name) { return std::find(info.also.begin(), info.also.end(), name) != info.also.end(); }
+bool IsAlso(const KeyInfo& info, std::string_view name) {
+  return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
+}
 
 // The same among the parameters of what a key may be.
 std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name, const std::string& path) {
@@ -67,7 +69,8 @@ class Loader {
   bool IsBroken(const Value& value) const { return std::find(broken_.begin(), broken_.end(), value.place) != broken_.end(); }
 
   // Reads what `value` (null: absent) holds of the keys into `owner`; returns it with every default filled in.
-  Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector, bool wanted) {
+  Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector,
+                    bool wanted) {
     Value as_map;
     if (value && value->is_scalar() && !selector.empty()) {
       as_map = Value::Map({{selector, value->place, *value}}, value->place);
@@ -83,7 +86,8 @@ class Loader {
       if (IsShadowed(keys, key, value)) continue;
       const Member* member = value && value->is_map() ? value->Find(key.info.name) : nullptr;
       Value written = ReadKey(key, owner, member, value, path, wanted);
-      if (!written.is_null() && !(written.is_map() && written.members.empty())) resolved.members.push_back({key.info.name, {}, std::move(written)});
+      if (!written.is_null() && !(written.is_map() && written.members.empty()))
+        resolved.members.push_back({key.info.name, {}, std::move(written)});
     }
     if (value) ReportUnknown(keys, *value, path);
     return resolved;
@@ -109,13 +113,18 @@ class Loader {
     if (key.info.required && wanted && !value) ReportMissing(key, member, section, path);
     if (key.is_section()) {
       if (key.set_place && member) key.set_place(owner, member->place);
-      return ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
+      const size_t origins = loaded_.origins.size();
+      Value written = ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
+      const bool optional = std::none_of(key.keys.begin(), key.keys.end(), [](const Key& k) { return k.info.required; });
+      if (value || optional) return written;
+      loaded_.origins.resize(origins);  // there is no such section
+      return Value{};
     }
     if (!key.read) return Value{};
     if (!value) {
       if (!key.set_default) return Value{};
       key.set_default(owner);
-      if (wanted || section || !prefix.empty()) loaded_.origins.push_back({path, {}});
+      loaded_.origins.push_back({path, {}});
       return WithParamDefaults(key, key.write(owner), path);
     }
     if (IsBroken(*value)) return Value{};
@@ -131,7 +140,8 @@ class Loader {
     for (const NamedKind& kind : key.kinds) {
       if (kind.name != written.members[0].value.text) continue;
       for (const FieldInfo& param : kind.params) {
-        if (param.default_text.empty() || param.default_text.starts_with('(') || param.default_text == "None" || written.Find(param.name)) continue;
+        if (param.default_text.empty() || param.default_text.starts_with('(') || param.default_text == "None" || written.Find(param.name))
+          continue;
         loaded_.origins.push_back({path + "." + param.name, {}});
         written.members.push_back({param.name, {}, Value::Scalar(param.default_text)});
       }
@@ -142,7 +152,9 @@ class Loader {
   void ReportMissing(const Key& key, const Member* member, const Value* section, const std::string& path) {
     const Place place = member ? member->place : section && section->place ? section->place : Place{0, 1, 1, 1};
     const size_t dot = path.rfind('.');
-    diagnostics_.Error(place, dot == std::string::npos ? format("the configuration has no '{}'", path) : format("{} needs the key '{}'", path.substr(0, dot), key.info.name),
+    diagnostics_.Error(place,
+                       dot == std::string::npos ? format("the configuration has no '{}'", path)
+                                                : format("{} needs the key '{}'", path.substr(0, dot), key.info.name),
                        format("{}{}", key.info.name, " " + key.Describe()));
   }
 
@@ -160,16 +172,19 @@ class Loader {
     for (const Member& member : section.members) {
       const auto known = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key; });
       if (known == keys.end()) {
-        diagnostics_.Error(member.place, path.empty() ? format("unknown key '{}'", member.key) : format("{} has no key '{}'", path, member.key),
+        diagnostics_.Error(member.place,
+                           path.empty() ? format("unknown key '{}'", member.key) : format("{} has no key '{}'", path, member.key),
                            Suggest(keys, member.key, path));
         continue;
       }
-      const bool used = std::any_of(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key && !IsShadowed(keys, k, &section); });
+      const bool used =
+          std::any_of(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key && !IsShadowed(keys, k, &section); });
       if (!used && !member.value.is_null()) ReportNotForSelected(keys, *known, member, section, path);
     }
   }
 
-  void ReportNotForSelected(const std::vector<Key>& keys, const Key& key, const Member& member, const Value& section, const std::string& path) {
+  void ReportNotForSelected(const std::vector<Key>& keys, const Key& key, const Member& member, const Value& section,
+                            const std::string& path) {
     const std::string selected = Selected(keys, key.info.selector, &section);
     const auto selector = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == key.info.selector; });
     const std::vector<std::string>& choices = selector->info.choices;
@@ -215,7 +230,8 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
     return found == loaded.origins.end() ? Place{} : found->place;
   };
   auto not_both = [&](const std::string& a, const std::string& b) {
-    if (place_of(a) && place_of(b)) diagnostics->Error(std::max(place_of(a), place_of(b)), format("{} and {} exclude each other", a, b), "keep one of them");
+    if (place_of(a) && place_of(b))
+      diagnostics->Error(std::max(place_of(a), place_of(b)), format("{} and {} exclude each other", a, b), "keep one of them");
   };
   not_both("train.clip.value", "train.clip.norm");
   const TrainConfig& train = loaded.config.train;
@@ -295,9 +311,11 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
   for (const Member& member : vars.members) {
     Value value = member.value;
     if (IsEnvironmentReference(member.key)) {
-      diagnostics->Error(member.place, format("vars: a name in capitals alone, '{}', is an environment variable", member.key), "use small letters");
+      diagnostics->Error(member.place, format("vars: a name in capitals alone, '{}', is an environment variable", member.key),
+                         "use small letters");
     } else if (!value.is_scalar()) {
-      diagnostics->Error(value.place ? value.place : member.place, format("vars.{}: expected a number, a text or a truth value, got {}", member.key, value.Describe()));
+      diagnostics->Error(value.place ? value.place : member.place,
+                         format("vars.{}: expected a number, a text or a truth value, got {}", member.key, value.Describe()));
     } else if (!ExpandAt(&value, names, diagnostics)) {
       value = Value::Scalar("0");
     }

@@ -24,8 +24,8 @@ struct LoadedConfig {
   std::vector<KeyOrigin> origins;
 };
 
-// Reads, merges and checks. Findings go to `diagnostics`, and the result is meaningful only when it holds no error; the net's own grammar is
-// checked by BuildNet (net.h), so that a caller reports both at once.
+// Reads, merges and checks. Findings go to `diagnostics`, and the result is meaningful only when it holds no error; the net's own grammar
+// is checked by BuildNet (net.h), so that a caller reports both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
 // The text of origin.txt: "train.epochs  default", a line each.

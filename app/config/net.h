@@ -8,9 +8,10 @@
 //     - bottleneck: {width: 64, name: unit1}    a block: its layers, their names below "unit1_"
 //     - repeat: {count: 3, index: i, layers: [...]}
 //
-// Reserved keys of a layer: name, inputs, attrs, when. Any other key is a parameter of the operator or, where it has none of that name, one of
-// its arguments: the name of a layer, a Variable, another layer's parameter ("fc_weight"), or of a label. An input is NAME or NAME.OUTPUT.
-// Inside a block: its parameters in ${...}, its own layers, its inputs (`input`, unless it names them) and the Variables outside.
+// Reserved keys of a layer: name, inputs, attrs, when. Any other key is a parameter of the operator or, where it has none of that name, one
+// of its arguments: the name of a layer, a Variable, another layer's parameter ("fc_weight"), or of a label. An input is NAME or
+// NAME.OUTPUT. Inside a block: its parameters in ${...}, its own layers, its inputs (`input`, unless it names them) and the Variables
+// outside.
 #include <functional>
 #include <map>
 #include <optional>
@@ -35,9 +36,9 @@ struct Net {
     Place place;
     std::vector<std::string> notes;  // the blocks around it
   };
-  Symbol symbol;                 // a group when there are several heads; every node's `where` is "file:line"
-  std::vector<NetInput> inputs;  // as declared
-  std::vector<NetInput> labels;  // declared ones, then those that losses name
+  Symbol symbol;                                       // a group when there are several heads; every node's `where` is "file:line"
+  std::vector<NetInput> inputs;                        // as declared
+  std::vector<NetInput> labels;                        // declared ones, then those that losses name
   std::map<std::string, Origin, std::less<>> origins;  // by node name
 };
 
@@ -52,8 +53,8 @@ Net BuildNet(const Config& config, const OperatorRegistry& registry, const Built
 // Shapes of the inputs and the declared labels for a batch: {batch, shape...}, for Symbol::InferShape.
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch);
 
-// An error of the library (shapes that contradict, ...) as a finding at the layer that it names: the node whose quoted name comes first in its
-// message. Without one, at `fallback`.
+// An error of the library (shapes that contradict, ...) as a finding at the layer that it names: the node whose quoted name comes first in
+// its message. Without one, at `fallback`.
 Diagnostic ToDiagnostic(const Net& net, const Error& error, const Place& fallback);
 
 }  // namespace mxtrain::config

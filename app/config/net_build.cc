@@ -29,8 +29,14 @@ bool MayBeMade(const OperatorProperty& op, int argument, const std::string& name
 class Builder {
  public:
   Builder(WrittenNet net, const OperatorRegistry& registry, Diagnostics* diagnostics)
-      : net_(std::move(net)), registry_(registry), diagnostics_(*diagnostics), state_(net_.layers.size()), symbols_(net_.layers.size()),
-        properties_(net_.layers.size()), ranks_(net_.layers.size(), 2), used_(net_.layers.size()) {}
+      : net_(std::move(net)),
+        registry_(registry),
+        diagnostics_(*diagnostics),
+        state_(net_.layers.size()),
+        symbols_(net_.layers.size()),
+        properties_(net_.layers.size()),
+        ranks_(net_.layers.size(), 2),
+        used_(net_.layers.size()) {}
 
   Net Run(const Config& config) {
     for (const NetInput& input : net_.inputs) inputs_.push_back(Symbol::Variable(input.name, {{"__dtype__", NameOf(input.dtype)}}));
@@ -45,7 +51,8 @@ class Builder {
     const std::vector<Symbol> heads = Heads(config);
     if (diagnostics_.num_errors() > 0) return built;
     if (heads.empty()) {
-      diagnostics_.Error(config.net.layers.place ? config.net.layers.place : config.net.place, "the net has no layers", "a net needs at least one layer");
+      diagnostics_.Error(config.net.layers.place ? config.net.layers.place : config.net.place, "the net has no layers",
+                         "a net needs at least one layer");
       return built;
     }
     WarnOfUnused();
@@ -86,16 +93,23 @@ class Builder {
     std::vector<Origin> found = {Origin{}};
     switch (entry.kind) {
       case Entry::Kind::kInput:
-      case Entry::Kind::kVariable: found = {Origin{entry.kind, entry.index, 0}}; break;
-      case Entry::Kind::kLayer: found = OutputsOfLayer(entry.index, output, by, quiet); break;
+      case Entry::Kind::kVariable:
+        found = {Origin{entry.kind, entry.index, 0}};
+        break;
+      case Entry::Kind::kLayer:
+        found = OutputsOfLayer(entry.index, output, by, quiet);
+        break;
       case Entry::Kind::kOutside: {
         Reference outside = entry.outside[0];
         if (!output.empty()) outside.text += "." + output;
         found = Resolve(outside, quiet);
         break;
       }
-      case Entry::Kind::kBlock: found = OutputsOfBlock(entry.index, output, by, quiet); break;
-      default: break;
+      case Entry::Kind::kBlock:
+        found = OutputsOfBlock(entry.index, output, by, quiet);
+        break;
+      default:
+        break;
     }
     --depth_;
     return found;
@@ -112,7 +126,8 @@ class Builder {
     if (inside.outputs.empty()) return ResolveEntry(inside.last, output, by, quiet);
     std::vector<std::string> names;
     for (const Reference& reference : inside.outputs) names.push_back(reference.text);
-    if (!quiet) diagnostics_.Error(by.place, format("there is no output '{}'", by.text), format("its outputs are {}", join(names, ", ")), by.notes);
+    if (!quiet)
+      diagnostics_.Error(by.place, format("there is no output '{}'", by.text), format("its outputs are {}", join(names, ", ")), by.notes);
     return {Origin{}};
   }
 
@@ -124,11 +139,13 @@ class Builder {
     const std::vector<std::string> names = op.ListOutputs();
     std::vector<Origin> found;
     for (int i = 0; i < op.NumVisibleOutputs(); ++i) {
-      if (output.empty() || output == names[static_cast<size_t>(i)] || output == std::to_string(i)) found.push_back({Entry::Kind::kLayer, layer, i});
+      if (output.empty() || output == names[static_cast<size_t>(i)] || output == std::to_string(i))
+        found.push_back({Entry::Kind::kLayer, layer, i});
     }
     if (!found.empty()) return found;
     diagnostics_.Error(by.place, format("{} '{}' has no output '{}'", At(layer).written, At(layer).name, output),
-                       format("its outputs are {}", join(std::span(names).first(static_cast<size_t>(op.NumVisibleOutputs())), ", ")), by.notes);
+                       format("its outputs are {}", join(std::span(names).first(static_cast<size_t>(op.NumVisibleOutputs())), ", ")),
+                       by.notes);
     return {Origin{}};
   }
 
@@ -148,7 +165,11 @@ class Builder {
   void ReportDangling(const Reference& reference) {
     const std::vector<std::string> known = KnownNames(net_, reference.scope);
     const std::string nearest = Nearest(reference.text, known);
-    diagnostics_.Error(reference.place, format("there is no layer or input '{}'", reference.text), !nearest.empty() ? format("did you mean '{}'?", nearest) : "a layer gets its name by `name`", reference.notes);
+    diagnostics_.Error(reference.place, format("there is no layer or input '{}'", reference.text),
+                       !nearest.empty()
+                           ? format("did you mean '{}'?", nearest)
+                           : format("a layer gets its name by `name`, a parameter by - Variable: {{name: {}}}", reference.text),
+                       reference.notes);
   }
 
   Symbol SymbolOf(const Origin& origin) {
@@ -179,8 +200,9 @@ class Builder {
   void ReportCycle(int i) {
     std::string chain;
     const auto start = std::find(path_.begin(), path_.end(), i);
-    for (auto at = start; at != path_.end(); ++at) chain = format("{} -> {}", At(*at).name, chain.empty() ? At(i).name : chain);
-    diagnostics_.Error(At(i).place, format("cycle: {}", chain), "a net has no loops: let one of them read something else", At(i).notes);
+    for (auto at = start; at != path_.end(); ++at) chain += At(*at).name + " -> ";
+    diagnostics_.Error(At(i).place, format("cycle: {}{}", chain, At(i).name), "a net has no loops: let one of them read something else",
+                       At(i).notes);
     for (auto at = start; at != path_.end(); ++at) state_[static_cast<size_t>(*at)] = State::kBroken;
   }
 
@@ -190,7 +212,8 @@ class Builder {
     bool good = ReadInputs(i, &inputs);
     const std::string num_args_key = registry_.CreateUninitialized(At(i).op)->NumArgsKey();
     std::optional<Kwargs> kwargs = ReadParams(At(i), fields, num_args_key, ranks_[static_cast<size_t>(i)], &diagnostics_);
-    if (kwargs && !num_args_key.empty() && std::none_of(kwargs->begin(), kwargs->end(), [&](const auto& k) { return k.first == num_args_key; })) {
+    if (kwargs && !num_args_key.empty() &&
+        std::none_of(kwargs->begin(), kwargs->end(), [&](const auto& k) { return k.first == num_args_key; })) {
       kwargs->emplace_back(num_args_key, std::to_string(std::max<size_t>(1, inputs.size())));
     }
     const std::shared_ptr<const OperatorProperty> op = kwargs ? MakeProperty(At(i), *kwargs) : nullptr;
@@ -211,13 +234,15 @@ class Builder {
       const LayerInput input = At(i).inputs[k];
       if (!input.named && input.entry.kind == Entry::Kind::kNone) {
         if (!TakesNothing(At(i)) && At(i).named.empty()) {
-          diagnostics_.Error(At(i).place, "there is no layer before this one, and the net has several inputs", format("say which: inputs: {}", join(KnownNames(net_, At(i).scope), " | ")), At(i).notes);
+          diagnostics_.Error(At(i).place, "there is no layer before this one, and the net has several inputs",
+                             format("say which: inputs: {}", InputNames()), At(i).notes);
           good = false;
         }
         continue;
       }
       const std::vector<Origin> origins =
-          input.named ? Resolve(*input.named, false) : ResolveEntry(input.entry, "", {At(i).written, At(i).place, At(i).scope, At(i).notes}, false);
+          input.named ? Resolve(*input.named, false)
+                      : ResolveEntry(input.entry, "", {At(i).written, At(i).place, At(i).scope, At(i).notes}, false);
       for (const Origin& origin : origins) {
         if (origin.kind == Entry::Kind::kBroken || StateOf(i) == State::kBroken) {
           good = false;
@@ -228,6 +253,11 @@ class Builder {
       }
     }
     return good;
+  }
+  std::string InputNames() const {
+    std::vector<std::string> names;
+    for (const NetInput& input : net_.inputs) names.push_back(input.name);
+    return format("{}", join(names, " | "));
   }
   bool TakesNothing(const Layer& layer) const {
     try {
@@ -249,7 +279,9 @@ class Builder {
         const size_t at = what.find(": " + m.key + " = '");
         if (at == std::string::npos) continue;
         const size_t rest = what.find("': ", at);
-        diagnostics_.Error(m.value.place, format("{}.{}: {}", layer.written, m.key, rest == std::string::npos ? what : what.substr(rest + 3)), "", layer.notes);
+        diagnostics_.Error(m.value.place,
+                           format("{}.{}: {}", layer.written, m.key, rest == std::string::npos ? what : what.substr(rest + 3)), "",
+                           layer.notes);
         return nullptr;
       }
       diagnostics_.Error(layer.place, what, "", layer.notes);
@@ -278,7 +310,8 @@ class Builder {
         continue;
       }
       if (!At(i).named_texts[k]) {
-        diagnostics_.Error(reference.place, format("{}: expected the name of a layer or a Variable, got '{}'", key, reference.text), "", At(i).notes);
+        diagnostics_.Error(reference.place, format("{}: expected the name of a layer or a Variable, got '{}'", key, reference.text), "",
+                           At(i).notes);
         good = false;
         continue;
       }
@@ -287,8 +320,16 @@ class Builder {
         named->emplace(key, Label(reference.text));
         continue;
       }
+      if (const Entry* entry = Split(reference).first; entry && entry->kind == Entry::Kind::kLayer && entry->index == i) {
+        diagnostics_.Error(reference.place, format("the {} '{}' has the name of its own layer", key, reference.text),
+                           "names are unique: give one of them another", At(i).notes);
+        good = false;
+        continue;
+      }
       const std::vector<Origin> origins = Resolve(reference, false);
-      if (origins.size() != 1) diagnostics_.Error(reference.place, format("'{}' has {} outputs, and '{}' takes one", reference.text, origins.size(), key), "write NAME.OUTPUT", At(i).notes);
+      if (origins.size() != 1)
+        diagnostics_.Error(reference.place, format("'{}' has {} outputs, and '{}' takes one", reference.text, origins.size(), key),
+                           "write NAME.OUTPUT", At(i).notes);
       if (origins.size() != 1 || origins[0].kind == Entry::Kind::kBroken || StateOf(i) == State::kBroken) {
         good = false;
         continue;
@@ -309,27 +350,35 @@ class Builder {
     const std::vector<std::string> arguments = op.ListArguments();
     const Place place = layer.inputs.empty() || !layer.inputs[0].named ? layer.place : layer.inputs[0].named->place;
     if (count > arguments.size()) {
-      diagnostics_.Error(place, format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(), arguments.size() == 1 ? "" : "s", join(arguments, ", "), count), "", layer.notes);
+      diagnostics_.Error(place,
+                         format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(),
+                                arguments.size() == 1 ? "" : "s", join(arguments, ", "), count),
+                         "", layer.notes);
       return false;
     }
     for (size_t k = 0; k < arguments.size(); ++k) {
       if (k < count && named.contains(arguments[k])) {
-        diagnostics_.Error(place, format("{}: '{}' is given twice, by `inputs` and by its name", layer.written, arguments[k]), "keep one of the two", layer.notes);
+        diagnostics_.Error(place, format("{}: '{}' is given twice, by `inputs` and by its name", layer.written, arguments[k]),
+                           "keep one of the two", layer.notes);
         return false;
       }
       if (k < count || named.contains(arguments[k]) || MayBeMade(op, static_cast<int>(k), arguments[k])) continue;
-      diagnostics_.Error(place, format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(), join(arguments, ", "), count == 1 ? "1 is" : format("{} are", count)),
+      diagnostics_.Error(place,
+                         format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(), join(arguments, ", "),
+                                count == 1 ? "1 is" : format("{} are", count)),
                          format("name what '{}' is: inputs: [...] or {}: NAME", arguments[k], arguments[k]), layer.notes);
       return false;
     }
     return true;
   }
 
-  bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs, const std::vector<Symbol>& inputs, std::map<std::string, Symbol>* named) {
+  bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs, const std::vector<Symbol>& inputs,
+               std::map<std::string, Symbol>* named) {
     const Layer& layer = At(i);
     const std::vector<std::string> arguments = op.ListArguments();
     try {
-      symbols_[static_cast<size_t>(i)] = Symbol::Create(registry_, layer.op, layer.name, kwargs, inputs, *named, layer.attrs, diagnostics_.sources().Where(layer.place));
+      symbols_[static_cast<size_t>(i)] =
+          Symbol::Create(registry_, layer.op, layer.name, kwargs, inputs, *named, layer.attrs, diagnostics_.sources().Where(layer.place));
     } catch (const Error& error) {
       diagnostics_.Error(layer.attrs.empty() ? layer.place : layer.attrs_place, error.what(), "", layer.notes);
       return false;
@@ -377,7 +426,8 @@ class Builder {
     for (size_t i = 0; i < net_.layers.size(); ++i) {
       if (used_[i]) continue;
       const Layer& layer = net_.layers[i];
-      diagnostics_.Warning(layer.place, format("nothing reads the layer '{}', and it is no output", layer.name), "name it under net.outputs, or remove it", layer.notes);
+      diagnostics_.Warning(layer.place, format("nothing reads the layer '{}', and it is no output", layer.name),
+                           "name it under net.outputs, or remove it", layer.notes);
     }
   }
 

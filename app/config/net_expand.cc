@@ -11,19 +11,32 @@
 namespace mxtrain::config {
 namespace {
 
-constexpr size_t kMaxLayers = 20'000;
-constexpr int kMaxBlockDepth = 50;
+constexpr size_t kMaxLayers = 5'000;
 
 // What other tools call an operator.
 const std::map<std::string, std::string, std::less<>>& OtherNames() {
-  static const std::map<std::string, std::string, std::less<>> names = {
-      {"Conv", "Convolution"},          {"Conv2d", "Convolution"},          {"Conv2D", "Convolution"},
-      {"Linear", "FullyConnected"},     {"Dense", "FullyConnected"},        {"InnerProduct", "FullyConnected"},
-      {"Gemm", "FullyConnected"},       {"ReLU", "Activation: {act_type: relu}"}, {"Sigmoid", "Activation: {act_type: sigmoid}"},
-      {"Tanh", "Activation: {act_type: tanh}"}, {"MaxPool2d", "Pooling"},   {"MaxPooling2D", "Pooling"},
-      {"AvgPool2d", "Pooling: {pool_type: avg}"}, {"BatchNorm2d", "BatchNorm"}, {"BatchNormalization", "BatchNorm"},
-      {"SoftmaxWithLoss", "SoftmaxOutput"}, {"CrossEntropyLoss", "SoftmaxOutput"}, {"MSELoss", "LinearRegressionOutput"},
-      {"EuclideanLoss", "LinearRegressionOutput"}, {"ReLU6", "clip: {a_min: 0, a_max: 6}"}, {"Eltwise", "elemwise_add"}, {"Add", "elemwise_add"}};
+  static const std::map<std::string, std::string, std::less<>> names = {{"Conv", "Convolution"},
+                                                                        {"Conv2d", "Convolution"},
+                                                                        {"Conv2D", "Convolution"},
+                                                                        {"Linear", "FullyConnected"},
+                                                                        {"Dense", "FullyConnected"},
+                                                                        {"InnerProduct", "FullyConnected"},
+                                                                        {"Gemm", "FullyConnected"},
+                                                                        {"ReLU", "Activation: {act_type: relu}"},
+                                                                        {"Sigmoid", "Activation: {act_type: sigmoid}"},
+                                                                        {"Tanh", "Activation: {act_type: tanh}"},
+                                                                        {"MaxPool2d", "Pooling"},
+                                                                        {"MaxPooling2D", "Pooling"},
+                                                                        {"AvgPool2d", "Pooling: {pool_type: avg}"},
+                                                                        {"BatchNorm2d", "BatchNorm"},
+                                                                        {"BatchNormalization", "BatchNorm"},
+                                                                        {"SoftmaxWithLoss", "SoftmaxOutput"},
+                                                                        {"CrossEntropyLoss", "SoftmaxOutput"},
+                                                                        {"MSELoss", "LinearRegressionOutput"},
+                                                                        {"EuclideanLoss", "LinearRegressionOutput"},
+                                                                        {"ReLU6", "clip: {a_min: 0, a_max: 6}"},
+                                                                        {"Eltwise", "elemwise_add"},
+                                                                        {"Add", "elemwise_add"}};
   return names;
 }
 
@@ -51,7 +64,9 @@ class Expander {
   }
 
  private:
-  void Error(const Place& place, std::string message, std::string help = "") { diagnostics_.Error(place, std::move(message), std::move(help), notes_); }
+  void Error(const Place& place, std::string message, std::string help = "") {
+    diagnostics_.Error(place, std::move(message), std::move(help), notes_);
+  }
 
   Names NamesOf(int scope) const {
     Names names;
@@ -86,7 +101,8 @@ class Expander {
     } else if (net.inputs.is_map() && !net.inputs.members.empty()) {
       for (const Member& m : net.inputs.members) AddInput(m.key, m.place, m.value);
     } else if (!net.inputs.is_null()) {
-      Error(net.inputs.place, format("net.inputs: expected a map from names to shapes, got {}", net.inputs.Describe()), "{left: [1, 28, 28], right: {shape: [4], dtype: float32}}");
+      Error(net.inputs.place, format("net.inputs: expected a map from names to shapes, got {}", net.inputs.Describe()),
+            "{left: [1, 28, 28], right: {shape: [4], dtype: float32}}");
     } else if (net.place) {
       Error(net.place, "the net has no input", "input: [channels, height, width]");
     }
@@ -101,7 +117,8 @@ class Expander {
   void AddInput(const std::string& name, const Place& place, Value value) {
     NetInput input{name, TShape(), DType::kFloat32};
     const bool good = ExpandAll(&value, 0) && ReadInput(value, &input);
-    Declare(0, name, place, good ? Entry{Entry::Kind::kInput, static_cast<int>(net_.inputs.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
+    Declare(0, name, place,
+            good ? Entry{Entry::Kind::kInput, static_cast<int>(net_.inputs.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
     if (good) net_.inputs.push_back(std::move(input));
   }
 
@@ -134,7 +151,8 @@ class Expander {
     for (const Value& item : items) {
       const std::optional<int64_t> dim = item.AsInteger();
       if (!dim || *dim < 1) {
-        Error(item.place ? item.place : value.place, format("a size must be a positive integer, got {}", item.Describe()), "a shape is a list of sizes without the batch: [3, 224, 224]");
+        Error(item.place ? item.place : value.place, format("a size must be a positive integer, got {}", item.Describe()),
+              "a shape is a list of sizes without the batch: [3, 224, 224]");
         return false;
       }
       dims.push_back(*dim);
@@ -157,7 +175,10 @@ class Expander {
     }
     std::vector<std::string> notes = notes_;
     notes.push_back(format("the first is at {}", diagnostics_.sources().Where(s.places[name])));
-    diagnostics_.Error(place, format("the name '{}' is taken", name), in_repeat_ ? "inside a repeat, put its index into the name: name: conv${i}" : "names are unique in the net and in each block", notes);
+    diagnostics_.Error(
+        place, format("the name '{}' is taken", name),
+        in_repeat_ ? "inside a repeat, put its index into the name: name: conv${i}" : "names are unique in the net and in each block",
+        notes);
     return false;
   }
   std::string AutoName(int scope, const std::string& op) {
@@ -168,13 +189,16 @@ class Expander {
     }
   }
   static bool IsName(const std::string& text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '/' || c >= 0x80; });
+    return !text.empty() && std::all_of(text.begin(), text.end(),
+                                        [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '/' || c >= 0x80; });
   }
 
   // --- layers ---
   void ExpandLayers(const Value& layers, int scope, Entry* before) {
     if (layers.is_null()) return;
-    if (!layers.is_list()) return Error(layers.place, format("layers: expected a list, got {}", layers.Describe()), "- Convolution: {num_filter: 20, kernel: 5}");
+    if (!layers.is_list())
+      return Error(layers.place, format("layers: expected a list, got {}", layers.Describe()),
+                   "- Convolution: {num_filter: 20, kernel: 5}");
     for (const Value& item : layers.list) {
       if (net_.layers.size() >= kMaxLayers) {
         if (!too_many_) Error(item.place, format("the net has more than {} layers", kMaxLayers));
@@ -191,12 +215,14 @@ class Expander {
     if (item.is_map() && item.members.size() == 1) {
       const Member& m = item.members[0];
       if (m.value.is_null() || m.value.is_map()) return ExpandNamed(m.key, m.place, m.value, scope, before);
-      Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()), format("- {}: {{parameter: value}}", m.key));
+      Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()),
+            format("- {}: {{parameter: value}}", m.key));
     } else if (item.is_map() && item.members.size() > 1 && item.members[0].value.is_null()) {
       Error(item.members[1].place, format("'{}' does not belong to the layer above it", item.members[1].key),
             format("indent the parameters of {0}, or write - {0}: {{{1}: ...}}", item.members[0].key, item.members[1].key));
     } else if (item.is_map() && item.members.size() > 1) {
-      Error(item.members[1].place, format("a layer is one operator, but '{}' follows '{}'", item.members[1].key, item.members[0].key), "begin every layer with '- '");
+      Error(item.members[1].place, format("a layer is one operator, but '{}' follows '{}'", item.members[1].key, item.members[0].key),
+            "begin every layer with '- '");
     } else {
       Error(item.place, format("expected a layer, got {}", item.Describe()), "- Convolution: {num_filter: 20, kernel: 5}");
     }
@@ -208,7 +234,8 @@ class Expander {
       Value condition = *when;
       if (!ExpandAll(&condition, scope)) return;
       const std::optional<bool> truth = condition.AsBool();
-      if (!truth) return Error(condition.place, format("when: expected true or false, got {}", condition.Describe()), "when: ${stride != 1}");
+      if (!truth)
+        return Error(condition.place, format("when: expected true or false, got {}", condition.Describe()), "when: ${stride != 1}");
       if (!*truth) return;
     }
     if (key == "repeat" && (params.Get("layers") || params.Get("count"))) return ExpandRepeat(place, params, scope, before);
@@ -228,7 +255,8 @@ class Expander {
     names.insert(names.end(), {"repeat", "Variable"});
     const auto other = OtherNames().find(key);
     const std::string nearest = other != OtherNames().end() ? other->second : Nearest(key, names);
-    Error(place, format("there is no operator or block '{}'", key), nearest.empty() ? "`mxtrain ops` lists the operators" : format("did you mean '{}'?", nearest));
+    Error(place, format("there is no operator or block '{}'", key),
+          nearest.empty() ? "`mxtrain ops` lists the operators" : format("did you mean '{}'?", nearest));
   }
 
   void ExpandLayer(const std::string& key, const Place& place, const Value& params, int scope, Entry* before) {
@@ -290,11 +318,14 @@ class Expander {
     }
     static const std::vector<std::string> kKnown = {"lr_mult", "wd_mult", "ctx_group"};
     for (const Member& m : value.members) {
-      const bool known = std::any_of(kKnown.begin(), kKnown.end(), [&](const std::string& k) { return m.key == k || m.key.ends_with("_" + k); });
+      const bool known =
+          std::any_of(kKnown.begin(), kKnown.end(), [&](const std::string& k) { return m.key == k || m.key.ends_with("_" + k); });
       const bool number = m.key.ends_with("mult");
       if (!known) {
         const std::string nearest = Nearest(m.key, kKnown);
-        Error(m.place, format("there is no attribute '{}'", m.key), nearest.empty() ? "attributes: lr_mult, wd_mult, ctx_group; weight_lr_mult for one argument" : format("did you mean '{}'?", nearest));
+        Error(m.place, format("there is no attribute '{}'", m.key),
+              nearest.empty() ? "attributes: lr_mult, wd_mult, ctx_group; weight_lr_mult for one argument"
+                              : format("did you mean '{}'?", nearest));
         return false;
       }
       if (!m.value.is_scalar() || (number && !m.value.AsNumber())) {
@@ -339,7 +370,8 @@ class Expander {
     }
     if (name.empty()) return;
     variable.name = net_.scopes[static_cast<size_t>(scope)].prefix + name;
-    Declare(scope, name, place, good ? Entry{Entry::Kind::kVariable, static_cast<int>(net_.variables.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
+    Declare(scope, name, place,
+            good ? Entry{Entry::Kind::kVariable, static_cast<int>(net_.variables.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
     if (good) net_.variables.push_back(std::move(variable));
   }
 
@@ -359,7 +391,8 @@ class Expander {
     if (m.key == "init") return ReadInit(m.value, attrs);
     const std::vector<std::string> known = {"name", "shape", "init", "lr_mult", "wd_mult"};
     const std::string nearest = Nearest(m.key, known);
-    Error(m.place, format("Variable has no key '{}'", m.key), nearest.empty() ? format("keys: {}", join(known, ", ")) : format("did you mean '{}'?", nearest));
+    Error(m.place, format("Variable has no key '{}'", m.key),
+          nearest.empty() ? format("keys: {}", join(known, ", ")) : format("did you mean '{}'?", nearest));
     return false;
   }
 
@@ -383,14 +416,20 @@ class Expander {
   void ExpandRepeat(const Place& place, const Value& params, int scope, Entry* before) {
     static const std::vector<std::string> kKeys = {"count", "index", "layers", "when"};
     for (const Member& m : params.members) {
-      if (std::find(kKeys.begin(), kKeys.end(), m.key) == kKeys.end()) Error(m.place, format("repeat has no key '{}'", m.key), "keys: count, index, layers, when");
+      if (std::find(kKeys.begin(), kKeys.end(), m.key) == kKeys.end())
+        Error(m.place, format("repeat has no key '{}'", m.key), "keys: count, index, layers, when");
     }
     const Value* layers = params.Get("layers");
     Value count = params.Get("count") ? *params.Get("count") : Value{};
-    if (!layers || count.is_null()) return Error(place, format("repeat needs the key '{}'", layers ? "count" : "layers"), "- repeat: {count: 3, index: i, layers: [...]}");
+    if (!layers || count.is_null())
+      return Error(place, format("repeat needs the key '{}'", layers ? "count" : "layers"),
+                   "- repeat: {count: 3, index: i, layers: [...]}");
     if (!ExpandAll(&count, scope)) return;
     const std::optional<int64_t> times = count.AsInteger();
-    if (!times || *times < 0) return Error(count.place, format("count: expected an integer that is not negative, got {}", count.Describe()));
+    if (times && *times > static_cast<int64_t>(kMaxLayers))
+      return Error(count.place, format("count: {} is more than the {} layers that a net may have", *times, kMaxLayers));
+    if (!times || *times < 0)
+      return Error(count.place, format("count: expected an integer that is not negative, got {}", count.Describe()));
     const Value* index = params.Get("index");
     const std::string name = index ? index->text : "i";
     std::map<std::string, Constant>& constants = net_.scopes[static_cast<size_t>(scope)].constants;
@@ -398,7 +437,7 @@ class Expander {
     const std::optional<Constant> hidden = old == constants.end() ? std::nullopt : std::optional(old->second);
     const bool outer = std::exchange(in_repeat_, true);
     const int errors = diagnostics_.num_errors();
-    for (int64_t i = 0; i < *times && net_.layers.size() < kMaxLayers && diagnostics_.num_errors() == errors; ++i) {
+    for (int64_t i = 0; i < *times && diagnostics_.num_errors() == errors; ++i) {
       net_.scopes[static_cast<size_t>(scope)].constants[name] = i;
       ExpandLayers(*layers, scope, before);
     }
@@ -413,10 +452,12 @@ class Expander {
 
   // Declarations are checked once, uses as they come.
   void CheckBlocks() {
-    if (!config_.blocks.is_null() && !config_.blocks.is_map()) Error(config_.blocks.place, format("blocks: expected a map of named sub-nets, got {}", config_.blocks.Describe()));
+    if (!config_.blocks.is_null() && !config_.blocks.is_map())
+      Error(config_.blocks.place, format("blocks: expected a map of named sub-nets, got {}", config_.blocks.Describe()));
     static const std::vector<std::string> kKeys = {"params", "inputs", "layers", "outputs"};
     for (const Member& block : config_.blocks.members) {
-      if (registry_.Has(block.key)) Error(block.place, format("the block '{}' has the name of an operator", block.key), "choose another name");
+      if (registry_.Has(block.key))
+        Error(block.place, format("the block '{}' has the name of an operator", block.key), "choose another name");
       if (!block.value.is_map() || !block.value.Get("layers")) {
         Error(block.place, format("the block '{}' has no layers", block.key), "{params: {width, stride: 1}, layers: [...]}");
         continue;
@@ -424,7 +465,8 @@ class Expander {
       for (const Member& m : block.value.members) {
         if (std::find(kKeys.begin(), kKeys.end(), m.key) != kKeys.end()) continue;
         const std::string nearest = Nearest(m.key, kKeys);
-        Error(m.place, format("a block has no key '{}'", m.key), nearest.empty() ? format("keys: {}", join(kKeys, ", ")) : format("did you mean '{}'?", nearest));
+        Error(m.place, format("a block has no key '{}'", m.key),
+              nearest.empty() ? format("keys: {}", join(kKeys, ", ")) : format("did you mean '{}'?", nearest));
       }
     }
   }
@@ -436,8 +478,8 @@ class Expander {
       *before = broken;
       return;
     }
-    if (depth_ >= kMaxBlockDepth) {
-      Error(place, format("the block '{}' contains itself", block.key));
+    if (std::find(open_blocks_.begin(), open_blocks_.end(), block.key) != open_blocks_.end()) {
+      Error(place, format("the block '{}' contains itself", block.key), "a block cannot be part of its own layers; use repeat");
       *before = broken;
       return;
     }
@@ -452,7 +494,7 @@ class Expander {
     fresh.prefix = net_.scopes[static_cast<size_t>(scope)].prefix + name + "_";
     net_.scopes.push_back(std::move(fresh));
     notes_.push_back(format("in block '{}', used at {}", block.key, diagnostics_.sources().Where(place)));
-    ++depth_;
+    open_blocks_.push_back(block.key);
     Entry first;
     good = BindBlockInputs(block, place, inside, inputs, *before, &first) && good;
     good = Declare(scope, name, name_place, good ? Entry{Entry::Kind::kBlock, inside, {}} : broken) && good;
@@ -466,14 +508,14 @@ class Expander {
         net_.scopes[static_cast<size_t>(inside)].outputs = std::move(references);
       }
     }
-    --depth_;
+    open_blocks_.pop_back();
     notes_.pop_back();
     *before = good ? Entry{Entry::Kind::kBlock, inside, {}} : broken;
   }
 
   // Parameters from the use, then defaults; those may speak of parameters before them.
-  bool ReadBlockUse(const Member& block, const Place& place, const Value& use, int scope, Scope* fresh, std::string* name, Place* name_place,
-                    std::vector<Reference>* inputs) {
+  bool ReadBlockUse(const Member& block, const Place& place, const Value& use, int scope, Scope* fresh, std::string* name,
+                    Place* name_place, std::vector<Reference>* inputs) {
     const Value* params = block.value.Get("params");
     bool good = true;
     std::vector<std::string> known;
@@ -494,10 +536,13 @@ class Expander {
       } else if (std::find(known.begin(), known.end(), m.key) == known.end()) {
         const std::string nearest = Nearest(m.key, known);
         Error(m.place, format("block '{}' has no parameter '{}'", block.key, m.key),
-              !nearest.empty() ? format("did you mean '{}'?", nearest) : known.empty() ? "it takes none" : format("it takes {}", join(known, ", ")));
+              !nearest.empty() ? format("did you mean '{}'?", nearest)
+              : known.empty()  ? "it takes none"
+                               : format("it takes {}", join(known, ", ")));
         good = false;
       } else if (!m.value.is_scalar()) {
-        Error(m.value.place ? m.value.place : m.place, format("{}: expected a number, a text or a truth value, got {}", m.key, m.value.Describe()));
+        Error(m.value.place ? m.value.place : m.place,
+              format("{}: expected a number, a text or a truth value, got {}", m.key, m.value.Describe()));
         good = false;
       } else {
         fresh->constants[m.key] = ToConstant(m.value);
@@ -531,7 +576,8 @@ class Expander {
   }
 
   // Gives the block's inputs their names inside. `first` is what its first layer takes.
-  bool BindBlockInputs(const Member& block, const Place& place, int inside, const std::vector<Reference>& given, const Entry& before, Entry* first) {
+  bool BindBlockInputs(const Member& block, const Place& place, int inside, const std::vector<Reference>& given, const Entry& before,
+                       Entry* first) {
     std::vector<std::string> names = {"input"};
     if (const Value* declared = block.value.Get("inputs")) {
       names.clear();
@@ -539,11 +585,14 @@ class Expander {
       for (const Value& item : items) names.push_back(item.text);
     }
     if (!given.empty() && given.size() != names.size()) {
-      Error(given[0].place, format("block '{}' takes {} ({}), but {} given", block.key, names.size() == 1 ? "one input" : format("{} inputs", names.size()), join(names, ", "), given.size() == 1 ? "one is" : format("{} are", given.size())));
+      Error(given[0].place,
+            format("block '{}' takes {} ({}), but {} given", block.key, names.size() == 1 ? "one input" : format("{} inputs", names.size()),
+                   join(names, ", "), given.size() == 1 ? "one is" : format("{} are", given.size())));
       return false;
     }
     if (given.empty() && names.size() > 1) {
-      Error(place, format("block '{}' takes {} inputs ({}): say which", block.key, names.size(), join(names, ", ")), format("inputs: [{}]", join(names, ", ")));
+      Error(place, format("block '{}' takes {} inputs ({}): say which", block.key, names.size(), join(names, ", ")),
+            format("inputs: [{}]", join(names, ", ")));
       return false;
     }
     for (size_t i = 0; i < names.size(); ++i) {
@@ -566,7 +615,7 @@ class Expander {
   WrittenNet net_;
   std::vector<std::string> notes_;  // the blocks around what is being read
   std::map<std::pair<int, std::string>, int> counters_;
-  int depth_ = 0;
+  std::vector<std::string> open_blocks_;
   bool in_repeat_ = false, too_many_ = false;
 };
 

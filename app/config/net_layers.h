@@ -51,10 +51,10 @@ struct Layer {
   std::vector<std::string> notes;
   int scope = 0;
   std::vector<LayerInput> inputs;
-  std::vector<Member> params;                             // expanded
-  std::vector<std::pair<std::string, Reference>> named;   // argument -> what it takes; the place is that of the value
-  std::vector<Place> named_keys;                          // of the keys of `named`
-  std::vector<bool> named_texts;                          // whether the value could be the name of something
+  std::vector<Member> params;                            // expanded
+  std::vector<std::pair<std::string, Reference>> named;  // argument -> what it takes; the place is that of the value
+  std::vector<Place> named_keys;                         // of the keys of `named`
+  std::vector<bool> named_texts;                         // whether the value could be the name of something
   Attrs attrs;
   Place attrs_place;
 };
@@ -84,7 +84,8 @@ const Entry* FindEntry(const WrittenNet& net, int scope, std::string_view name);
 std::vector<std::string> KnownNames(const WrittenNet& net, int scope);
 
 // A layer's parameters as the operator reads them, or nothing after findings. `rank`: spatial axes of its first input.
-std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank, Diagnostics* diagnostics);
+std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
+                                 Diagnostics* diagnostics);
 // The finding for a key that is neither a parameter nor an argument.
 void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place, const std::vector<FieldInfo>& fields,
                         const std::vector<std::string>& arguments, Diagnostics* diagnostics);

@@ -51,17 +51,21 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
       const std::string nearest = Nearest(m.value.text, field->choices);
       if (!nearest.empty()) help = format("did you mean '{}'?", nearest);
     }
-    diagnostics->Error(m.value.place, format("{}.{}: expected {}, got {}", layer.written, m.key, PhraseOfField(*field), m.value.Describe()), help, layer.notes);
+    diagnostics->Error(m.value.place, format("{}.{}: expected {}, got {}", layer.written, m.key, PhraseOfField(*field), m.value.Describe()),
+                       help, layer.notes);
     good = false;
   }
   for (const FieldInfo& field : fields) {
-    const bool given = std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) { return m.key == field.name && !m.value.is_null(); });
+    const bool given =
+        std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) { return m.key == field.name && !m.value.is_null(); });
     if (!field.required || given || field.name == num_args_key) continue;
     // One slip of the pen is one error: a misspelt key that is nearest to this one has been reported.
     const bool misspelt = std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
       return Nearest(named.first, std::vector<std::string>{field.name}) == field.name;
     });
-    if (!misspelt) diagnostics->Error(layer.place, format("{} needs the parameter '{}'", layer.written, field.name), format("{} {}", field.name, DescribeField(field)), layer.notes);
+    if (!misspelt)
+      diagnostics->Error(layer.place, format("{} needs the parameter '{}'", layer.written, field.name),
+                         format("{} {}", field.name, DescribeField(field)), layer.notes);
     good = false;
   }
   return good ? std::optional(kwargs) : std::nullopt;

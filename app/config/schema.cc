@@ -43,7 +43,10 @@ Json SchemaOfKinds(const std::vector<NamedKind>& kinds) {
     named["name"] = {{"const", kind.name}};
     any.push_back({{"type", "object"}, {"required", Json::array({"name"})}, {"properties", named}, {"additionalProperties", false}});
     Json by_key = {{"type", Json::array({"object", "number", "string", "array", "null"})}, {"properties", properties}};
-    any.push_back({{"type", "object"}, {"required", Json::array({kind.name})}, {"properties", {{kind.name, by_key}}}, {"additionalProperties", false}});
+    any.push_back({{"type", "object"},
+                   {"required", Json::array({kind.name})},
+                   {"properties", {{kind.name, by_key}}},
+                   {"additionalProperties", false}});
   }
   return {{"anyOf", any}};
 }

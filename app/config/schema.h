@@ -1,6 +1,6 @@
 #pragma once
-// The table of all keys: path, type, default, range, help, and what other tools call the key. From it come loading, error messages, origins,
-// the resolved configuration and the JSON schema. The rows stand in schema_table.cc.
+// The table of all keys: path, type, default, range, help, and what other tools call the key. From it come loading, error messages,
+// origins, the resolved configuration and the JSON schema. The rows stand in schema_table.cc.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -29,15 +29,15 @@ struct KeyInfo {
 // What a Named may be: one kind of thing and its parameters, in the words of the factory that makes it.
 struct NamedKind {
   std::string name, help;
-  std::vector<FieldInfo> params = {};  // the first may be written as the value itself: resize: 144
-  std::vector<std::string> also = {};  // names in other tools
+  std::vector<FieldInfo> params = {};                                 // the first may be written as the value itself: resize: 144
+  std::vector<std::string> also = {};                                 // names in other tools
   std::vector<std::pair<std::string, std::string>> params_also = {};  // {"gamma", "factor"}: what other tools call a parameter
 };
 
 // What a reader of values needs beside the value.
 struct ReadContext {
   Diagnostics* diagnostics;
-  const std::string& path;              // of the key
+  const std::string& path;  // of the key
   const KeyInfo* info = nullptr;
   std::span<const NamedKind> kinds = {};  // of a Named
 };
@@ -55,8 +55,8 @@ bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
 // One value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing when it is not of the type.
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
-std::string PhraseOfField(const FieldInfo& field);    // "an integer", "max | avg | sum"
-std::string DescribeField(const FieldInfo& field);    // "(required, integer: number of output channels)"
+std::string PhraseOfField(const FieldInfo& field);  // "an integer", "max | avg | sum"
+std::string DescribeField(const FieldInfo& field);  // "(required, integer: number of output channels)"
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
@@ -93,20 +93,55 @@ Value Write(const std::vector<T>& value) {
   return Value::List(std::move(list));
 }
 
-template <typename T> struct KeyType { static constexpr const char* text = "string"; };
-template <> struct KeyType<bool> { static constexpr const char* text = "boolean"; };
-template <> struct KeyType<int> { static constexpr const char* text = "integer"; };
-template <> struct KeyType<int64_t> { static constexpr const char* text = "integer"; };
-template <> struct KeyType<uint64_t> { static constexpr const char* text = "integer"; };
-template <> struct KeyType<double> { static constexpr const char* text = "number"; };
-template <> struct KeyType<Interval> { static constexpr const char* text = "interval"; };
-template <> struct KeyType<Named> { static constexpr const char* text = "name with parameters"; };
-template <> struct KeyType<Value> { static constexpr const char* text = "any"; };
-template <> struct KeyType<std::vector<Column>> { static constexpr const char* text = "map of columns"; };
-template <typename T> struct KeyType<std::optional<T>> : KeyType<T> {};
-template <typename T> struct KeyType<std::vector<T>> { static constexpr const char* text = "list"; };
+template <typename T>
+struct KeyType {
+  static constexpr const char* text = "string";
+};
+template <>
+struct KeyType<bool> {
+  static constexpr const char* text = "boolean";
+};
+template <>
+struct KeyType<int> {
+  static constexpr const char* text = "integer";
+};
+template <>
+struct KeyType<int64_t> {
+  static constexpr const char* text = "integer";
+};
+template <>
+struct KeyType<uint64_t> {
+  static constexpr const char* text = "integer";
+};
+template <>
+struct KeyType<double> {
+  static constexpr const char* text = "number";
+};
+template <>
+struct KeyType<Interval> {
+  static constexpr const char* text = "interval";
+};
+template <>
+struct KeyType<Named> {
+  static constexpr const char* text = "name with parameters";
+};
+template <>
+struct KeyType<Value> {
+  static constexpr const char* text = "any";
+};
+template <>
+struct KeyType<std::vector<Column>> {
+  static constexpr const char* text = "map of columns";
+};
+template <typename T>
+struct KeyType<std::optional<T>> : KeyType<T> {};
+template <typename T>
+struct KeyType<std::vector<T>> {
+  static constexpr const char* text = "list";
+};
 
-// A row of the table with its owner's type erased; `owner` is the struct that holds the member. A section has keys and a child, a leaf the rest.
+// A row of the table with its owner's type erased; `owner` is the struct that holds the member. A section has keys and a child, a leaf the
+// rest.
 struct Key {
   KeyInfo info;
   std::function<bool(void* owner, const Value& value, const ReadContext& context)> read;

@@ -1,5 +1,9 @@
 // The rows of the table of keys. A key stands here when the program acts on it, not before.
+#include <map>
+
 #include "app/config/schema.h"
+#include "mxtrain/initializer/initializer.h"
+#include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
 #include "mxtrain/optimizer/optimizer.h"
 
@@ -19,67 +23,76 @@ FieldInfo Field(std::string name, std::string type, std::string default_text, st
 std::vector<NamedKind> TransformKinds() {
   const FieldInfo size = Field("size", "tuple", "", "height and width; one number serves both", true);
   return {
-      {"resize", "scales the shorter edge to a length", {Field("size", "integer", "", "length of the shorter edge, pixels", true)}, {"Resize"}},
+      {"resize",
+       "scales the shorter edge to a length",
+       {Field("size", "integer", "", "length of the shorter edge, pixels", true)},
+       {"Resize"}},
       {"center_crop", "cuts out the middle", {size}, {"CenterCrop"}},
-      {"random_crop", "cuts out a random place", {size, Field("pad", "integer", "0", "zeros added on each side first, pixels")}, {"RandomCrop", "rand_crop"}},
+      {"random_crop",
+       "cuts out a random place",
+       {size, Field("pad", "integer", "0", "zeros added on each side first, pixels")},
+       {"RandomCrop", "rand_crop"}},
       {"random_resized_crop",
        "cuts out a random part and scales it",
        {size, Field("area", "list of numbers", "(0.08, 1)", "range of the part's share of the image"),
         Field("aspect", "list of numbers", "(0.75, 1.3333333333333333)", "range of the part's width / height")},
        {"RandomResizedCrop"}},
-      {"flip", "mirrors left and right", {Field("p", "number", "0.5", "how often")}, {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
+      {"flip",
+       "mirrors left and right",
+       {Field("p", "number", "0.5", "how often")},
+       {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
       {"color_jitter",
        "random brightness, contrast and saturation",
-       {Field("brightness", "number", "0", "factor from 1 - b to 1 + b"), Field("contrast", "number", "0", "likewise"), Field("saturation", "number", "0", "likewise")},
+       {Field("brightness", "number", "0", "factor from 1 - b to 1 + b"), Field("contrast", "number", "0", "likewise"),
+        Field("saturation", "number", "0", "likewise")},
        {"ColorJitter"}},
       {"normalize",
        "subtracts means and divides by deviations, a number per channel of pixels in 0 .. 1",
-       {Field("mean", "list of numbers", "", "means, or auto: from the training set"), Field("std", "list of numbers", "", "standard deviations")},
+       {Field("mean", "list of numbers", "", "means, or auto: from the training set"),
+        Field("std", "list of numbers", "", "standard deviations")},
        {"Normalize"}},
   };
 }
 
 std::vector<NamedKind> MetricKinds() {
-  const FieldInfo output = Field("output", "string", "", "name of the output; the first loss by default");
-  const FieldInfo label = Field("label", "string", "", "name of the label; that of the output by default");
-  const FieldInfo k = Field("k", "integer", "5", "how many guesses");
-  return {
-      {"accuracy", "share of examples whose largest output is the label", {output, label}, {"acc"}},
-      {"top_k", "share of examples whose label is among the k largest outputs", {k, output, label}, {"top_k_accuracy", "topk", "top5"}},
-      {"cross_entropy", "mean of -log of the label's probability", {output, label}, {"ce", "cross-entropy", "log_loss", "nll_loss"}},
-      {"mse", "mean squared error", {output, label}, {}},
-      {"mae", "mean absolute error", {output, label}, {}},
-  };
+  static const std::map<std::string, std::vector<std::string>> kAlso = {{"accuracy", {"acc"}},
+                                                                        {"top_k", {"top_k_accuracy", "topk", "top5"}},
+                                                                        {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}}};
+  std::vector<NamedKind> kinds;
+  for (const std::string& name : Metric::Names()) {
+    NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
+    kind.params.push_back(Field("output", "string", "", "name of the output; the first loss by default"));
+    kind.params.push_back(Field("label", "string", "", "name of the label; that of the output by default"));
+    if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
+  }
+  return kinds;
 }
 
 std::vector<NamedKind> MakeInitializerKinds() {
-  return {
-      {"xavier",
-       "Glorot and Bengio 2010",
-       {Field("rnd_type", "uniform | gaussian", "uniform", "distribution"),
-        Field("factor_type", "avg | in | out", "avg", "which fan scales it"),
-        Field("magnitude", "number", "3", "scale")},
-       {"glorot", "xavier_uniform", "glorot_uniform"}},
-      {"msra_prelu",
-       "He et al. 2015",
-       {Field("factor_type", "avg | in | out", "avg", "which fan scales it"), Field("slope", "number", "0.25", "slope of the rectifier below zero")},
-       {"msra", "he", "kaiming", "kaiming_normal", "he_normal"}},
-      {"uniform", "uniform in -scale .. scale", {Field("scale", "number", "0.07", "half the width")}, {}},
-      {"normal", "normal with mean 0", {Field("sigma", "number", "0.01", "standard deviation")}, {"gaussian"}},
-      {"orthogonal", "Saxe et al. 2013", {Field("scale", "number", "1.414", "scale"), Field("rand_type", "uniform | normal", "uniform", "distribution")}, {}},
-      {"constant", "one value", {Field("value", "number", "", "the value", true)}, {}},
-      {"zero", "zeros", {}, {"zeros"}},
-      {"one", "ones", {}, {"ones"}},
-      {"bilinear", "the kernel of bilinear upsampling", {}, {}},
-  };
+  static const std::map<std::string, std::vector<std::string>> kAlso = {
+      {"xavier", {"glorot", "xavier_uniform", "glorot_uniform"}},
+      {"msra_prelu", {"msra", "he", "kaiming", "kaiming_normal", "he_normal"}},
+      {"normal", {"gaussian"}}};
+  std::vector<NamedKind> kinds;
+  for (const std::string& name : Initializer::Names()) {
+    NamedKind& kind = kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
+    if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
+  }
+  return kinds;
 }
 
 Section<NetConfig> NetSection() {
   Section<NetConfig> s;
-  s.Add("input", &NetConfig::input).Default({}).Help("shape of one example, as the input 'data': [channels, height, width]").Also({"data_shape", "image_shape", "input_shape"});
+  s.Add("input", &NetConfig::input)
+      .Default({})
+      .Help("shape of one example, as the input 'data': [channels, height, width]")
+      .Also({"data_shape", "image_shape", "input_shape"});
   s.Add("inputs", &NetConfig::inputs).Default({}).Help("several inputs by name: a shape, or {shape, dtype}");
   s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
-  s.Add("layers", &NetConfig::layers).Required().Help("operators in order, each taking the one before it").Also({"layer", "backbone", "modules"});
+  s.Add("layers", &NetConfig::layers)
+      .Required()
+      .Help("operators in order, each taking the one before it")
+      .Also({"layer", "backbone", "modules"});
   s.Add("outputs", &NetConfig::outputs).Default({}).Help("names of the heads; losses and the last layer by default").Also({"heads"});
   return s;
 }
@@ -91,7 +104,12 @@ Section<SourceConfig> SourceSection() {
   s.Add("path", &C::path).IsPath().Required().Help("file or folder").Also({"root", "dir", "folder", "file", "path_imgrec", "data_csv"});
   s.Add("split", &C::split).Default("train").Choices({"train", "test"}).OnlyFor("source", {"mnist"}).Help("which of the two sets");
   s.Add("shuffle", &C::shuffle).Default(false).Help("a new order every epoch").Also({"random_order"});
-  s.Add("transforms", &C::transforms).Default({}).Kinds(TransformKinds()).OnlyFor("source", {"image_folder"}).Help("what is done to an image, in order").Also({"augment", "augmentation", "transform", "aug"});
+  s.Add("transforms", &C::transforms)
+      .Default({})
+      .Kinds(TransformKinds())
+      .OnlyFor("source", {"image_folder"})
+      .Help("what is done to an image, in order")
+      .Also({"augment", "augmentation", "transform", "aug"});
   s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label: {x: [a, b], y: label}");
   return s;
 }
@@ -99,10 +117,18 @@ Section<SourceConfig> SourceSection() {
 Section<DataConfig> DataSection() {
   using C = DataConfig;
   Section<C> s;
-  s.Add("batch_size", &C::batch_size).Default(32).Range(1).Help("examples per step").Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
+  s.Add("batch_size", &C::batch_size)
+      .Default(32)
+      .Range(1)
+      .Help("examples per step")
+      .Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
   s.Below("train", &C::train, SourceSection(), "the training set", true);
   s.Below("val", &C::val, SourceSection(), "the validation set", false);
-  s.Add("workers", &C::workers).Default(0).Range(0, 1024).Help("threads that read and decode; 0: one per core").Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
+  s.Add("workers", &C::workers)
+      .Default(0)
+      .Range(0, 1024)
+      .Help("threads that read and decode; 0: one per core")
+      .Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
   s.Add("prefetch", &C::prefetch).Default(2).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
   s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
   return s;
@@ -113,10 +139,27 @@ std::vector<NamedKind> OptimizerKinds() {
   for (const std::string& name : Optimizer::Names()) {
     std::vector<FieldInfo> params = Optimizer::Describe(name);
     std::erase_if(params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });  // train.clip.value
-    kinds.push_back({name, "optimizer", std::move(params), {}, {
-        {"lr0", "lr"}, {"base_lr", "lr"}, {"learning_rate", "lr"}, {"learning-rate", "lr"}, {"initial_lr", "lr"}, {"eta", "lr"},
-        {"wd", "weight_decay"}, {"decay", "weight_decay"}, {"l2", "weight_decay"}, {"weight-decay", "weight_decay"}, {"mom", "momentum"},
-        {"adam_beta1", "beta1"}, {"beta_1", "beta1"}, {"adam_beta2", "beta2"}, {"beta_2", "beta2"}, {"eps", "epsilon"}, {"adam_epsilon", "epsilon"}}});
+    kinds.push_back({name,
+                     "optimizer",
+                     std::move(params),
+                     {},
+                     {{"lr0", "lr"},
+                      {"base_lr", "lr"},
+                      {"learning_rate", "lr"},
+                      {"learning-rate", "lr"},
+                      {"initial_lr", "lr"},
+                      {"eta", "lr"},
+                      {"wd", "weight_decay"},
+                      {"decay", "weight_decay"},
+                      {"l2", "weight_decay"},
+                      {"weight-decay", "weight_decay"},
+                      {"mom", "momentum"},
+                      {"adam_beta1", "beta1"},
+                      {"beta_1", "beta1"},
+                      {"adam_beta2", "beta2"},
+                      {"beta_2", "beta2"},
+                      {"eps", "epsilon"},
+                      {"adam_epsilon", "epsilon"}}});
   }
   return kinds;
 }
@@ -124,10 +167,23 @@ std::vector<NamedKind> OptimizerKinds() {
 std::vector<NamedKind> LrScheduleKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : LrSchedule::Names()) {
-    kinds.push_back({name, "learning rate schedule", LrSchedule::Describe(name), {}, {
-        {"gamma", "factor"}, {"lr_factor", "factor"}, {"step_size", "every"}, {"stepsize", "every"}, {"steps", "milestones"},
-        {"stepvalue", "milestones"}, {"eta_min", "final"}, {"lrf", "final"}, {"final_lr", "final"}, {"warmup", "warmup_epochs"},
-        {"warmup_iters", "warmup_steps"}, {"warmup_begin_lr", "warmup_from"}, {"warmup_lr", "warmup_from"}}});
+    kinds.push_back({name,
+                     "learning rate schedule",
+                     LrSchedule::Describe(name),
+                     {},
+                     {{"gamma", "factor"},
+                      {"lr_factor", "factor"},
+                      {"step_size", "every"},
+                      {"stepsize", "every"},
+                      {"steps", "milestones"},
+                      {"stepvalue", "milestones"},
+                      {"eta_min", "final"},
+                      {"lrf", "final"},
+                      {"final_lr", "final"},
+                      {"warmup", "warmup_epochs"},
+                      {"warmup_iters", "warmup_steps"},
+                      {"warmup_begin_lr", "warmup_from"},
+                      {"warmup_lr", "warmup_from"}}});
   }
   return kinds;
 }
@@ -135,22 +191,64 @@ std::vector<NamedKind> LrScheduleKinds() {
 Section<TrainConfig> TrainSection() {
   using C = TrainConfig;
   Section<C> s;
-  s.Add("epochs", &C::epochs).Default(10).Range(1).Help("passes over the training data").Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
-  s.Add("max_steps", &C::max_steps).Default(0).Range(0).Help("stop after so many steps; 0: no limit").Also({"max_iter", "num_steps", "max_iters", "iterations"});
-  s.Add("optimizer", &C::optimizer).Default({"sgd", {}, {}}).Kinds(OptimizerKinds()).Help("how parameters are updated").Also({"optim", "solver"});
-  s.Add("lr_schedule", &C::lr_schedule).Default({"constant", {}, {}}).Kinds(LrScheduleKinds()).Help("how the learning rate changes").Also({"scheduler", "lr_scheduler", "lr_policy"});
-  s.Add("initializer", &C::initializer).Default({"xavier", {}, {}}).Kinds(MakeInitializerKinds()).Help("first values of weights").Also({"init", "weight_init"});
-  s.Add("metrics", &C::metrics).Default({{"accuracy", {}, {}}}).Kinds(MetricKinds()).Help("what is measured").Also({"metric", "eval_metric"});
+  s.Add("epochs", &C::epochs)
+      .Default(10)
+      .Range(1)
+      .Help("passes over the training data")
+      .Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
+  s.Add("max_steps", &C::max_steps)
+      .Default(0)
+      .Range(0)
+      .Help("stop after so many steps; 0: no limit")
+      .Also({"max_iter", "num_steps", "max_iters", "iterations"});
+  s.Add("optimizer", &C::optimizer)
+      .Default({"sgd", {}, {}})
+      .Kinds(OptimizerKinds())
+      .Help("how parameters are updated")
+      .Also({"optim", "solver"});
+  s.Add("lr_schedule", &C::lr_schedule)
+      .Default({"constant", {}, {}})
+      .Kinds(LrScheduleKinds())
+      .Help("how the learning rate changes")
+      .Also({"scheduler", "lr_scheduler", "lr_policy"});
+  s.Add("initializer", &C::initializer)
+      .Default({"xavier", {}, {}})
+      .Kinds(MakeInitializerKinds())
+      .Help("first values of weights")
+      .Also({"init", "weight_init"});
+  s.Add("metrics", &C::metrics)
+      .Default({{"accuracy", {}, {}}})
+      .Kinds(MetricKinds())
+      .Help("what is measured")
+      .Also({"metric", "eval_metric"});
   Section<BestConfig> best;
-  best.Add("metric", &BestConfig::metric).Default("").Help("metric that decides which checkpoint is best; the first by default").Also({"monitor"});
+  best.Add("metric", &BestConfig::metric)
+      .Default("")
+      .Help("metric that decides which checkpoint is best; the first by default")
+      .Also({"monitor"});
   s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
   Section<SaveConfig> save;
-  save.Add("every", &SaveConfig::every).Default({1, Interval::Unit::kEpochs}).Help("how often: 10min, 500steps, 1epoch").Also({"save_period", "save_freq", "period", "snapshot", "checkpoint_every"});
-  save.Add("keep", &SaveConfig::keep).Default(3).Range(1).Help("how many numbered checkpoints stay").Also({"save_top_k", "max_to_keep", "save_total_limit"});
+  save.Add("every", &SaveConfig::every)
+      .Default({1, Interval::Unit::kEpochs})
+      .Help("how often: 10min, 500steps, 1epoch")
+      .Also({"save_period", "save_freq", "period", "snapshot", "checkpoint_every"});
+  save.Add("keep", &SaveConfig::keep)
+      .Default(3)
+      .Range(1)
+      .Help("how many numbered checkpoints stay")
+      .Also({"save_top_k", "max_to_keep", "save_total_limit"});
   s.Below("save", &C::save, std::move(save), "checkpoints", false, "every");
   Section<ClipConfig> clip;
-  clip.Add("value", &ClipConfig::value).Default({}).Range(0).Help("bound on each element of the gradient").Also({"clip_gradient", "clip_value"});
-  clip.Add("norm", &ClipConfig::norm).Default({}).Range(0).Help("bound on the norm of the whole gradient").Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
+  clip.Add("value", &ClipConfig::value)
+      .Default({})
+      .Range(0)
+      .Help("bound on each element of the gradient")
+      .Also({"clip_gradient", "clip_value"});
+  clip.Add("norm", &ClipConfig::norm)
+      .Default({})
+      .Range(0)
+      .Help("bound on the norm of the whole gradient")
+      .Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
   s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
   Section<KVStoreConfig> store;
   store.Add("type", &KVStoreConfig::type).Default("local").Choices({"local"}).Help("where gradients are summed");
@@ -164,7 +262,10 @@ Section<TrainConfig> TrainSection() {
 const std::vector<Key>& Schema() {
   static const std::vector<Key> schema = [] {
     Section<Config> s;
-    s.Add("name", &Config::name).Default("").Help("of the run folder; the file's name by default").Also({"project", "experiment", "run_name"});
+    s.Add("name", &Config::name)
+        .Default("")
+        .Help("of the run folder; the file's name by default")
+        .Also({"project", "experiment", "run_name"});
     s.Add("seed", &Config::seed).Default(0).Help("of everything that is drawn at random").Also({"random_seed", "manual_seed", "rng_seed"});
     s.Below("net", &Config::net, NetSection(), "the net", true);
     s.Below("data", &Config::data, DataSection(), "what it learns from", true);

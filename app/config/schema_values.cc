@@ -22,7 +22,8 @@ template <typename T>
 bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
   const std::optional<int64_t> integer = value.AsInteger();
   if (!integer) return Expected("an integer", value, context);
-  if (!std::in_range<T>(*integer)) return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer", value, context);
+  if (!std::in_range<T>(*integer))
+    return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer", value, context);
   *out = static_cast<T>(*integer);
   return true;
 }
@@ -33,10 +34,10 @@ struct UnitName {
   int64_t factor;
 };
 constexpr UnitName kUnits[] = {
-    {"epochs", Interval::Unit::kEpochs, 1},     {"epoch", Interval::Unit::kEpochs, 1},   {"", Interval::Unit::kEpochs, 1},
-    {"steps", Interval::Unit::kSteps, 1},       {"step", Interval::Unit::kSteps, 1},     {"s", Interval::Unit::kSeconds, 1},
-    {"seconds", Interval::Unit::kSeconds, 1},   {"min", Interval::Unit::kSeconds, 60},   {"minutes", Interval::Unit::kSeconds, 60},
-    {"h", Interval::Unit::kSeconds, 3600},      {"hours", Interval::Unit::kSeconds, 3600},
+    {"epochs", Interval::Unit::kEpochs, 1},   {"epoch", Interval::Unit::kEpochs, 1},     {"", Interval::Unit::kEpochs, 1},
+    {"steps", Interval::Unit::kSteps, 1},     {"step", Interval::Unit::kSteps, 1},       {"s", Interval::Unit::kSeconds, 1},
+    {"seconds", Interval::Unit::kSeconds, 1}, {"min", Interval::Unit::kSeconds, 60},     {"minutes", Interval::Unit::kSeconds, 60},
+    {"h", Interval::Unit::kSeconds, 3600},    {"hours", Interval::Unit::kSeconds, 3600},
 };
 
 std::optional<std::string> TextOfElement(const Value& value, const std::string& type) {
@@ -66,10 +67,17 @@ struct NamedParts {
   const Value* params = nullptr;  // the map, with `name` still in it; or the value of the first parameter
 };
 
-std::optional<NamedParts> SplitNamed(const Value& value) {
+std::optional<NamedParts> SplitNamed(const Value& value, const ReadContext& context) {
   if (value.is_scalar()) return NamedParts{&value.text, value.place, nullptr};
   if (!value.is_map()) return std::nullopt;
   if (const Value* name = value.Get("name"); name && name->is_scalar()) return NamedParts{&name->text, name->place, &value};
+  const bool by_key =
+      value.members.size() == 1 && std::any_of(context.kinds.begin(), context.kinds.end(), [&](const NamedKind& kind) {
+        return kind.name == value.members[0].key || std::find(kind.also.begin(), kind.also.end(), value.members[0].key) != kind.also.end();
+      });
+  // Parameters alone are those of the default: optimizer: {lr: 0.1}.
+  const bool has_default = context.info && context.info->type != "list" && !context.info->default_text.empty();
+  if (!by_key && has_default) return NamedParts{&context.info->default_text, value.place, &value};
   if (value.members.size() != 1) return std::nullopt;
   return NamedParts{&value.members[0].key, value.members[0].place, &value.members[0].value};
 }
@@ -97,7 +105,9 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
     if (member.value.is_null()) return true;
     const std::optional<std::string> text = TextOfField(member.value, param);
     if (!text) {
-      context.diagnostics->Error(member.value.place, format("{}.{}: expected {}, got {}", kind.name, param.name, PhraseOfField(param), member.value.Describe()), param.help);
+      context.diagnostics->Error(member.value.place,
+                                 format("{}.{}: expected {}, got {}", kind.name, param.name, PhraseOfField(param), member.value.Describe()),
+                                 param.help);
       return false;
     }
     out->params.emplace_back(param.name, *text);
@@ -123,9 +133,15 @@ bool Read(const Value& value, const ReadContext& context, bool* out) {
   *out = *truth;
   return true;
 }
-bool Read(const Value& value, const ReadContext& context, int* out) { return ReadInteger(value, context, out); }
-bool Read(const Value& value, const ReadContext& context, int64_t* out) { return ReadInteger(value, context, out); }
-bool Read(const Value& value, const ReadContext& context, uint64_t* out) { return ReadInteger(value, context, out); }
+bool Read(const Value& value, const ReadContext& context, int* out) {
+  return ReadInteger(value, context, out);
+}
+bool Read(const Value& value, const ReadContext& context, int64_t* out) {
+  return ReadInteger(value, context, out);
+}
+bool Read(const Value& value, const ReadContext& context, uint64_t* out) {
+  return ReadInteger(value, context, out);
+}
 bool Read(const Value& value, const ReadContext& context, double* out) {
   const std::optional<double> number = value.AsNumber();
   if (!number) return Expected("a number", value, context);
@@ -207,13 +223,14 @@ std::string DescribeField(const FieldInfo& field) {
 
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
   if (!value.is_scalar() || value.text.empty()) return Expected("a path", value, context);
-  const std::filesystem::path base = value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
+  const std::filesystem::path base =
+      value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
   return true;
 }
 
 bool Read(const Value& value, const ReadContext& context, Named* out) {
-  const std::optional<NamedParts> parts = SplitNamed(value);
+  const std::optional<NamedParts> parts = SplitNamed(value, context);
   if (!parts) return Expected("a name, or {name: ..., parameters}", value, context);
   const NamedKind* kind = FindKind(*parts, context);
   if (!kind) return false;
@@ -238,12 +255,24 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
   return good;
 }
 
-Value Write(bool value) { return Value::Scalar(value ? "true" : "false"); }
-Value Write(int value) { return Value::Scalar(std::to_string(value)); }
-Value Write(int64_t value) { return Value::Scalar(std::to_string(value)); }
-Value Write(uint64_t value) { return Value::Scalar(std::to_string(value)); }
-Value Write(double value) { return Value::Scalar(std::isinf(value) ? (value < 0 ? "-.inf" : ".inf") : params::Print(value)); }
-Value Write(const std::string& value) { return Value::Scalar(value, {}, true); }
+Value Write(bool value) {
+  return Value::Scalar(value ? "true" : "false");
+}
+Value Write(int value) {
+  return Value::Scalar(std::to_string(value));
+}
+Value Write(int64_t value) {
+  return Value::Scalar(std::to_string(value));
+}
+Value Write(uint64_t value) {
+  return Value::Scalar(std::to_string(value));
+}
+Value Write(double value) {
+  return Value::Scalar(std::isinf(value) ? (value < 0 ? "-.inf" : ".inf") : params::Print(value));
+}
+Value Write(const std::string& value) {
+  return Value::Scalar(value, {}, true);
+}
 Value Write(const Interval& value) {
   const char* unit = value.unit == Interval::Unit::kEpochs ? "epochs" : value.unit == Interval::Unit::kSteps ? "steps" : "s";
   return Value::Scalar(std::to_string(value.count) + unit);
@@ -263,7 +292,9 @@ Value Write(const Named& value) {
   }
   return map;
 }
-Value Write(const Value& value) { return value; }
+Value Write(const Value& value) {
+  return value;
+}
 Value Write(const std::vector<Column>& value) {
   Value map = Value::Map({});
   for (const Column& column : value) {

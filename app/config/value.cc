@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t kOneLine = 100;  // characters up to which a list or map is written on one line
 
-bool IsNullText(std::string_view text) { return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL"; }
+bool IsNullText(std::string_view text) {
+  return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
 
 // Whether a string needs quotes so that YAML reads it as that string.
 bool NeedsQuotes(const Value& scalar) {
@@ -20,8 +22,10 @@ bool NeedsQuotes(const Value& scalar) {
   if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() || Value::Scalar(text).AsNumber())) return true;
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (text.starts_with("${")) return text.find('\n') != std::string::npos;
-  if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos && !Value::Scalar(text).AsNumber()) return true;
-  return text.find_first_of("{}[],\n\t\"\\") != std::string::npos || text.find(": ") != std::string::npos || text.find(" #") != std::string::npos;
+  if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos && !Value::Scalar(text).AsNumber())
+    return true;
+  return text.find_first_of("{}[],\n\t\"\\") != std::string::npos || text.find(": ") != std::string::npos ||
+         text.find(" #") != std::string::npos;
 }
 
 std::string Quote(std::string_view text) {
@@ -44,7 +48,9 @@ std::string ScalarText(const Value& value) {
   return NeedsQuotes(value) ? Quote(value.text) : value.text;
 }
 
-std::string KeyText(const std::string& key) { return ScalarText(Value::Scalar(key, {}, true)); }
+std::string KeyText(const std::string& key) {
+  return ScalarText(Value::Scalar(key, {}, true));
+}
 
 std::string Flow(const Value& value) {
   std::vector<std::string> parts;
@@ -122,7 +128,9 @@ const Member* Value::Find(std::string_view key) const {
   return found == members.end() ? nullptr : &*found;
 }
 
-Member* Value::Find(std::string_view key) { return const_cast<Member*>(std::as_const(*this).Find(key)); }
+Member* Value::Find(std::string_view key) {
+  return const_cast<Member*>(std::as_const(*this).Find(key));
+}
 
 const Value* Value::Get(std::string_view key) const {
   const Member* member = Find(key);
@@ -160,10 +168,14 @@ std::optional<double> Value::AsNumber() const {
 
 std::string Value::Describe() const {
   switch (kind) {
-    case Kind::kNull: return "nothing";
-    case Kind::kScalar: return "'" + text + "'";
-    case Kind::kList: return list.size() <= 4 ? "the list " + Flow(*this) : format("a list of {}", list.size());
-    case Kind::kMap: return "a map";
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kScalar:
+      return (quoted ? "the text '" : "'") + text + "'";
+    case Kind::kList:
+      return list.size() <= 4 ? "the list " + Flow(*this) : format("a list of {}", list.size());
+    case Kind::kMap:
+      return "a map";
   }
   return "";
 }

@@ -17,8 +17,8 @@ struct Value {
 
   Kind kind = Kind::kNull;
   Place place;
-  std::string text;      // of a scalar
-  bool quoted = false;   // a string, whatever it looks like
+  std::string text;     // of a scalar
+  bool quoted = false;  // a string, whatever it looks like
   std::vector<Value> list;
   std::vector<Member> members;  // in the order of the text
 
@@ -32,7 +32,7 @@ struct Value {
   bool is_map() const { return kind == Kind::kMap; }
   const Member* Find(std::string_view key) const;  // of a map; null when absent
   Member* Find(std::string_view key);
-  const Value* Get(std::string_view key) const;    // its value; null when absent
+  const Value* Get(std::string_view key) const;  // its value; null when absent
 
   // Readings of a plain scalar; nothing when the text is something else. Integers may have a decimal point only if it is followed by zeros.
   std::optional<bool> AsBool() const;

@@ -90,7 +90,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
-      Fatal(PlaceOf(mark), "this does not belong to the document that ends above it", "check its indentation; a file holds one YAML document");
+      Fatal(PlaceOf(mark), "this does not belong to the document that ends above it",
+            "check its indentation; a file holds one YAML document");
     }
   }
   void OnDocumentEnd() override {}
@@ -129,7 +130,9 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key;
   };
 
-  size_t Offset(const Place& place) const { return line_starts_[static_cast<size_t>(place.line - 1)] + static_cast<size_t>(place.column - 1); }
+  size_t Offset(const Place& place) const {
+    return line_starts_[static_cast<size_t>(place.line - 1)] + static_cast<size_t>(place.column - 1);
+  }
 
   // Bytes that the scalar takes on its line.
   int LengthOf(const Place& place, const std::string& text) {
@@ -221,7 +224,8 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
     const int continuations = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
     bool valid = c < 0x80 || (c >= 0xc2 && c < 0xf5);
     for (int k = 1; k <= continuations; ++k) {
-      valid = valid && i + static_cast<size_t>(k) < text.size() && (static_cast<unsigned char>(text[i + static_cast<size_t>(k)]) & 0xc0) == 0x80;
+      valid = valid && i + static_cast<size_t>(k) < text.size() &&
+              (static_cast<unsigned char>(text[i + static_cast<size_t>(k)]) & 0xc0) == 0x80;
     }
     if (!valid) {
       diagnostics->Error(place, "this is not UTF-8 text", "save the file as UTF-8");
@@ -249,9 +253,11 @@ std::pair<std::string, std::string> Explain(const std::string& phrase) {
     return {"a value cannot begin here", "is the line above indented as it should be? 'a: b: c' needs quotes or a line of its own"};
   }
   if (phrase.find("end of map not found") != std::string::npos) return {"this does not fit the map around it", "check its indentation"};
-  if (phrase.find("end of sequence not found") != std::string::npos) return {"this does not fit the list around it", "check its indentation"};
+  if (phrase.find("end of sequence not found") != std::string::npos)
+    return {"this does not fit the list around it", "check its indentation"};
   if (phrase.find("unknown token") != std::string::npos) return {"a text cannot begin with this character", "put it in quotes"};
-  if (phrase.find("referenced anchor") != std::string::npos) return {"there is no anchor of this name", "an anchor (&name) stands before its aliases (*name)"};
+  if (phrase.find("referenced anchor") != std::string::npos)
+    return {"there is no anchor of this name", "an anchor (&name) stands before its aliases (*name)"};
   return {"this is not YAML: " + phrase, ""};
 }
 

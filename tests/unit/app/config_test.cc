@@ -15,7 +15,9 @@ TemporaryFolder::TemporaryFolder() {
   if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a temporary folder");
   path_ = name;
 }
-TemporaryFolder::~TemporaryFolder() { fs::remove_all(path_); }
+TemporaryFolder::~TemporaryFolder() {
+  fs::remove_all(path_);
+}
 
 void TemporaryFolder::Write(const std::string& name, const std::string& text) const {
   fs::create_directories((path_ / name).parent_path());
@@ -28,8 +30,9 @@ Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry&
   config::Diagnostics diagnostics(outcome.sources);
   try {
     outcome.loaded = config::LoadConfig(request, &diagnostics);
-    outcome.net = config::BuildNet(outcome.loaded.config, registry,
-                                   [](std::string_view name) { return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt; }, &diagnostics);
+    outcome.net = config::BuildNet(
+        outcome.loaded.config, registry,
+        [](std::string_view name) { return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt; }, &diagnostics);
   } catch (const config::DiagnosticError&) {
   }
   outcome.findings = diagnostics.Sorted();

@@ -36,7 +36,7 @@ int64_t CountParameters(const config::Net& net) {
 }
 
 TEST_CASE("the numbers of parameters are the published ones") {
-  const std::map<std::string, int64_t> published = {{"alexnet", 61100840}, {"vgg16", 138357544},      {"resnet18", 11689512},
+  const std::map<std::string, int64_t> published = {{"alexnet", 61100840},  {"vgg16", 138357544},      {"resnet18", 11689512},
                                                     {"resnet50", 25557032}, {"mobilenet_v2", 3504872}, {"googlenet", 6624904}};
   for (const auto& [name, count] : published) {
     CAPTURE(name);

@@ -49,10 +49,10 @@ TEST_CASE("later files stand above earlier ones, included ones below, the comman
     return std::string("absent");
   };
   CHECK(origin_of("train.epochs") == "parts/middle.yaml:2:17");
-  CHECK(origin_of("train.optimizer.momentum") == "parts/base.yaml:1:66");
+  CHECK(origin_of("train.optimizer.momentum") == "parts/base.yaml:1:65");
   CHECK(origin_of("train.save.keep") == "command line");
   CHECK(origin_of("data.workers") == "default");
-  CHECK(origin_of("net.layers.0.FullyConnected.num_hidden") == "main.yaml:3:61");
+  CHECK(origin_of("net.layers.0.FullyConnected.num_hidden") == "main.yaml:3:58");
   CHECK(origins.find("train.save.every") != std::string::npos);
 }
 
@@ -62,7 +62,8 @@ TEST_CASE("the resolved configuration reads back to itself") {
                "name: 'yes: no'\nvars: {width: 8}\nblocks:\n  unit:\n    params: {width, deep: true}\n    layers:\n"
                "      - FullyConnected: {num_hidden: ${min(width, 9)}}\n" +
                    std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: ${width}}\n    - SoftmaxOutput: {name: softmax}\n") +
-                   "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: [flip, {resize: 40}, {normalize: {mean: [0.5], std: [0.25]}}]}}\n"
+                   "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: [flip, {resize: 40}, {normalize: "
+                   "{mean: [0.5], std: [0.25]}}]}}\n"
                    "train: {lr_schedule: {name: multistep, milestones: [1, 2]}, clip: {norm: 1}}\n");
   auto load = [&](const std::string& file) {
     config::LoadRequest request;
@@ -89,7 +90,8 @@ TEST_CASE("the resolved configuration reads back to itself") {
 
 TEST_CASE("environment, overrides typed as YAML, and unsetting") {
   Outcome o = LoadText("train: {optimizer: {lr: ${LEARNING_RATE}, momentum: 0.9}, epochs: ${EPOCHS:-4}}\n" + kRest,
-                       {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]", "net.layers.0.FullyConnected.num_hidden=5", "seed=18446744073709"});
+                       {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]", "net.layers.0.FullyConnected.num_hidden=5",
+                        "seed=18446744073709"});
   CHECK(o.text == "");
   CHECK(o.loaded.config.train.optimizer.params == Kwargs{{"lr", "0.25"}});
   CHECK(o.loaded.config.train.epochs == 4);
@@ -100,8 +102,8 @@ TEST_CASE("environment, overrides typed as YAML, and unsetting") {
 }
 
 TEST_CASE("aliases and merge keys") {
-  Outcome o = LoadText("vars: {a: &w 3}\n" + kNet +
-                       "data: {train: &set {source: mnist, path: x}, val: {<<: *set, split: test}, batch_size: *w}\n");
+  Outcome o =
+      LoadText("vars: {a: &w 3}\n" + kNet + "data: {train: &set {source: mnist, path: x}, val: {<<: *set, split: test}, batch_size: *w}\n");
   CHECK(o.text == "");
   CHECK(o.loaded.config.data.batch_size == 3);
   CHECK(o.loaded.config.data.val.split == "test");
@@ -112,7 +114,8 @@ TEST_CASE("an alias bomb is refused at once") {
   std::string bomb = "vars: {}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string p = "*a" + std::to_string(i - 1);
-    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + "]\n";
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " +
+            p + ", " + p + "]\n";
   }
   CHECK(LoadText(bomb).text.find("error: more than 100000 values, aliases written out") != std::string::npos);
 }

@@ -16,7 +16,9 @@ Names SomeNames() {
   names.known = {"width", "deep", "mode"};
   return names;
 }
-std::string Value_(const char* text) { return ToText(Evaluate(text, SomeNames())); }
+std::string Value_(const char* text) {
+  return ToText(Evaluate(text, SomeNames()));
+}
 
 TEST_CASE("expressions: precedence, types and functions") {
   CHECK(Value_("1 + 2 * 3") == "7");

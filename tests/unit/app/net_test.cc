@@ -46,7 +46,8 @@ TEST_CASE("each layer takes the one before it; scalars become tuples; nodes know
 }
 
 TEST_CASE("a scalar has as many axes as the data that it meets") {
-  const Outcome o = BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2}\n", "", "input: [3, 8]");
+  const Outcome o =
+      BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2}\n", "", "input: [3, 8]");
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "convolution0", "kernel") == "(3,)");
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
@@ -107,7 +108,8 @@ TEST_CASE("blocks: parameters, defaults, own names, inputs, several outputs, and
       "      - Activation: {name: right, inputs: b}\n");
   CHECK(o.text == "");
   const Symbol& s = o.net.symbol;
-  CHECK(s.ListArguments() == Strings{"data", "one_fc_weight", "one_fc_bias", "one_back_weight", "shared", "unit0_fc_weight", "unit0_fc_bias", "unit0_back_weight"});
+  CHECK(s.ListArguments() == Strings{"data", "one_fc_weight", "one_fc_bias", "one_back_weight", "shared", "unit0_fc_weight",
+                                     "unit0_fc_bias", "unit0_back_weight"});
   CHECK(ParamOf(s, "one_fc", "num_hidden") == "16");
   CHECK(ParamOf(s, "unit0_fc", "num_hidden") == "24");
   CHECK(NodeOf(s, "unit0_activation0").name == "unit0_activation0");
@@ -158,7 +160,8 @@ TEST_CASE("a label that layers read is an input with a shape") {
 }
 
 TEST_CASE("shape errors become findings at their layer") {
-  const Outcome o = BuildLayers("    - Flatten\n    - unit: {name: u}\n", "blocks: {unit: {layers: [{Convolution: {name: conv, num_filter: 2, kernel: 3}}]}}\n");
+  const Outcome o = BuildLayers("    - Flatten\n    - unit: {name: u}\n",
+                                "blocks: {unit: {layers: [{Convolution: {name: conv, num_filter: 2, kernel: 3}}]}}\n");
   CHECK(o.text == "");
   config::Diagnostics diagnostics(o.sources);
   try {

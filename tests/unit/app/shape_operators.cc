@@ -22,7 +22,9 @@ struct ConvolutionParam : Parameter<ConvolutionParam> {
   }
 };
 
-int64_t At(const TShape& shape, int i, int64_t absent) { return i < shape.ndim() ? shape[i] : absent; }
+int64_t At(const TShape& shape, int i, int64_t absent) {
+  return i < shape.ndim() ? shape[i] : absent;
+}
 
 class Convolution : public PropertyWithParam<ConvolutionParam> {
  public:
@@ -34,7 +36,8 @@ class Convolution : public PropertyWithParam<ConvolutionParam> {
     const TShape data = (*in)[0];
     if (!data.known()) return false;
     if (data.ndim() != param_.kernel.ndim() + 2) {
-      Throw(ErrorKind::kConfig, "Convolution: data has shape {}, but a kernel {} needs {} axes", data.ToString(), param_.kernel.ToString(), param_.kernel.ndim() + 2);
+      Throw(ErrorKind::kConfig, "Convolution: data has shape {}, but a kernel {} needs {} axes", data.ToString(), param_.kernel.ToString(),
+            param_.kernel.ndim() + 2);
     }
     TShape weight = data, result = data;
     weight[0] = result[1] = param_.num_filter;
@@ -206,10 +209,12 @@ struct LooseParam : Parameter<LooseParam> {
 };
 class Elementwise : public PropertyWithParam<LooseParam> {
  public:
-  Elementwise(std::string type, std::vector<std::string> arguments, bool loss) : type_(std::move(type)), arguments_(std::move(arguments)), loss_(loss) {}
+  Elementwise(std::string type, std::vector<std::string> arguments, bool loss)
+      : type_(std::move(type)), arguments_(std::move(arguments)), loss_(loss) {}
   std::string TypeString() const override { return type_; }
   std::vector<std::string> ListArguments() const override { return arguments_; }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in, const std::vector<int>& out) const override {
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in,
+                                             const std::vector<int>& out) const override {
     if (loss_) return out;
     return OperatorProperty::DeclareBackwardDependency(out_grad, in, out);
   }
@@ -261,8 +266,8 @@ void AddShapeOperators(OperatorRegistry& registry) {
   };
   const std::vector<std::string> one = {"data"}, two = {"lhs", "rhs"};
   for (const Row& row : {Row{"Activation", one, false}, Row{"Dropout", one, false}, Row{"clip", one, false}, Row{"square", one, false},
-                         Row{"smooth_l1", one, false}, Row{"elemwise_add", two, false}, Row{"elemwise_sub", two, false}, Row{"MakeLoss", one, true},
-                         Row{"BlockGrad", one, true}, Row{"LinearRegressionOutput", {"data", "label"}, true}}) {
+                         Row{"smooth_l1", one, false}, Row{"elemwise_add", two, false}, Row{"elemwise_sub", two, false},
+                         Row{"MakeLoss", one, true}, Row{"BlockGrad", one, true}, Row{"LinearRegressionOutput", {"data", "label"}, true}}) {
     if (registry.Has(row.name)) continue;
     registry.AddProperty(row.name, {}, [row] { return std::make_unique<Elementwise>(row.name, row.arguments, row.loss); });
   }
