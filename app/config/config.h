@@ -53,7 +53,7 @@ struct SourceConfig {
 struct DataConfig {
   int batch_size = 0;
   SourceConfig train, val;
-  int workers = 0;   // 0: as many as there are cores
+  int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
   double max_bad = 0;
 };

@@ -3,6 +3,7 @@
 
 #include "app/config/schema.h"
 #include "mxtrain/initializer/initializer.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
 #include "mxtrain/optimizer/optimizer.h"
@@ -21,37 +22,19 @@ FieldInfo Field(std::string name, std::string type, std::string default_text, st
 }
 
 std::vector<NamedKind> TransformKinds() {
-  const FieldInfo size = Field("size", "tuple", "", "height and width; one number serves both", true);
-  return {
-      {"resize",
-       "scales the shorter edge to a length",
-       {Field("size", "integer", "", "length of the shorter edge, pixels", true)},
-       {"Resize"}},
-      {"center_crop", "cuts out the middle", {size}, {"CenterCrop"}},
-      {"random_crop",
-       "cuts out a random place",
-       {size, Field("pad", "integer", "0", "zeros added on each side first, pixels")},
-       {"RandomCrop", "rand_crop"}},
-      {"random_resized_crop",
-       "cuts out a random part and scales it",
-       {size, Field("area", "list of numbers", "(0.08, 1)", "range of the part's share of the image"),
-        Field("aspect", "list of numbers", "(0.75, 1.3333333333333333)", "range of the part's width / height")},
-       {"RandomResizedCrop"}},
-      {"flip",
-       "mirrors left and right",
-       {Field("p", "number", "0.5", "how often")},
-       {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
-      {"color_jitter",
-       "random brightness, contrast and saturation",
-       {Field("brightness", "number", "0", "factor from 1 - b to 1 + b"), Field("contrast", "number", "0", "likewise"),
-        Field("saturation", "number", "0", "likewise")},
-       {"ColorJitter"}},
-      {"normalize",
-       "subtracts means and divides by deviations, a number per channel of pixels in 0 .. 1",
-       {Field("mean", "list of numbers", "", "means, or auto: from the training set"),
-        Field("std", "list of numbers", "", "standard deviations")},
-       {"Normalize"}},
-  };
+  static const std::map<std::string, std::vector<std::string>> kAlso = {
+      {"resize", {"Resize"}},
+      {"center_crop", {"CenterCrop"}},
+      {"random_crop", {"RandomCrop", "rand_crop"}},
+      {"random_resized_crop", {"RandomResizedCrop"}},
+      {"flip", {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
+      {"normalize", {"Normalize"}}};
+  std::vector<NamedKind> kinds;
+  for (io::TransformInfo& info : io::ListTransforms()) {
+    NamedKind& kind = kinds.emplace_back(NamedKind{info.name, info.help, std::move(info.parameters)});
+    if (const auto also = kAlso.find(kind.name); also != kAlso.end()) kind.also = also->second;
+  }
+  return kinds;
 }
 
 std::vector<NamedKind> MetricKinds() {
@@ -126,10 +109,10 @@ Section<DataConfig> DataSection() {
   s.Below("val", &C::val, SourceSection(), "the validation set", false);
   s.Add("workers", &C::workers)
       .Default(0)
-      .Range(0, 1024)
-      .Help("threads that read and decode; 0: one per core")
+      .Range(0, 256)
+      .Help("threads that read and decode; 0: half of the cores")
       .Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
-  s.Add("prefetch", &C::prefetch).Default(2).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
+  s.Add("prefetch", &C::prefetch).Default(3).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
   s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
   return s;
 }

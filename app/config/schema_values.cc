@@ -46,10 +46,10 @@ std::optional<std::string> TextOfElement(const Value& value, const std::string& 
   return value.is_scalar() ? std::optional(value.text) : std::nullopt;
 }
 
-// "(a, b)" of a list; a scalar stays one. The means of a normalisation may be `auto`.
+// "(a, b)" of a list; a scalar stays one.
 std::optional<std::string> TextOfList(const Value& value, const std::string& type) {
   const std::string element = type == "tuple" ? "integer" : type == "list of numbers" ? "number" : "string";
-  if (value.is_scalar()) return element == "number" && value.text == "auto" ? std::optional(value.text) : TextOfElement(value, element);
+  if (value.is_scalar()) return TextOfElement(value, element);
   if (!value.is_list()) return std::nullopt;
   std::vector<std::string> parts;
   for (const Value& item : value.list) {
