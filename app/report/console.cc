@@ -1,0 +1,175 @@
+#include "app/report/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+namespace mxtrain::report {
+namespace {
+
+bool IsTerminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && !(term && std::strcmp(term, "dumb") == 0);
+}
+
+bool IsSet(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+int64_t StatusValue(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(key + ":")) return std::atoll(line.c_str() + key.size() + 1) * 1024;
+  }
+  return 0;
+}
+
+std::string TimeStamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+std::string Join(const NamedValues& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += format("{}{} {}", text.empty() ? "" : "  ", name, FormatNumber(value));
+  return text;
+}
+
+}  // namespace
+
+Console::Console(const ConsoleOptions& options) : quiet_(options.quiet), verbose_(options.verbose) {
+  const bool terminal = IsTerminal();
+  const bool wanted = IsSet("FORCE_COLOR") || (terminal && !IsSet("NO_COLOR"));
+  color_ = options.color == Choice::kAlways || (options.color == Choice::kAuto && wanted);
+  progress_ = options.progress != Progress::kAuto ? options.progress : terminal ? Progress::kBar : Progress::kLines;
+  if (quiet_) progress_ = Progress::kNone;
+}
+
+Console::~Console() {
+  ShowBar("");
+  LogTo("");
+}
+
+void Console::Write(const std::string& line) {
+  std::string text = bar_.empty() ? "" : "\r\x1b[K";
+  text += line + "\n" + bar_;
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void Console::Message(LogLevel level, std::string_view text) {
+  static constexpr const char* kWords[] = {"debug: ", "", "warning: ", "error: "};
+  static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
+  std::lock_guard lock(mutex_);
+  const int k = static_cast<int>(level);
+  if (log_) {
+    std::fputs(format("{} {}{}\n", TimeStamp(), kWords[k], text).c_str(), log_);
+    std::fflush(log_);
+  }
+  if (level == LogLevel::kWarning) {
+    ++warning_count_;
+    if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) warnings_.emplace_back(text);
+  }
+  if ((level == LogLevel::kDebug && !verbose_) || (level == LogLevel::kInfo && quiet_)) return;
+  const bool paint = color_ && *kColors[k];
+  Write(format("{}{}{}{}", paint ? kColors[k] : "", kWords[k], paint ? "\x1b[0m" : "", text));
+}
+
+void Console::ShowBar(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  if (progress_ != Progress::kBar || (text.empty() && bar_.empty())) return;
+  bar_ = text.substr(0, static_cast<size_t>(std::max(width() - 1, 0)));
+  std::fputs(("\r\x1b[K" + bar_).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+int Console::width() const {
+  if (const char* columns = std::getenv("COLUMNS"); columns && std::atoi(columns) > 0) return std::atoi(columns);
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void Console::LogTo(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (log_) std::fclose(log_);
+  log_ = path.empty() ? nullptr : std::fopen(path.c_str(), "a");
+}
+
+void Console::RepeatWarnings() {
+  std::lock_guard lock(mutex_);
+  if (warning_count_ == 0) return;
+  Write(format("{} warning{}:", warning_count_, warning_count_ == 1 ? "" : "s"));
+  for (const std::string& text : warnings_) Write("  " + text);
+}
+
+void ConsoleListener::OnStart(const RunStart& s) {
+  auto say = [this](const std::string& text) { console_.Message(LogLevel::kInfo, text); };
+  say(format("data: {} training examples, {} for validation; {} steps an epoch, {} in all", s.train_examples, s.val_examples, s.steps_per_epoch,
+             s.total_steps));
+  say(format("net: {} parameters", s.parameters));
+  say(format("memory: parameters {}, gradients {}, optimizer {}, activations and workspaces {}", FormatBytes(s.parameter_bytes),
+             FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes), FormatBytes(s.arena_bytes)));
+  say(format("gradients are scaled by {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));
+  if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
+}
+
+void ConsoleListener::OnStep(const StepEvent& e) {
+  const double done = static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
+  const std::string text = format("epoch {} step {}/{}  loss {}  lr {}  {} images/s  {}  waiting {:.0f} %  {} left", e.epoch + 1, e.step_in_epoch,
+                                  e.steps_per_epoch, FormatNumber(e.loss), FormatNumber(e.lr), FormatNumber(e.images_per_second),
+                                  FormatBytes(CurrentMemoryBytes()), 100 * e.wait_share, FormatDuration(e.seconds_left));
+  if (console_.bar()) {
+    constexpr int kBarWidth = 16;
+    const int filled = static_cast<int>(done * kBarWidth);
+    const std::string bar = std::string(static_cast<size_t>(filled), '=') + std::string(static_cast<size_t>(kBarWidth - filled), ' ');
+    console_.ShowBar(format("[{}] {}", bar, text));
+    return;
+  }
+  if (!console_.lines() || done < 0.01 || (first_percent_said_ && e.seconds < next_line_seconds_)) return;
+  first_percent_said_ = true;
+  next_line_seconds_ = e.seconds + 30;
+  console_.Message(LogLevel::kInfo, text);
+}
+
+void ConsoleListener::OnEpoch(const EpochEvent& e) {
+  console_.ShowBar("");
+  console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
+                                           Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), e.best ? "  best" : ""));
+}
+
+void ConsoleListener::OnSave(const SaveEvent& e) {
+  console_.Message(LogLevel::kDebug, format("saved {} after step {} in {:.3f} s", e.file, e.step, e.seconds));
+}
+
+void ConsoleListener::OnWarning(const std::string& text) { console_.Message(LogLevel::kWarning, text); }
+
+std::string FormatDuration(double seconds) {
+  const int64_t s = std::llround(std::max(seconds, 0.0));
+  return s >= 3600 ? format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : format("{}:{:02}", s / 60, s % 60);
+}
+
+std::string FormatNumber(double value) {
+  const double magnitude = std::abs(value);
+  if (value == 0 || !std::isfinite(value)) return format("{}", value);
+  if (magnitude >= 1e7 || magnitude < 1e-4) return format("{:.3e}", value);
+  const int digits = magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : magnitude >= 0.01 ? 4 : 6;
+  return format("{:.{}f}", value, digits);
+}
+
+int64_t PeakMemoryBytes() { return StatusValue("VmHWM"); }
+int64_t CurrentMemoryBytes() { return StatusValue("VmRSS"); }
+
+}  // namespace mxtrain::report

@@ -1,0 +1,77 @@
+#pragma once
+// What the program says to a person: messages and progress on stderr; results go to stdout elsewhere. Colour and a moving bar only on a terminal;
+// otherwise whole lines. Thread-safe.
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/log.h"
+#include "mxtrain/train/events.h"
+
+namespace mxtrain::report {
+
+enum class Choice { kAuto, kAlways, kNever };
+enum class Progress { kAuto, kBar, kLines, kNone };
+
+struct ConsoleOptions {
+  Choice color = Choice::kAuto;         // auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always
+  Progress progress = Progress::kAuto;  // auto: a bar on a terminal, lines elsewhere
+  bool quiet = false;                   // warnings and errors only
+  bool verbose = false;
+};
+
+class Console {
+ public:
+  explicit Console(const ConsoleOptions& options);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  void Message(LogLevel level, std::string_view text);
+  // The moving line at the bottom of a terminal; messages are written above it. "" removes it.
+  void ShowBar(const std::string& text);
+  bool bar() const { return progress_ == Progress::kBar; }
+  bool lines() const { return progress_ == Progress::kLines; }
+  int width() const;  // columns: COLUMNS, else of the terminal, else 80
+  // Everything that is said is also written here, with the time and without colour. "" ends it.
+  void LogTo(const std::string& path);
+  // Counts the warnings and repeats each different one.
+  void RepeatWarnings();
+
+ private:
+  void Write(const std::string& line);
+  std::mutex mutex_;
+  bool color_ = false;
+  Progress progress_ = Progress::kLines;
+  bool quiet_, verbose_;
+  std::string bar_;
+  std::FILE* log_ = nullptr;
+  std::vector<std::string> warnings_;  // different ones, in order
+  int warning_count_ = 0;
+};
+
+// Progress of a run on the console.
+class ConsoleListener final : public TrainListener {
+ public:
+  explicit ConsoleListener(Console& console) : console_(console) {}
+  void OnStart(const RunStart& start) override;
+  void OnStep(const StepEvent& step) override;
+  void OnEpoch(const EpochEvent& epoch) override;
+  void OnSave(const SaveEvent& save) override;
+  void OnWarning(const std::string& text) override;
+
+ private:
+  Console& console_;
+  double next_line_seconds_ = 0;     // without a bar: when the next line is due
+  bool first_percent_said_ = false;
+};
+
+std::string FormatDuration(double seconds);  // "1:02:03", "2:03"
+std::string FormatNumber(double value);      // for people: four digits that matter
+// Of this process, in bytes; from /proc.
+int64_t PeakMemoryBytes();
+int64_t CurrentMemoryBytes();
+
+}  // namespace mxtrain::report

@@ -1,0 +1,97 @@
+#include "app/report/listeners.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::report {
+namespace {
+
+Json ToJson(const NamedValues& values) {
+  Json object = Json::object();
+  for (const auto& [name, value] : values) object[name] = value;
+  return object;
+}
+
+void Emit(std::FILE* file, const char* event, const Json& fields) {
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Json line = {{"event", event}, {"time", now}};
+  line.update(fields);
+  std::fputs((line.dump() + "\n").c_str(), file);
+  std::fflush(file);
+}
+
+}  // namespace
+
+void CsvListener::OnEpoch(const EpochEvent& e) {
+  std::string header = "epoch,step,lr,seconds,images_per_second";
+  std::string row = format("{},{},{},{:.3f},{:.1f}", e.epoch, e.step, e.lr, e.seconds, e.images_per_second);
+  auto add = [&](const char* prefix, const NamedValues& values) {
+    for (const auto& [name, value] : values) {
+      header += format(",{}_{}", prefix, name);
+      row += format(",{}", value);
+    }
+  };
+  add("train", e.train);
+  add("val", e.val);
+  std::string text = header + "\n";
+  if (std::filesystem::exists(path_)) {
+    const std::string old = ReadFile(path_);
+    size_t begin = old.find('\n');
+    while (begin != std::string::npos && begin + 1 < old.size()) {
+      const size_t end = old.find('\n', begin + 1);
+      const std::string line = old.substr(begin + 1, end - begin - 1);
+      if (std::atoll(line.c_str()) < e.epoch) text += line + "\n";
+      begin = end;
+    }
+  }
+  WriteFileAtomically(path_, text + row + "\n");
+}
+
+JsonlListener::JsonlListener(const std::string& path) : file_(std::fopen(path.c_str(), "a")) {
+  if (!file_) Throw(ErrorKind::kFileSystem, "cannot open {}: {}", path, std::strerror(errno));
+}
+JsonlListener::~JsonlListener() { std::fclose(file_); }
+
+void JsonlListener::OnStart(const RunStart& s) {
+  Emit(file_, "start",
+       {{"parameters", s.parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
+        {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
+        {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
+}
+void JsonlListener::OnStep(const StepEvent& e) {
+  Emit(file_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
+}
+void JsonlListener::OnEpoch(const EpochEvent& e) {
+  Emit(file_, "epoch",
+       {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
+        {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}});
+}
+void JsonlListener::OnSave(const SaveEvent& e) {
+  Emit(file_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
+}
+void JsonlListener::OnWarning(const std::string& text) { Emit(file_, "warning", {{"text", text}}); }
+
+void Listeners::OnStart(const RunStart& e) {
+  for (TrainListener* l : listeners_) l->OnStart(e);
+}
+void Listeners::OnStep(const StepEvent& e) {
+  for (TrainListener* l : listeners_) l->OnStep(e);
+}
+void Listeners::OnEpoch(const EpochEvent& e) {
+  for (TrainListener* l : listeners_) l->OnEpoch(e);
+}
+void Listeners::OnSave(const SaveEvent& e) {
+  for (TrainListener* l : listeners_) l->OnSave(e);
+}
+void Listeners::OnWarning(const std::string& text) {
+  for (TrainListener* l : listeners_) l->OnWarning(text);
+}
+
+}  // namespace mxtrain::report

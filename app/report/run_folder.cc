@@ -1,0 +1,82 @@
+#include "app/report/run_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number of NAME-0012, or 0 for another name.
+int NumberOf(const std::string& file, const std::string& name) {
+  if (!file.starts_with(name + "-")) return 0;
+  const std::string digits = file.substr(name.size() + 1);
+  const bool number = digits.size() >= 4 && std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return number ? std::atoi(digits.c_str()) : 0;
+}
+
+int HighestNumber(const fs::path& parent, const std::string& name) {
+  int highest = 0;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(parent, missing)) highest = std::max(highest, NumberOf(entry.path().filename().string(), name));
+  return highest;
+}
+
+void MakeFolder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), error.message());
+}
+
+}  // namespace
+
+RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite) {
+  if (!out.empty()) {
+    if (fs::exists(fs::path(out) / "config.yaml") && !overwrite) {
+      Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
+    }
+    for (const char* part : {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log"}) {
+      std::error_code error;
+      fs::remove_all(fs::path(out) / part, error);
+      if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}/{}: {}", out, part, error.message());
+    }
+    MakeFolder(fs::path(out) / "checkpoints");
+    return RunFolder(out);
+  }
+  MakeFolder(parent);
+  for (int number = HighestNumber(parent, name) + 1;; ++number) {
+    const fs::path path = fs::path(parent) / format("{}-{:04}", name, number);
+    std::error_code error;
+    if (!fs::create_directory(path, error)) {
+      if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), error.message());
+      continue;  // another process took the number
+    }
+    MakeFolder(path / "checkpoints");
+    const fs::path beside = fs::path(parent) / format(".latest-{}", number);
+    std::error_code ignored;  // `latest` is a convenience: some file systems have no links
+    fs::create_directory_symlink(path.filename(), beside, ignored);
+    fs::rename(beside, fs::path(parent) / "latest", ignored);
+    return RunFolder(path.string());
+  }
+}
+
+RunFolder RunFolder::Open(const std::string& path) {
+  if (!fs::is_directory(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder", path);
+  return RunFolder(path);
+}
+
+RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) {
+  const int number = HighestNumber(parent, name);
+  if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to resume; run without --resume", parent, name);
+  return RunFolder((fs::path(parent) / format("{}-{:04}", name, number)).string());
+}
+
+void RunFolder::Write(const std::string& name, const std::string& text) const { WriteFileAtomically(File(name), text); }
+
+}  // namespace mxtrain::report

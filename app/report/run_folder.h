@@ -1,0 +1,26 @@
+#pragma once
+// runs/NAME-0001: everything about one run. Never written into again without resume or overwrite.
+#include <string>
+
+namespace mxtrain::report {
+
+class RunFolder {
+ public:
+  // A new folder under `parent` with the next number, and PARENT/latest pointing at it; or `out` itself when given, which must not hold a run
+  // unless `overwrite`. Throws kFileSystem.
+  static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite);
+  static RunFolder Open(const std::string& path);  // an existing one; throws kFileSystem
+  // The newest run of this name under `parent`; throws kFileSystem when there is none.
+  static RunFolder Newest(const std::string& parent, const std::string& name);
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  std::string checkpoints() const { return File("checkpoints"); }
+  void Write(const std::string& name, const std::string& text) const;
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace mxtrain::report
