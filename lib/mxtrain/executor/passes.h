@@ -94,6 +94,9 @@ MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, 
 std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
                                      std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
                                      const char* kernel = nullptr);
+// Rows before the chosen one, with the reasons why they declined: what `plan --kernels` shows.
+MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+                                                                      Runtime& runtime);
 // Which arguments of each node lie on a path to a variable whose gradient is wanted: [node][argument].
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request);
 // Number of readers of each entry, heads included: [node][output].

@@ -59,6 +59,8 @@ class MXTRAIN_API Evaluation {
   // One pass over the data: "loss" (when the net has one and labels are given), then the metrics. `stop`: checked between batches.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
   Executor& executor() { return *executor_; }
+  // Label inputs of losses that the data do not give: zeros, no parameters.
+  std::vector<std::string> MissingLabels() const;
 
  private:
   Runtime& runtime_;

@@ -92,10 +92,14 @@ class MXTRAIN_API Trainer {
   void MakeUpdater();
   void TrainStep(const DataBatch& batch);
   void CollectStep(const DataBatch& batch, int64_t step);
-  NamedValues Values(const LossReport& loss, const MetricSet& metrics) const;
+  [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const;
+  NamedValues TrainValues() const;
+  RunStart Describe() const;
   Checkpoint Snapshot() const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
-  bool EndEpoch(TrainListener& listener, Clock& clock, TrainResult* result);
+  void TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
+  void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
+  bool IsBetter(double value) const;
 
   Runtime& runtime_;
   TrainOptions options_;
@@ -113,6 +117,7 @@ class MXTRAIN_API Trainer {
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
   std::string rescale_reason_;
+  engine::VarHandle sums_ = nullptr;                  // stands for loss_ and metrics_
   std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
 };
 

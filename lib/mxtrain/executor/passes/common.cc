@@ -16,38 +16,51 @@ std::string Describe(const Node& node) {
   return node.where.empty() ? format("{}'{}'", op, node.name) : format("{}'{}' ({})", op, node.name, node.where);
 }
 
+namespace {
+
+// A PlanRequest and what its spans point to.
+struct NodeRequest {
+  NodeRequest(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
+              std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req)
+      : out(node.specs.begin(), node.specs.begin() + node.op->NumOutputs()) {
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) (i < node.num_args ? in : aux).push_back(graph.spec(node.inputs[i]));
+    aux_layout.assign(aux.size(), Layout());
+    out_req.assign(out.size(), OpReqType::kWriteTo);
+    plan.ctx = node.ctx;
+    plan.is_train = request.is_train;
+    plan.needs_backward = !grad_req.empty();
+    plan.deterministic = request.deterministic;
+    plan.threads = runtime.backend(node.ctx).threads();
+    plan.in = in;
+    plan.out = out;
+    plan.aux = aux;
+    plan.in_layout = in_layout;
+    plan.aux_layout = aux_layout;
+    plan.out_req = out_req;
+    plan.grad_req = grad_req;
+  }
+  NodeRequest(const NodeRequest&) = delete;
+
+  std::vector<TensorSpec> in, out, aux;
+  std::vector<std::optional<Layout>> aux_layout;
+  std::vector<OpReqType> out_req;
+  PlanRequest plan;
+};
+
+}  // namespace
+
 std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
                                      std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
                                      const char* kernel) {
-  std::vector<TensorSpec> in, aux;
-  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-    (i < node.num_args ? in : aux).push_back(graph.spec(node.inputs[i]));
-  }
-  const std::vector<TensorSpec> out(node.specs.begin(), node.specs.begin() + node.op->NumOutputs());
-  const std::vector<std::optional<Layout>> aux_layout(aux.size(), Layout());
-  const std::vector<OpReqType> out_req(out.size(), OpReqType::kWriteTo);
-
-  PlanRequest r;
-  r.ctx = node.ctx;
-  r.is_train = request.is_train;
-  r.needs_backward = !grad_req.empty();
-  r.deterministic = request.deterministic;
+  const NodeRequest r(graph, node, request, runtime, in_layout, grad_req);
   Backend& backend = runtime.backend(node.ctx);
-  r.threads = backend.threads();
-  r.in = in;
-  r.out = out;
-  r.aux = aux;
-  r.in_layout = in_layout;
-  r.aux_layout = aux_layout;
-  r.out_req = out_req;
-  r.grad_req = grad_req;
   try {
     const auto rows = runtime.operators().Rows(node.op->TypeString(), node.ctx.type);
     if (!kernel && request.reference_kernels && !rows.empty()) kernel = rows.back()->name.c_str();
-    if (!kernel) return std::make_shared<const Plan>(node.op->CreatePlan(runtime.operators(), r, backend));
+    if (!kernel) return std::make_shared<const Plan>(node.op->CreatePlan(runtime.operators(), r.plan, backend));
     for (const PlanRow* row : rows) {
       if (row->name != kernel) continue;
-      auto plan = row->plan(*node.op, r, backend);
+      auto plan = row->plan(*node.op, r.plan, backend);
       if (plan) return std::make_shared<const Plan>(std::move(*plan));
       return nullptr;
     }
@@ -55,6 +68,23 @@ std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& nod
     RethrowWithPrefix(std::current_exception(), Describe(node));
   }
   return nullptr;
+}
+
+std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+                                                          Runtime& runtime) {
+  const std::vector<std::optional<Layout>> layouts(node.plan->in.begin(), node.plan->in.end());
+  std::vector<OpReqType> grad_req;
+  for (const ExecNode& other : graph.nodes) {
+    if (other.kind == Node::Kind::kBackward && &graph.nodes[other.forward] == &node) grad_req = other.req;
+  }
+  const NodeRequest r(graph, node, request, runtime, layouts, grad_req);
+  std::vector<std::pair<std::string, std::string>> refusals;
+  for (const PlanRow* row : runtime.operators().Rows(node.op->TypeString(), node.ctx.type)) {
+    if (row->name == node.plan->kernel) break;
+    const auto plan = row->plan(*node.op, r.plan, runtime.backend(node.ctx));
+    if (!plan) refusals.emplace_back(row->name, plan.error().reason);
+  }
+  return refusals;
 }
 
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {

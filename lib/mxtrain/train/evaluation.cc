@@ -1,0 +1,174 @@
+#include "mxtrain/train/evaluation.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain {
+namespace {
+
+// "softmax" and "softmax_output" both name the head.
+int FindOutput(const Symbol& symbol, const std::string& wanted) {
+  const std::vector<std::string> names = symbol.ListOutputs();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == wanted || names[i] == wanted + "_output") return static_cast<int>(i);
+  }
+  Throw(ErrorKind::kConfig, "a metric asks for output '{}', which the net does not have{}; its outputs are {}", wanted, DidYouMean(wanted, names),
+        join(names, ", "));
+}
+
+}  // namespace
+
+MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs) {
+  for (const MetricSpec& spec : specs) {
+    Item item;
+    item.metric = Metric::Create(spec.name, spec.params);
+    const LossReport::Head* head = nullptr;
+    for (const LossReport::Head& h : losses.heads()) {
+      const bool fits = spec.output.empty() ? !h.label.empty() : h.output == FindOutput(symbol, spec.output);
+      if (fits && !head) head = &h;
+    }
+    if (!head && spec.output.empty()) {
+      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; say `output` and `label`", spec.name);
+    }
+    item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
+    item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
+    if (item.label.empty()) Throw(ErrorKind::kConfig, "metric {} of output '{}' needs `label`: that output has none of its own", spec.name, spec.output);
+    items_.push_back(std::move(item));
+  }
+}
+
+void MetricSet::Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
+  for (Item& item : items_) {
+    const auto label = labels.find(item.label);
+    if (label == labels.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, blob] : labels) names.push_back(name);
+      Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not give{}", item.metric->name(), item.label, DidYouMean(item.label, names));
+    }
+    item.metric->Update(label->second, outputs[item.output], count);
+  }
+}
+
+void MetricSet::Reset() {
+  for (Item& item : items_) item.metric->Reset();
+}
+
+NamedValues MetricSet::Values() const {
+  NamedValues values;
+  for (const Item& item : items_) values.emplace_back(item.metric->name(), item.metric->value());
+  return values;
+}
+
+std::vector<std::string> MetricSet::Names() const {
+  std::vector<std::string> names;
+  for (const Item& item : items_) names.push_back(item.metric->name());
+  return names;
+}
+
+bool MetricSet::HigherIsBetter(const std::string& name) const {
+  for (const Item& item : items_) {
+    if (item.metric->name() == name) return item.metric->higher_is_better();
+  }
+  Throw(ErrorKind::kConfig, "'{}' is not one of the metrics of this run{}; they are {}", name, DidYouMean(name, Names()), join(Names(), ", "));
+}
+
+std::vector<std::string> MetricSet::SaveState() const {
+  std::vector<std::string> states;
+  for (const Item& item : items_) states.push_back(item.metric->SaveState());
+  return states;
+}
+
+void MetricSet::RestoreState(const std::vector<std::string>& states) {
+  if (states.size() != items_.size()) Throw(ErrorKind::kData, "the checkpoint has {} metrics, the run has {}", states.size(), items_.size());
+  for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
+}
+
+std::vector<NDArray> OrderInputs(const Executor& executor, DataIter& iter, const DataBatch& batch) {
+  std::vector<NDArray> inputs;
+  const auto data = iter.provide_data(), label = iter.provide_label();
+  for (const std::string& name : executor.input_names()) {
+    NDArray found;
+    for (size_t i = 0; i < data.size(); ++i) {
+      if (data[i].name == name) found = batch.data[i];
+    }
+    for (size_t i = 0; i < label.size(); ++i) {
+      if (label[i].name == name) found = batch.label[i];
+    }
+    if (found.empty()) Throw(ErrorKind::kConfig, "the data do not give input '{}' of the net", name);
+    inputs.push_back(std::move(found));
+  }
+  return inputs;
+}
+
+Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx)
+    : runtime_(runtime), iter_(iter), loss_(symbol), metrics_(symbol, loss_, metrics) {
+  Executor::BindRequest request;
+  request.ctx = ctx;
+  request.is_train = false;
+  const std::vector<std::string> arguments = symbol.ListArguments();
+  for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
+    for (const DataDesc& desc : descs) {
+      if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
+      request.inputs.insert(desc.name);
+      request.shapes[desc.name] = desc.shape;
+      request.types[desc.name] = desc.type;
+    }
+  }
+  executor_ = Executor::SimpleBind(runtime, symbol, request, shared);
+  // Labels that the data do not give are read by nobody in evaluation, but must be arrays.
+  for (const LossReport::Head& head : loss_.heads()) {
+    if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);
+  }
+}
+
+std::vector<std::string> Evaluation::MissingLabels() const {
+  std::vector<std::string> names;
+  for (const LossReport::Head& head : loss_.heads()) {
+    if (!head.label.empty() && executor_->args().contains(head.label)) names.push_back(head.label);
+  }
+  return names;
+}
+
+NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
+  loss_.Reset();
+  metrics_.Reset();
+  bool with_loss = !loss_.heads().empty();
+  const auto label_descs = iter_.provide_label();
+  iter_.Reset(0);
+  DataBatch batch;
+  while (!(stop && stop()) && iter_.Next(&batch)) {
+    executor_->Forward(OrderInputs(*executor_, iter_, batch));
+    std::vector<TBlob> outputs;
+    for (const NDArray& output : executor_->outputs()) {
+      output.WaitToRead();
+      outputs.push_back(output.data());
+    }
+    std::map<std::string, TBlob> labels;
+    for (size_t i = 0; i < label_descs.size(); ++i) {
+      batch.label[i].WaitToRead();
+      labels[label_descs[i].name] = batch.label[i].data();
+    }
+    for (size_t h = 0; h < loss_.heads().size(); ++h) {
+      const LossReport::Head& head = loss_.heads()[h];
+      const auto label = labels.find(head.label);
+      if (!head.label.empty() && label == labels.end()) {
+        with_loss = false;
+        continue;
+      }
+      loss_.Update(static_cast<int>(h), outputs[head.output], head.label.empty() ? nullptr : &label->second, batch.count);
+    }
+    metrics_.Update(outputs, labels, batch.count);
+    if (on_batch) on_batch(batch, executor_->outputs());
+  }
+  NamedValues values;
+  if (with_loss) values.emplace_back("loss", loss_.Total());
+  if (with_loss && loss_.heads().size() > 1) {
+    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
+  }
+  for (auto& value : metrics_.Values()) values.push_back(std::move(value));
+  return values;
+}
+
+}  // namespace mxtrain

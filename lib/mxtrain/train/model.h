@@ -1,0 +1,28 @@
+#pragma once
+// A model to use: its symbol, arrays and what else it carries. From a run folder (the best checkpoint, else the last), a checkpoint file, or the
+// reference system's files as PREFIX@7 (PREFIX-symbol.json and PREFIX-0007.params).
+#include <map>
+#include <string>
+
+#include "mxtrain/executor/executor.h"
+#include "mxtrain/train/checkpoint.h"
+
+namespace mxtrain {
+
+struct Model {
+  std::string file;  // that it came from
+  Symbol symbol;
+  ModelInfo info;    // of PREFIX@7: inputs and labels are names with shapes as far as the symbol tells; the rest is empty
+  std::map<std::string, NDArray> args, auxs;
+};
+
+// Throws kFileSystem when there is nothing, kData when it is damaged, kConfig when symbol and arrays do not go together.
+MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where);
+// Writes PREFIX-symbol.json and PREFIX-0001.params (with `epoch` = 1), which the reference system's 1.x reads.
+MXTRAIN_API void SaveReferenceModel(const std::string& prefix, int epoch, const Symbol& symbol, const std::map<std::string, NDArray>& args,
+                                    const std::map<std::string, NDArray>& auxs);
+// Copies a model's arrays into an executor. Throws kConfig for parameters that the model lacks or that differ in shape; arrays of the executor
+// named in `not_parameters` (labels) are left alone.
+MXTRAIN_API void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters);
+
+}  // namespace mxtrain

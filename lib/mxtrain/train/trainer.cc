@@ -1,0 +1,305 @@
+#include "mxtrain/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/initializer/initializer.h"
+
+namespace mxtrain {
+namespace {
+
+bool IsInput(DataIter& iter, const std::string& name) {
+  for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
+    for (const DataDesc& desc : descs) {
+      if (desc.name == name) return true;
+    }
+  }
+  return false;
+}
+
+TShape PartOf(TShape shape, int parts) {
+  shape[0] /= parts;
+  return shape;
+}
+
+const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable) {
+  static const Attrs kNone;
+  for (const Node& node : symbol.graph().nodes) {
+    if (node.is_variable() && node.name == variable) return node.attrs;
+  }
+  return kNone;
+}
+
+std::vector<InputInfo> PerExample(const std::vector<DataDesc>& descs) {
+  std::vector<InputInfo> infos;
+  for (const DataDesc& desc : descs) {
+    TShape shape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
+    infos.push_back({desc.name, shape, desc.type});
+  }
+  return infos;
+}
+
+// The array of a checkpoint for a parameter; throws when its shape is another.
+void Restore(const std::map<std::string, NDArray>& from, const std::string& what, const std::map<std::string, NDArray>& to) {
+  for (const auto& [name, target] : to) {
+    const auto found = from.find(name);
+    if (found == from.end()) Throw(ErrorKind::kConfig, "the checkpoint has no {} '{}': it belongs to another net", what, name);
+    if (!(found->second.shape() == target.shape())) {
+      Throw(ErrorKind::kConfig, "{} '{}' is {} in the checkpoint and {} in the net: they do not belong together", what, name,
+            found->second.shape().ToString(), target.shape().ToString());
+    }
+    NDArray(target).CopyFrom(found->second);
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
+    : runtime_(runtime), options_(std::move(options)), train_(train), val_(val), loss_(options_.symbol),
+      metrics_(options_.symbol, loss_, options_.metrics) {
+  if (loss_.heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
+  if (options_.best_metric.empty()) options_.best_metric = metrics_.Names().empty() ? "loss" : metrics_.Names()[0];
+  if (options_.best_metric != "loss") metrics_.HigherIsBetter(options_.best_metric);  // throws for an unknown one
+  const int parts = options_.logical_workers;
+  if (parts < 1 || train_.batch_size() % parts != 0) {
+    Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), parts);
+  }
+  steps_per_epoch_ = train_.batches_per_epoch();
+  if (steps_per_epoch_ < 1) {
+    Throw(ErrorKind::kData, "the training data hold {} examples, which is less than one batch of {}", train_.examples(), train_.batch_size());
+  }
+  total_steps_ = steps_per_epoch_ * options_.epochs;
+  if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
+  schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, total_steps_);
+  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), &rescale_reason_);
+
+  options_.model.symbol_json = options_.symbol.ToJson();
+  options_.model.inputs = PerExample(train_.provide_data());
+  options_.model.labels = PerExample(train_.provide_label());
+  options_.model.batch_size = train_.batch_size();
+  state_.seed = runtime_.options().seed;
+  state_.threads = runtime_.backend(options_.ctx).threads();
+  state_.best_metric = options_.best_metric;
+  sums_ = runtime_.engine().NewVar();
+  for (int i = 0; i < 2; ++i) step_marks_.push_back(runtime_.engine().NewVar());
+
+  BindExecutors();
+  InitializeParameters();
+  MakeUpdater();
+}
+
+Trainer::~Trainer() {
+  runtime_.engine().DeleteVariable(sums_, {}, options_.ctx);
+  for (engine::VarHandle mark : step_marks_) runtime_.engine().DeleteVariable(mark, {}, options_.ctx);
+}
+
+void Trainer::BindExecutors() {
+  Executor::BindRequest request;
+  request.ctx = options_.ctx;
+  request.deterministic = options_.deterministic;
+  request.fuse = options_.fuse;
+  for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
+    for (const DataDesc& desc : descs) {
+      request.inputs.insert(desc.name);
+      request.shapes[desc.name] = PartOf(desc.shape, options_.logical_workers);
+      request.types[desc.name] = desc.type;
+    }
+  }
+  const auto arguments = options_.symbol.ListArguments();
+  std::erase_if(request.inputs, [&](const std::string& name) { return std::find(arguments.begin(), arguments.end(), name) == arguments.end(); });
+  for (const std::string& name : arguments) {
+    if (IsInput(train_, name)) continue;
+    const Multipliers m = DefaultMultipliers(name, AttrsOf(options_.symbol, name));
+    if (m.lr != 0) request.grad_req[name] = executor::GradReq::kWrite;
+  }
+  // Labels that only metrics read are no arguments; their shapes must not confuse the net's inference.
+  std::erase_if(request.shapes, [&](const auto& item) { return !request.inputs.contains(item.first); });
+  std::erase_if(request.types, [&](const auto& item) { return !request.inputs.contains(item.first); });
+  for (int w = 0; w < options_.logical_workers; ++w) executors_.push_back(Executor::SimpleBind(runtime_, options_.symbol, request));
+  if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), options_.ctx);
+}
+
+void Trainer::InitializeParameters() {
+  const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
+  const uint64_t seed = runtime_.options().seed;
+  for (const auto* arrays : {&executors_[0]->args(), &executors_[0]->auxs()}) {
+    for (const auto& [name, array] : *arrays) {
+      NDArray target = array;
+      const Attrs& attrs = AttrsOf(options_.symbol, name);
+      const auto init = attrs.find("__init__");
+      InitializeByName(name, init == attrs.end() ? "" : init->second, *weights, seed, &target);
+    }
+  }
+}
+
+void Trainer::MakeUpdater() {
+  kvstore_ = KVStore::Create(runtime_, options_.kvstore);
+  std::vector<OptimizerUpdater::Key> keys;
+  for (const auto& [name, grad] : executors_[0]->grads()) keys_.push_back(name);
+  // Keys in the order of the net: the first layers' weights are needed first.
+  const auto order = options_.symbol.ListArguments();
+  std::sort(keys_.begin(), keys_.end(), [&](const std::string& a, const std::string& b) {
+    return std::find(order.begin(), order.end(), a) < std::find(order.begin(), order.end(), b);
+  });
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    const NDArray& weight = executors_[0]->arg(keys_[k]);
+    keys.push_back({keys_[k], weight, DefaultMultipliers(keys_[k], AttrsOf(options_.symbol, keys_[k]))});
+    kvstore_->Init(static_cast<int>(k), weight, /*share=*/true);
+  }
+  updater_ = std::make_unique<OptimizerUpdater>(runtime_, Optimizer::Create(options_.optimizer.name, options_.optimizer.params), std::move(keys),
+                                                rescale_grad_);
+  kvstore_->SetUpdater([this](int key, const NDArray& grad, const NDArray& weight, int priority) { updater_->Update(key, grad, weight, priority); });
+  for (size_t w = 1; w < executors_.size(); ++w) {
+    for (const auto& [name, array] : executors_[w]->args()) NDArray(array).CopyFrom(executors_[0]->arg(name));
+    for (const auto& [name, array] : executors_[w]->auxs()) NDArray(array).CopyFrom(executors_[0]->aux(name));
+  }
+}
+
+void Trainer::Resume(const Checkpoint& checkpoint) {
+  Restore(checkpoint.args, "parameter", executors_[0]->args());
+  Restore(checkpoint.auxs, "auxiliary state", executors_[0]->auxs());
+  Restore(checkpoint.optimizer, "optimizer state", updater_->States());
+  for (size_t w = 1; w < executors_.size(); ++w) {
+    Restore(checkpoint.args, "parameter", executors_[w]->args());
+    Restore(checkpoint.auxs, "auxiliary state", executors_[w]->auxs());
+  }
+  const int threads = state_.threads;
+  state_ = checkpoint.state;
+  if (state_.seed != runtime_.options().seed) {
+    Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}", state_.seed, runtime_.options().seed);
+  }
+  if (state_.threads != threads) {
+    runtime_.log().Warning("the checkpoint was made with {} threads, this run has {}: results may differ in the last bits", state_.threads, threads);
+    state_.threads = threads;
+  }
+  if (state_.best_metric != options_.best_metric) {
+    state_.best_metric = options_.best_metric;
+    state_.best_value.reset();
+  }
+  metrics_.RestoreState(state_.metric_states);
+  loss_.RestoreState(state_.loss_state);
+  for (auto& executor : executors_) executor->set_random_step(state_.random_step);
+}
+
+Trainer::Loaded Trainer::LoadParameters(const std::map<std::string, NDArray>& args, const std::map<std::string, NDArray>& auxs) {
+  Loaded loaded;
+  auto load = [&](const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to, size_t worker) {
+    for (const auto& [name, target] : to) {
+      const auto found = from.find(name);
+      const bool fits = found != from.end() && found->second.shape() == target.shape();
+      if (fits) NDArray(target).CopyFrom(found->second);
+      if (worker == 0) (fits ? loaded.used : loaded.reset).push_back(name);
+    }
+    for (const auto& [name, array] : from) {
+      if (worker == 0 && !to.contains(name)) loaded.unused.push_back(name);
+    }
+  };
+  for (size_t w = 0; w < executors_.size(); ++w) {
+    load(args, executors_[w]->args(), w);
+    load(auxs, executors_[w]->auxs(), w);
+  }
+  return loaded;
+}
+
+void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const {
+  std::string heads, files;
+  for (size_t h = 0; h < loss_.heads().size(); ++h) {
+    if (!std::isfinite(loss_.Mean(static_cast<int>(h)))) heads += (heads.empty() ? "'" : ", '") + loss_.heads()[h].name + "'";
+  }
+  for (size_t i = 0; i < index.size() && i < 4; ++i) files += (i ? ", " : "") + train_.ExampleName(index[i]);
+  Throw(ErrorKind::kDiverged, "the loss of {} is not finite at step {} (batch of {} examples: {}{}); lower the learning rate, or clip gradients",
+        heads, step + 1, index.size(), files, index.size() > 4 ? ", ..." : "");
+}
+
+void Trainer::TrainStep(const DataBatch& batch) {
+  const int parts = static_cast<int>(executors_.size());
+  const std::vector<NDArray> inputs = OrderInputs(*executors_[0], train_, batch);
+  for (int w = 0; w < parts; ++w) {
+    if (parts == 1) {
+      executors_[0]->Step(inputs);
+      break;
+    }
+    std::vector<NDArray> part;
+    for (const NDArray& input : inputs) {
+      const int64_t rows = input.shape()[0] / parts;
+      part.push_back(input.Slice(w * rows, (w + 1) * rows));
+    }
+    executors_[w]->Step(part);
+  }
+  updater_->BeginStep(state_.step, updater_->optimizer().base_lr() * schedule_->Factor(state_.step));
+  if (options_.clip_norm) {
+    // The norm of the sum over workers: summed into the first one's gradients, which are then pushed alone.
+    for (const std::string& name : keys_) {
+      NDArray sum = executors_[0]->grad(name);
+      for (int w = 1; w < parts; ++w) sum += executors_[w]->grad(name);
+    }
+    std::vector<NDArray> grads;
+    for (const std::string& name : keys_) grads.push_back(executors_[0]->grad(name));
+    updater_->ClipGlobalNorm(grads, *options_.clip_norm);
+  }
+  // The last layers' gradients are ready first; the first layers' weights are needed first.
+  for (int k = static_cast<int>(keys_.size()); k-- > 0;) {
+    std::vector<NDArray> grads, weights;
+    for (int w = 0; w < parts; ++w) {
+      if (w == 0 || !options_.clip_norm) grads.push_back(executors_[w]->grad(keys_[k]));
+      weights.push_back(executors_[w]->arg(keys_[k]));
+    }
+    kvstore_->Push(k, grads, -k);
+    kvstore_->Pull(k, weights, -k);
+  }
+}
+
+// Pushes the function that takes in a step's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
+// mark is a wait for this step and not for the one after it.
+void Trainer::CollectStep(const DataBatch& batch, int64_t step) {
+  std::vector<engine::VarHandle> reads, writes{sums_, step_marks_[step % 2]};
+  std::vector<std::vector<NDArray>> outputs;
+  for (auto& executor : executors_) {
+    outputs.push_back(executor->outputs());
+    for (const NDArray& output : executor->outputs()) reads.push_back(output.var());
+  }
+  for (const NDArray& label : batch.label) reads.push_back(label.var());
+  engine::DeduplicateVars(&reads, &writes);
+  std::vector<std::string> label_names;
+  for (const DataDesc& desc : train_.provide_label()) label_names.push_back(desc.name);
+  runtime_.engine().PushSync(
+      [this, outputs = std::move(outputs), labels = batch.label, names = std::move(label_names), count = batch.count, index = batch.index, step](RunContext) {
+        const int64_t parts = static_cast<int64_t>(outputs.size());
+        for (int64_t w = 0; w < parts; ++w) {
+          std::vector<TBlob> out;
+          for (const NDArray& array : outputs[w]) out.push_back(array.data());
+          std::map<std::string, TBlob> by_name;
+          int64_t part_count = count;
+          for (size_t i = 0; i < labels.size(); ++i) {
+            const int64_t rows = labels[i].shape()[0] / parts;
+            by_name[names[i]] = (parts == 1 ? labels[i] : labels[i].Slice(w * rows, (w + 1) * rows)).data();
+            part_count = std::clamp<int64_t>(count - w * rows, 0, rows);
+          }
+          for (size_t h = 0; h < loss_.heads().size(); ++h) {
+            const LossReport::Head& head = loss_.heads()[h];
+            const auto label = by_name.find(head.label);
+            if (!head.label.empty() && label == by_name.end()) Throw(ErrorKind::kConfig, "the training data give no label '{}'", head.label);
+            loss_.Update(static_cast<int>(h), out[head.output], head.label.empty() ? nullptr : &label->second, part_count);
+          }
+          metrics_.Update(out, by_name, part_count);
+        }
+        if (!std::isfinite(loss_.Total())) ThrowDiverged(step, index);
+      },
+      reads, writes, {.ctx = options_.ctx, .priority = 1, .name = "metrics"});
+}
+
+Checkpoint Trainer::Snapshot() const {
+  Checkpoint c;
+  c.model = options_.model;
+  c.state = state_;
+  c.state.random_step = executors_[0]->random_step();
+  c.state.metric_states = metrics_.SaveState();
+  c.state.loss_state = loss_.SaveState();
+  c.args = executors_[0]->args();
+  c.auxs = executors_[0]->auxs();
+  c.optimizer = updater_->States();
+  return c;
+}
+
+}  // namespace mxtrain

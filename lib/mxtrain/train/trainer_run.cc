@@ -1,0 +1,221 @@
+// The loop itself: steps, epochs, evaluation, saves, progress.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/train/trainer.h"
+
+namespace mxtrain {
+namespace {
+
+using Time = std::chrono::steady_clock;
+double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
+
+constexpr int64_t kWarmupSteps = 20;  // left out of the images per second of a run
+
+int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
+  int64_t bytes = 0;
+  for (const auto& [name, array] : arrays) bytes += array.spec().Bytes();
+  return bytes;
+}
+
+}  // namespace
+
+// Times of one call of Run. Only training counts: the clock stands still in evaluation and saves.
+struct Trainer::Clock {
+  Time::time_point start = Time::now(), last_report = start, last_save = start;
+  double wait_at_report = 0;
+  int64_t images_since_report = 0;
+
+  // The running segment of training time.
+  Time::time_point segment = start;
+  int64_t steps = 0, segment_images = 0;
+  double counted_seconds = 0, epoch_seconds = 0;
+  int64_t counted_images = 0, epoch_images = 0;
+
+  void Resume() { segment = last_report = Time::now(); }
+  // Takes the segment that ends now into the sums; after a wait for the engine.
+  void Pause() {
+    const double seconds = SecondsSince(segment);
+    epoch_seconds += seconds;
+    epoch_images += segment_images;
+    if (steps > kWarmupSteps) {
+      counted_seconds += seconds;
+      counted_images += segment_images;
+    }
+    segment_images = 0;
+    segment = Time::now();
+  }
+  double ImagesPerSecond() const { return counted_seconds > 0 ? static_cast<double>(counted_images) / counted_seconds : 0; }
+};
+
+NamedValues Trainer::TrainValues() const {
+  NamedValues values{{"loss", loss_.Total()}};
+  if (loss_.heads().size() > 1) {
+    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
+  }
+  for (auto& value : metrics_.Values()) values.push_back(std::move(value));
+  return values;
+}
+
+RunStart Trainer::Describe() const {
+  RunStart s;
+  for (const auto& [name, array] : executors_[0]->args()) s.parameters += array.shape().Size();
+  s.train_examples = train_.examples();
+  s.val_examples = val_ ? val_->examples() : 0;
+  s.steps_per_epoch = steps_per_epoch_;
+  s.total_steps = total_steps_;
+  s.first_step = state_.step;
+  for (const auto& executor : executors_) {
+    s.arena_bytes += executor->arena_bytes();
+    s.parameter_bytes += BytesOf(executor->args()) + BytesOf(executor->auxs());
+    s.gradient_bytes += BytesOf(executor->grads());
+  }
+  s.optimizer_bytes = BytesOf(updater_->States());
+  s.rescale_grad = rescale_grad_;
+  s.rescale_reason = rescale_reason_;
+  return s;
+}
+
+void Trainer::Save(const std::vector<std::string>& names, TrainListener& listener) {
+  if (options_.checkpoint_folder.empty()) return;
+  const auto begin = Time::now();
+  runtime_.engine().WaitForAll();
+  const CheckpointFolder folder(options_.checkpoint_folder);
+  folder.Save(Snapshot(), names, options_.save.keep);
+  listener.OnSave({folder.File("last"), state_.epoch, state_.step, SecondsSince(begin)});
+}
+
+bool Trainer::IsBetter(double value) const {
+  if (!state_.best_value) return true;
+  const bool higher = options_.best_metric != "loss" && metrics_.HigherIsBetter(options_.best_metric);
+  return higher ? value > *state_.best_value : value < *state_.best_value;
+}
+
+TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
+  TrainResult result;
+  Clock clock;
+  listener.OnStart(Describe());
+  auto stopping = [stop] { return stop && *stop == 1; };
+  clock.Resume();
+  while (state_.step < total_steps_ && !stopping()) {
+    TrainEpoch(listener, stop, &clock);
+    const bool whole = state_.step_in_epoch >= steps_per_epoch_;
+    if (stopping() && !whole) {
+      Save({}, listener);
+      break;
+    }
+    EndEpoch(listener, stop, &clock, &result);
+  }
+  runtime_.engine().WaitForAll();
+  result.stopped = stopping();
+  result.epochs = state_.epoch;
+  result.steps = state_.step;
+  result.best_metric = state_.best_metric;
+  result.best_value = state_.best_value;
+  result.best_epoch = state_.best_epoch;
+  result.images_per_second = clock.ImagesPerSecond();
+  return result;
+}
+
+// Steps until the end of the epoch or of the run, or until `stop`.
+void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
+  train_.Reset(state_.epoch, state_.step_in_epoch);
+  DataBatch batch;
+  while (state_.step < total_steps_ && !(stop && *stop == 1) && train_.Next(&batch)) {
+    // At most two steps in flight; an error of the step before the last comes out here.
+    runtime_.engine().WaitForVar(step_marks_[state_.step % 2]);
+    TrainStep(batch);
+    CollectStep(batch, state_.step);
+    ++state_.step;
+    ++state_.step_in_epoch;
+    state_.examples_in_epoch += batch.count;
+    clock->segment_images += batch.count;
+    clock->images_since_report += batch.count;
+    if (++clock->steps == kWarmupSteps) {
+      runtime_.engine().WaitForAll();
+      clock->Pause();
+      clock->Resume();
+    }
+    if (SecondsSince(clock->last_report) >= options_.report_seconds) {
+      StepEvent e;
+      e.epoch = state_.epoch;
+      e.step = state_.step;
+      e.step_in_epoch = state_.step_in_epoch;
+      e.steps_per_epoch = steps_per_epoch_;
+      e.total_steps = total_steps_;
+      e.lr = updater_->optimizer().base_lr() * schedule_->Factor(state_.step - 1);
+      runtime_.engine().WaitForVar(sums_);
+      e.loss = loss_.Total();
+      const double seconds = SecondsSince(clock->last_report), waited = train_.stats().wait_seconds;
+      e.images_per_second = static_cast<double>(clock->images_since_report) / seconds;
+      e.wait_share = std::clamp((waited - clock->wait_at_report) / seconds, 0.0, 1.0);
+      e.seconds = SecondsSince(clock->start);
+      e.seconds_left = e.images_per_second > 0
+                           ? static_cast<double>((total_steps_ - state_.step) * train_.batch_size()) / e.images_per_second : 0;
+      listener.OnStep(e);
+      clock->last_report = Time::now();
+      clock->wait_at_report = waited;
+      clock->images_since_report = 0;
+    }
+    const SavePolicy& save = options_.save;
+    const bool by_steps = save.every_steps > 0 && state_.step % save.every_steps == 0;
+    const bool by_time = save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
+    const bool by_request = stop && *stop == 2;
+    if (by_steps || by_time || by_request) {
+      if (by_request) *stop = 0;
+      runtime_.engine().WaitForAll();
+      clock->Pause();
+      Save({}, listener);
+      clock->last_save = Time::now();
+      clock->Resume();
+    }
+  }
+  runtime_.engine().WaitForAll();
+  clock->Pause();
+}
+
+void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
+  EpochEvent e;
+  e.step = state_.step;
+  e.lr = updater_->optimizer().base_lr() * schedule_->Factor(std::max<int64_t>(state_.step - 1, 0));
+  e.seconds = clock->epoch_seconds;
+  e.images_per_second = clock->epoch_seconds > 0 ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds : 0;
+  clock->epoch_seconds = 0;
+  clock->epoch_images = 0;
+  e.train = TrainValues();
+  auto stopping = [stop] { return stop && *stop == 1; };
+  if (evaluation_) e.val = evaluation_->Run({}, stopping);
+  if (stopping() && evaluation_) {  // cut short: the epoch is ended again, whole, when the run is resumed
+    Save({}, listener);
+    return;
+  }
+  result->last = evaluation_ ? e.val : e.train;
+
+  ++state_.epoch;
+  state_.step_in_epoch = 0;
+  state_.examples_in_epoch = 0;
+  e.epoch = state_.epoch;
+  loss_.Reset();
+  metrics_.Reset();
+  for (const auto& [name, value] : result->last) {
+    if (name == state_.best_metric && IsBetter(value)) {
+      state_.best_value = value;
+      state_.best_epoch = state_.epoch;
+      e.best = true;
+    }
+  }
+  listener.OnEpoch(e);
+
+  std::vector<std::string> names;
+  const bool finished = state_.step >= total_steps_;
+  const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
+  if (by_epoch || finished) names.push_back(format("epoch-{:04}", state_.epoch));
+  if (e.best) names.push_back("best");
+  if (!names.empty()) Save(names, listener);
+  clock->last_save = Time::now();
+  clock->Resume();
+}
+
+}  // namespace mxtrain
