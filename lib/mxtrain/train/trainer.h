@@ -82,6 +82,10 @@ class MXTRAIN_API Trainer {
   // trainer sets it back to 0. Throws kDiverged when the loss is not finite.
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop = nullptr);
 
+  // One step: forward, backward, updates, sums of losses and metrics; waits until at most one older step is under way. What Run does between
+  // its reports; for benchmarks and loops of one's own.
+  void Step(const DataBatch& batch);
+
   Executor& executor() { return *executors_[0]; }
   int64_t total_steps() const { return total_steps_; }
 

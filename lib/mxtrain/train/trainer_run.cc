@@ -119,18 +119,22 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   return result;
 }
 
+void Trainer::Step(const DataBatch& batch) {
+  // At most two steps in flight; an error of the step before the last comes out here.
+  runtime_.engine().WaitForVar(step_marks_[state_.step % 2]);
+  TrainStep(batch);
+  CollectStep(batch, state_.step);
+  ++state_.step;
+  ++state_.step_in_epoch;
+  state_.examples_in_epoch += batch.count;
+}
+
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   train_.Reset(state_.epoch, state_.step_in_epoch);
   DataBatch batch;
   while (state_.step < total_steps_ && !(stop && *stop == 1) && train_.Next(&batch)) {
-    // At most two steps in flight; an error of the step before the last comes out here.
-    runtime_.engine().WaitForVar(step_marks_[state_.step % 2]);
-    TrainStep(batch);
-    CollectStep(batch, state_.step);
-    ++state_.step;
-    ++state_.step_in_epoch;
-    state_.examples_in_epoch += batch.count;
+    Step(batch);
     clock->segment_images += batch.count;
     clock->images_since_report += batch.count;
     if (++clock->steps == kWarmupSteps) {

@@ -1,0 +1,56 @@
+#pragma once
+// A command of the program: a file each. main.cc makes them all, lets them declare their arguments and runs the one that was named.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/report/console.h"
+
+namespace mxtrain::commands {
+
+// Flags that every command takes.
+struct CommonFlags {
+  bool json = false;  // only JSON on stdout
+  bool quiet = false, verbose = false, deterministic = false;
+  std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
+  int threads = 0;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> plugins;
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  // Declares arguments on a sub-command of its own.
+  virtual CLI::App* Declare(CLI::App& app) = 0;
+  // Returns the exit code; throws Error.
+  virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
+};
+
+// CONFIG [key=value ...] -c FILE: what most commands begin with.
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> overrides, more_files;
+  void Declare(CLI::App& app);
+};
+
+std::unique_ptr<Command> MakeTrain(std::string command_line);
+std::unique_ptr<Command> MakeEval();
+std::unique_ptr<Command> MakeInfer();
+std::unique_ptr<Command> MakeCheck();
+std::unique_ptr<Command> MakePlan();
+std::unique_ptr<Command> MakeBench();
+std::unique_ptr<Command> MakeOps();
+std::unique_ptr<Command> MakeDevices();
+
+// Set by INT, TERM (1) and USR1 (2: save and go on); the signal that ended the run.
+std::atomic<int>& StopFlag();
+int StopSignal();
+// From now on INT and TERM ask for a stop; a second one leaves at once. USR1 asks for a save.
+void CatchSignals();
+
+}  // namespace mxtrain::commands

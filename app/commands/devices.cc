@@ -1,0 +1,54 @@
+// mxtrain devices: what this machine and this build have.
+#include <fstream>
+#include <iostream>
+
+#include "app/commands/session.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// "model name" and the vector extensions of /proc/cpuinfo.
+std::pair<std::string, std::string> CpuModel() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line, model = "unknown", features;
+  while (std::getline(info, line)) {
+    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
+    if (!line.starts_with("flags")) continue;
+    for (const char* name : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}) {
+      if ((line + " ").find(format(" {} ", name)) != std::string::npos) features += (features.empty() ? "" : " ") + std::string(name);
+    }
+    break;
+  }
+  return {model, features};
+}
+
+class Devices final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("devices", "what there is to compute on");
+    sub->footer("Examples:\n  mxtrain devices\n  mxtrain devices --json");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console&) override {
+    const auto cpu = NewCpuBackend(flags.threads);
+    const auto gpu = NewGpuBackend();
+    const auto [model, features] = CpuModel();
+    if (flags.json) {
+      const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}}},
+                           {"gpu", {{"count", gpu->DeviceCount()}, {"why_absent", gpu->WhyAbsent()}}}};
+      std::cout << result.dump(2) << "\n";
+      return 0;
+    }
+    std::cout << format("cpu     {}, {} threads ({})\n", model, cpu->threads(), features);
+    std::cout << (gpu->DeviceCount() > 0 ? format("gpu     {} devices\n", gpu->DeviceCount()) : format("gpu     none: {}\n", gpu->WhyAbsent()));
+    return 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeDevices() { return std::make_unique<Devices>(); }
+
+}  // namespace mxtrain::commands

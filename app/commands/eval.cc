@@ -1,0 +1,195 @@
+// mxtrain eval MODEL [DATA]
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/pipeline_spec.h"
+#include "app/commands/session.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/train/model.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Counts of (true class, predicted class), and the worst mistakes.
+class ClassReport {
+ public:
+  explicit ClassReport(std::vector<std::string> names) : names_(std::move(names)) {}
+
+  void Add(const DataBatch& batch, const NDArray& scores, const DataIter& iter) {
+    if (scores.shape().ndim() != 2 || batch.label.empty() || batch.label[0].shape().Size() != scores.shape()[0]) return;
+    const int64_t classes = scores.shape()[1];
+    if (counts_.empty()) counts_.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
+    const std::vector<float> p = scores.ToVector(), y = batch.label[0].ToVector();
+    for (int64_t i = 0; i < batch.count; ++i) {
+      const float* row = p.data() + i * classes;
+      const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]), guess = std::max_element(row, row + classes) - row;
+      if (truth < 0 || truth >= classes) continue;
+      ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+      if (guess != truth) mistakes_.push_back({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess});
+    }
+  }
+
+  bool empty() const { return counts_.empty(); }
+  std::string Name(int64_t k) const { return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k); }
+
+  struct Row {
+    double precision, recall, f1;
+    int64_t examples;
+  };
+  Row Of(size_t k) const {
+    int64_t truths = 0, guesses = 0;
+    for (size_t j = 0; j < counts_.size(); ++j) {
+      truths += counts_[k][j];
+      guesses += counts_[j][k];
+    }
+    const double hit = static_cast<double>(counts_[k][k]);
+    const double precision = guesses ? hit / static_cast<double>(guesses) : 0, recall = truths ? hit / static_cast<double>(truths) : 0;
+    return {precision, recall, precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0, truths};
+  }
+
+  void Print(int worst) {
+    size_t width = 5;
+    for (size_t k = 0; k < counts_.size(); ++k) width = std::max(width, Name(static_cast<int64_t>(k)).size());
+    std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
+    for (size_t k = 0; k < counts_.size(); ++k) {
+      const Row r = Of(k);
+      std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Name(static_cast<int64_t>(k)), width, r.precision, r.recall, r.f1, r.examples);
+    }
+    if (counts_.size() <= 25) {
+      std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n" << std::string(width, ' ');
+      for (size_t k = 0; k < counts_.size(); ++k) std::cout << format(" {:>6}", Name(static_cast<int64_t>(k)).substr(0, 6));
+      std::cout << "\n";
+      for (size_t k = 0; k < counts_.size(); ++k) {
+        std::cout << format("{:<{}}", Name(static_cast<int64_t>(k)), width);
+        for (int64_t n : counts_[k]) std::cout << format(" {:>6}", n);
+        std::cout << "\n";
+      }
+    }
+    SortMistakes();
+    if (!mistakes_.empty() && worst > 0) std::cout << "\nworst mistakes\n";
+    for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
+      const Mistake& m = mistakes_[i];
+      std::cout << format("  {}: {} taken for {} ({:.3f})\n", m.name, Name(m.truth), Name(m.guess), m.score);
+    }
+  }
+
+  Json ToJson(int worst) {
+    Json classes = Json::array(), mistakes = Json::array();
+    for (size_t k = 0; k < counts_.size(); ++k) {
+      const Row r = Of(k);
+      classes.push_back({{"name", Name(static_cast<int64_t>(k))}, {"precision", r.precision}, {"recall", r.recall}, {"f1", r.f1}, {"examples", r.examples}});
+    }
+    SortMistakes();
+    for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
+      const Mistake& m = mistakes_[i];
+      mistakes.push_back({{"example", m.name}, {"true", Name(m.truth)}, {"predicted", Name(m.guess)}, {"score", m.score}});
+    }
+    return {{"classes", classes}, {"confusion", counts_}, {"worst_mistakes", mistakes}};
+  }
+
+ private:
+  struct Mistake {
+    float score;
+    std::string name;
+    int64_t truth, guess;
+  };
+  void SortMistakes() {
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
+  }
+  std::vector<std::string> names_;
+  std::vector<std::vector<int64_t>> counts_;
+  std::vector<Mistake> mistakes_;
+};
+
+class Eval final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("eval", "metrics of a model on data with labels");
+    sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
+    sub->add_option("data", data_, "folder with a folder per class; default: the validation data of the model's run")->type_name("DATA");
+    sub->add_option("--metric", metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat")->type_name("NAME")->allow_extra_args(false);
+    sub->add_option("--batch", batch_, "examples at a time")->check(CLI::PositiveNumber);
+    sub->add_option("--worst", worst_, "how many of the worst mistakes to list")->check(CLI::NonNegativeNumber)->capture_default_str();
+    sub->footer("Examples:\n  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    const auto runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins), console);
+    const Model model = LoadModel(*runtime, model_);
+    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    auto source = Open(model, spec);
+    for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1));
+
+    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(), nullptr, DeviceOf(flags));
+    SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
+    ClassReport classes(model.info.class_names);
+    CatchSignals();
+    int64_t examples = 0;
+    const NamedValues values = evaluation.Run(
+        [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+          examples += batch.count;
+          classes.Add(batch, outputs[0], *iter);
+        },
+        [] { return StopFlag() == 1; });
+    if (StopFlag() == 1) return 128 + StopSignal();
+
+    const auto bad = iter->stats().bad;
+    for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
+    Print(flags, model, values, examples - static_cast<int64_t>(bad.size()), &classes);
+    return bad.empty() ? 0 : static_cast<int>(ErrorKind::kData);
+  }
+
+ private:
+  std::shared_ptr<const io::Source> Open(const Model& model, const PipelineSpec& spec) const {
+    if (data_.empty()) {
+      if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
+      return io::MakeSource(spec.source, spec.source_params);
+    }
+    if (spec.source == "mnist" && fs::exists(fs::path(data_) / "t10k-labels-idx1-ubyte.gz")) return io::MakeSource("mnist", {{"path", data_}, {"split", "test"}});
+    Kwargs kwargs{{"path", data_}};
+    if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
+    return io::MakeSource("image_folder", kwargs);
+  }
+
+  std::vector<MetricSpec> Metrics() const {
+    std::vector<MetricSpec> specs;
+    for (const std::string& text : metrics_.empty() ? std::vector<std::string>{"accuracy"} : metrics_) {
+      const size_t colon = text.find(':');
+      MetricSpec spec{text.substr(0, colon), {}, "", ""};
+      if (colon != std::string::npos) spec.params.emplace_back("k", text.substr(colon + 1));
+      specs.push_back(std::move(spec));
+    }
+    return specs;
+  }
+
+  void Print(const CommonFlags& flags, const Model& model, const NamedValues& values, int64_t examples, ClassReport* classes) const {
+    if (flags.json) {
+      Json metrics = Json::object();
+      for (const auto& [name, value] : values) metrics[name] = value;
+      Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
+      if (!classes->empty()) result.update(classes->ToJson(worst_));
+      std::cout << result.dump() << std::endl;
+      return;
+    }
+    std::cout << format("{} on {} examples\n", model.file, examples);
+    for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
+    if (!classes->empty()) classes->Print(worst_);
+  }
+
+  std::string model_, data_;
+  std::vector<std::string> metrics_;
+  int64_t batch_ = 0;
+  int worst_ = 10;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeEval() { return std::make_unique<Eval>(); }
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,190 @@
+// mxtrain infer MODEL INPUT...
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+
+#include "app/commands/pipeline_spec.h"
+#include "app/commands/session.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/train/model.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Prediction {
+  std::string file;
+  std::vector<std::pair<int64_t, float>> best;  // class and score, best first
+};
+
+bool IsPicture(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp";
+}
+
+// Folders give their pictures, sorted, with those of their folders; a file is itself; "-" is a list on stdin.
+std::vector<std::string> CollectFiles(const std::vector<std::string>& inputs) {
+  std::vector<std::string> files;
+  for (const std::string& input : inputs) {
+    if (input == "-") {
+      std::string line;
+      while (std::getline(std::cin, line)) {
+        if (!line.empty()) files.push_back(line);
+      }
+    } else if (fs::is_directory(input)) {
+      std::vector<std::string> found;
+      for (const auto& entry : fs::recursive_directory_iterator(input)) {
+        if (entry.is_regular_file() && IsPicture(entry.path())) found.push_back(entry.path().string());
+      }
+      if (found.empty()) Throw(ErrorKind::kData, "{} holds no pictures (.jpg, .jpeg, .png, .bmp)", input);
+      std::sort(found.begin(), found.end());
+      files.insert(files.end(), found.begin(), found.end());
+    } else if (fs::exists(input)) {
+      files.push_back(input);
+    } else {
+      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", input);
+    }
+  }
+  if (files.empty()) Throw(ErrorKind::kData, "there is nothing to predict: the list is empty");
+  return files;
+}
+
+// A field of CSV (RFC 4180).
+std::string Quote(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+class Infer final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("infer", "predictions for pictures");
+    sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
+    sub->add_option("inputs", inputs_, "folders, picture files, or - for a list on stdin")->required()->type_name("INPUT");
+    sub->add_option("--top-k", top_k_, "classes per picture")->check(CLI::PositiveNumber)->capture_default_str();
+    sub->add_option("--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}))->capture_default_str();
+    sub->add_option("--output", output_, "write there in place of stdout")->type_name("FILE");
+    sub->add_option("--batch", batch_, "pictures at a time")->check(CLI::PositiveNumber)->capture_default_str();
+    sub->add_flag("--skip-bad", skip_bad_, "exit with 0 although pictures could not be read");
+    sub->add_option("--labels", labels_, "file with a class name per line, for models that hold none")->type_name("FILE");
+    sub->add_option("--size", size_, "C,H,W of the input, for models that hold none")->type_name("C,H,W");
+    sub->footer("Examples:\n  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
+                "  mxtrain infer zoo/lenet@10 digits --size 1,28,28");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    const auto runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins), console);
+    Model model = LoadModel(*runtime, model_);
+    Complete(&model);
+    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    const std::vector<std::string> files = CollectFiles(inputs_);
+    auto source = io::MakeSource("image_list", {{"files", params::Print(files)}});
+    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, std::min<int64_t>(batch_, static_cast<int64_t>(files.size())));
+    Evaluation evaluation(*runtime, model.symbol, *iter, {}, nullptr, DeviceOf(flags));
+    SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
+
+    std::ofstream file;
+    if (!output_.empty()) {
+      file.open(output_);
+      if (!file) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
+    }
+    std::ostream& out = output_.empty() ? std::cout : file;
+    if (flags.json) format_ = "jsonl";
+    CatchSignals();
+    Header(out, files);
+    evaluation.Run(
+        [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+          for (const Prediction& p : Predict(batch, outputs[0], *iter)) Print(out, model.info.class_names, p);
+        },
+        [] { return StopFlag() == 1; });
+    out.flush();
+    if (!out) Throw(ErrorKind::kFileSystem, "cannot write {}", output_.empty() ? "the results" : output_);
+    if (StopFlag() == 1) return 128 + StopSignal();
+    const auto bad = iter->stats().bad;
+    for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
+    return bad.empty() || skip_bad_ ? 0 : static_cast<int>(ErrorKind::kData);
+  }
+
+ private:
+  void Complete(Model* model) const {
+    if (!size_.empty()) {
+      const TShape shape = TShape::Parse(size_);
+      for (InputInfo& input : model->info.inputs) input.shape = shape;
+    }
+    for (const InputInfo& input : model->info.inputs) {
+      if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model->file, input.name);
+    }
+    if (labels_.empty()) return;
+    std::ifstream names(labels_);
+    if (!names) Throw(ErrorKind::kFileSystem, "cannot read {}", labels_);
+    model->info.class_names.clear();
+    for (std::string line; std::getline(names, line);) model->info.class_names.push_back(line);
+  }
+
+  std::vector<Prediction> Predict(const DataBatch& batch, const NDArray& scores, const DataIter& iter) const {
+    std::vector<Prediction> predictions;
+    std::vector<std::string> bad;
+    for (const auto& [name, reason] : iter.stats().bad) bad.push_back(name);
+    const int64_t width = scores.shape().Size() / std::max<int64_t>(scores.shape()[0], 1);
+    const std::vector<float> values = scores.ToVector();
+    for (int64_t i = 0; i < batch.count; ++i) {
+      Prediction p{iter.ExampleName(batch.index[static_cast<size_t>(i)]), {}};
+      if (std::find(bad.begin(), bad.end(), p.file) != bad.end()) continue;
+      const float* row = values.data() + i * width;
+      std::vector<int64_t> order(static_cast<size_t>(width));
+      std::iota(order.begin(), order.end(), 0);
+      const int64_t k = std::min<int64_t>(top_k_, width);
+      std::partial_sort(order.begin(), order.begin() + k, order.end(), [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+      for (int64_t j = 0; j < k; ++j) p.best.emplace_back(order[static_cast<size_t>(j)], row[order[static_cast<size_t>(j)]]);
+      predictions.push_back(std::move(p));
+    }
+    return predictions;
+  }
+
+  void Header(std::ostream& out, const std::vector<std::string>& files) {
+    for (const std::string& name : files) width_ = std::max(width_, name.size());
+    if (format_ == "table") out << format("{:<{}}  prediction\n", "file", width_);
+    if (format_ != "csv") return;
+    out << "file";
+    for (int k = 1; k <= top_k_; ++k) out << format(",class_{},score_{}", k, k);
+    out << "\n";
+  }
+
+  void Print(std::ostream& out, const std::vector<std::string>& names, const Prediction& p) const {
+    auto name = [&names](int64_t k) { return static_cast<size_t>(k) < names.size() ? names[static_cast<size_t>(k)] : std::to_string(k); };
+    if (format_ == "jsonl") {
+      Json best = Json::array();
+      for (const auto& [k, score] : p.best) best.push_back({{"class", name(k)}, {"index", k}, {"score", score}});
+      out << Json{{"file", p.file}, {"predictions", best}}.dump() << "\n";
+    } else if (format_ == "csv") {
+      out << Quote(p.file);
+      for (const auto& [k, score] : p.best) out << format(",{},{}", Quote(name(k)), score);
+      out << "\n";
+    } else {
+      out << format("{:<{}}", p.file, width_);
+      for (const auto& [k, score] : p.best) out << format("  {} {:.4f}", name(k), score);
+      out << "\n";
+    }
+  }
+
+  std::string model_, format_ = "table", output_, labels_, size_;
+  std::vector<std::string> inputs_;
+  int top_k_ = 1;
+  int64_t batch_ = 64;
+  bool skip_bad_ = false;
+  size_t width_ = 4;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeInfer() { return std::make_unique<Infer>(); }
+
+}  // namespace mxtrain::commands

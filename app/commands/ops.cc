@@ -1,0 +1,95 @@
+// mxtrain ops [NAME]: the operator reference, from the registry.
+#include <iostream>
+
+#include "app/commands/session.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::commands {
+namespace {
+
+class Ops final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("ops", "the operator reference");
+    sub->add_option("name", name_, "one operator, with its parameters")->type_name("NAME");
+    sub->footer("Examples:\n  mxtrain ops\n  mxtrain ops Convolution\n  mxtrain ops Pooling --json");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console&) override {
+    const auto registry = MakeRegistry(flags.plugins);
+    if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
+    registry->CanonicalName(name_);  // throws with the nearest name
+    return flags.json ? (std::cout << ToJson(*registry, registry->CanonicalName(name_)).dump(2) << "\n", 0) : Describe(*registry);
+  }
+
+ private:
+  // Names with a leading underscore are internal, or kept for files of the reference system.
+  static std::vector<std::string> PublicNames(const OperatorRegistry& registry) {
+    std::vector<std::string> names = registry.Names();
+    std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
+    return names;
+  }
+
+  static int List(const OperatorRegistry& registry) {
+    size_t width = 0;
+    for (const std::string& name : PublicNames(registry)) width = std::max(width, name.size());
+    for (const std::string& name : PublicNames(registry)) {
+      const auto property = registry.CreateUninitialized(name);
+      std::string text = property->Description();
+      if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
+      std::cout << format("{:<{}}  {}\n", name, width, text);
+    }
+    return 0;
+  }
+
+  static Json ToJson(const OperatorRegistry& registry, const std::string& name) {
+    const auto property = registry.CreateUninitialized(name);
+    Json fields = Json::array();
+    for (const FieldInfo& f : property->DescribeParams()) {
+      fields.push_back({{"name", f.name}, {"type", f.type}, {"default", f.required ? Json() : Json(f.default_text)}, {"range", f.range},
+                        {"help", f.help}, {"required", f.required}, {"ignored", f.ignored}});
+    }
+    Json kernels = Json::array();
+    for (const PlanRow* row : registry.Rows(name, DeviceType::kCPU)) kernels.push_back(row->name);
+    return {{"name", name}, {"aliases", registry.Aliases(name)}, {"description", property->Description()}, {"parameters", fields}, {"cpu_kernels", kernels}};
+  }
+
+  static int ListJson(const OperatorRegistry& registry) {
+    Json all = Json::array();
+    for (const std::string& name : PublicNames(registry)) all.push_back(ToJson(registry, name));
+    std::cout << all.dump(2) << "\n";
+    return 0;
+  }
+
+  int Describe(const OperatorRegistry& registry) const {
+    const std::string name = registry.CanonicalName(name_);
+    const auto property = registry.CreateUninitialized(name);
+    std::cout << name;
+    const auto aliases = registry.Aliases(name);
+    if (!aliases.empty()) std::cout << format("  (also {})", join(aliases, ", "));
+    std::cout << "\n" << property->Description() << "\n";
+    const auto fields = property->DescribeParams();
+    if (!fields.empty()) std::cout << "\nParameters:\n";
+    for (const FieldInfo& f : fields) {
+      if (f.ignored) {
+        std::cout << format("  {}\n      {} (accepted for files of the reference system; no effect here)\n", f.name, f.help);
+        continue;
+      }
+      std::cout << format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
+                          f.required ? ", required" : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text), f.help);
+    }
+    std::vector<std::string> kernels;
+    for (const PlanRow* row : registry.Rows(name, DeviceType::kCPU)) kernels.push_back(row->name);
+    std::cout << format("\nCPU kernels, best first: {}\n", join(kernels, ", "));
+    return 0;
+  }
+
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeOps() { return std::make_unique<Ops>(); }
+
+}  // namespace mxtrain::commands

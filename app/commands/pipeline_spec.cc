@@ -1,0 +1,66 @@
+#include "app/commands/pipeline_spec.h"
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::commands {
+namespace {
+
+Json FromKwargs(const Kwargs& kwargs) {
+  Json list = Json::array();
+  for (const auto& [key, value] : kwargs) list.push_back({key, value});
+  return list;
+}
+
+Kwargs ToKwargs(const Json& list) {
+  Kwargs kwargs;
+  for (const Json& item : list) kwargs.emplace_back(item.at(0).get<std::string>(), item.at(1).get<std::string>());
+  return kwargs;
+}
+
+}  // namespace
+
+std::string PipelineSpec::ToJson() const {
+  Json chain = Json::array();
+  for (const io::TransformSpec& t : transforms) chain.push_back({{"name", t.name}, {"params", FromKwargs(t.kwargs)}});
+  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}}.dump();
+}
+
+PipelineSpec PipelineSpec::FromJson(const std::string& text) {
+  PipelineSpec spec;
+  if (text.empty()) return spec;
+  try {
+    const Json json = Json::parse(text);
+    spec.source = json.at("source");
+    spec.source_params = ToKwargs(json.at("params"));
+    for (const Json& t : json.at("transforms")) spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
+  } catch (const nlohmann::json::exception& e) {
+    Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
+  }
+  return spec;
+}
+
+std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
+                                       int64_t batch_size) {
+  Kwargs kwargs{{"batch_size", params::Print(batch_size)}, {"mode", "evaluation"}};
+  if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
+    kwargs.emplace_back("data_name", model.inputs[0].name);
+    const bool picture = source->data_fields()[0].kind == io::FieldKind::kPicture;
+    if (picture && model.inputs[0].shape.ndim() == 3) kwargs.emplace_back("channels", params::Print(model.inputs[0].shape[0]));
+  }
+  if (source->label_fields().size() == 1 && model.labels.size() == 1) kwargs.emplace_back("label_name", model.labels[0].name);
+  io::PipelineParam param;
+  param.Init(kwargs, "data");
+  auto iter = io::NewPipeline(runtime, std::move(source), spec.transforms, param);
+  for (const DataDesc& desc : iter->provide_data()) {
+    for (const InputInfo& input : model.inputs) {
+      const TShape given(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
+      if (input.name != desc.name || !input.shape.known() || input.shape == given) continue;
+      Throw(ErrorKind::kConfig, "the pictures give {} for input '{}', the model was trained on {}; resize them first", given.ToString(), input.name,
+            input.shape.ToString());
+    }
+  }
+  return iter;
+}
+
+}  // namespace mxtrain::commands

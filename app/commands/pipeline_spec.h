@@ -1,0 +1,27 @@
+#pragma once
+// The input pipeline that a model carries: where its evaluation data came from and what was done to them, so that `infer` cannot differ from
+// `eval`.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/checkpoint.h"
+
+namespace mxtrain::commands {
+
+struct PipelineSpec {
+  std::string source;                        // "mnist", "image_folder", "csv"; empty: none
+  Kwargs source_params;                      // path, split, columns
+  std::vector<io::TransformSpec> transforms;  // of evaluation
+
+  std::string ToJson() const;
+  static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
+};
+
+// Evaluation batches for a model from a source: names, channels and shapes as the model's net wants them. Throws kConfig where they do not fit.
+std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
+                                       int64_t batch_size);
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,186 @@
+// mxtrain plan CONFIG: layers, parameters, work, exact memory.
+#include <iostream>
+#include <map>
+
+#include "app/commands/session.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/executor/memory_plan.h"
+
+namespace mxtrain::commands {
+namespace {
+
+struct Layer {
+  std::string name, op, where;
+  std::vector<TShape> outputs;
+  int64_t parameters = 0;
+  double flops = 0;  // of a forward pass over the batch
+};
+
+// Bytes of a net's own arrays, beside what the planner shares.
+struct OuterBytes {
+  int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, inputs = 0, outputs = 0;
+  int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + inputs + outputs; }
+};
+
+class Plan final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("plan", "layers, parameters, work and exact memory of a net");
+    config_.Declare(*sub);
+    sub->add_flag("--kernels", kernels_, "which kernel each operator got, and why others declined");
+    sub->footer("Examples:\n  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    Session session(config_, flags, console);
+    session.BuildNet();
+    const std::vector<Layer> layers = Layers(session);
+    const executor::BindRequest train = session.MakeBindRequest(true), infer = session.MakeBindRequest(false);
+    const Graph& graph = session.net().symbol.graph();
+    const auto training = executor::SummarizeMemory(graph, train, session.runtime());
+    const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
+    const OuterBytes outer = Outer(session, executor::RunPasses(graph, train, session.runtime()));
+    if (flags.json) {
+      std::cout << ToJson(layers, training, inference, outer).dump(2) << "\n";
+    } else {
+      Print(session, layers, training, inference, outer);
+      if (kernels_) PrintKernels(session, train);
+    }
+    return 0;
+  }
+
+ private:
+  static std::vector<Layer> Layers(Session& session) {
+    const Graph& graph = session.net().symbol.graph();
+    const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+    const executor::BindRequest request = session.MakeBindRequest(false);
+    std::vector<Layer> layers;
+    std::vector<bool> counted(graph.nodes.size());
+    for (size_t id = 0; id < graph.nodes.size(); ++id) {
+      const Node& node = graph.nodes[id];
+      if (node.is_variable()) continue;
+      Layer layer{node.name, node.op->TypeString(), node.where, {}, 0, 0};
+      std::vector<TShape> in;
+      for (int i = 0; i < node.num_args; ++i) {
+        const NodeEntry e = node.inputs[i];
+        in.push_back(specs.shapes[e.node][e.index]);
+        const Node& source = graph.nodes[e.node];
+        if (source.kind == Node::Kind::kVariable && !request.inputs.contains(source.name) && !counted[e.node]) {
+          counted[e.node] = true;  // a shared weight counts once
+          layer.parameters += in.back().Size();
+        }
+      }
+      layer.flops = 2 * node.op->ForwardFlops(in, specs.shapes[id]);
+      for (int i = 0; i < node.op->NumVisibleOutputs(); ++i) layer.outputs.push_back(specs.shapes[id][i]);
+      layers.push_back(std::move(layer));
+    }
+    return layers;
+  }
+
+  static OuterBytes Outer(Session& session, const executor::ExecGraph& graph) {
+    OuterBytes bytes;
+    const executor::BindRequest request = session.MakeBindRequest(true);
+    const auto optimizer = Optimizer::Create(session.MakeTrainOptions().optimizer.name, session.MakeTrainOptions().optimizer.params);
+    for (int id : graph.arguments) {
+      const executor::ExecNode& node = graph.nodes[id];
+      if (request.inputs.contains(node.name)) {
+        bytes.inputs += node.specs[0].Bytes();
+      } else {
+        bytes.parameters += node.specs[0].Bytes();
+        bytes.optimizer += optimizer->NumStates() * node.specs[0].Bytes();
+      }
+    }
+    for (int id : graph.auxiliaries) bytes.auxiliaries += graph.nodes[id].specs[0].Bytes();
+    for (const NodeEntry& e : graph.gradients) bytes.gradients += e ? graph.spec(e).Bytes() : 0;
+    for (const NodeEntry& e : graph.heads) bytes.outputs += graph.spec(e).Bytes();
+    return bytes;
+  }
+
+  static Json ToJson(const executor::MemorySummary& m) {
+    return {{"none_bytes", m.none_bytes}, {"inplace_bytes", m.inplace_bytes}, {"share_bytes", m.share_bytes}, {"full_bytes", m.full_bytes},
+            {"lower_bound_bytes", m.lower_bound_bytes}};
+  }
+
+  static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
+                     const OuterBytes& outer) {
+    int64_t parameters = 0;
+    double flops = 0;
+    Json list = Json::array();
+    for (const Layer& l : layers) {
+      parameters += l.parameters;
+      flops += l.flops;
+      Json shapes = Json::array();
+      for (const TShape& s : l.outputs) shapes.push_back(std::vector<int64_t>(s.begin(), s.end()));
+      list.push_back({{"name", l.name}, {"operator", l.op}, {"where", l.where}, {"outputs", shapes}, {"parameters", l.parameters}, {"flops", l.flops}});
+    }
+    Json train = ToJson(training);
+    train["parameters_bytes"] = outer.parameters + outer.auxiliaries;
+    train["gradients_bytes"] = outer.gradients;
+    train["optimizer_bytes"] = outer.optimizer;
+    train["inputs_bytes"] = outer.inputs;
+    train["outputs_bytes"] = outer.outputs;
+    train["total_bytes"] = outer.Sum() + training.full_bytes;
+    Json infer = ToJson(inference);
+    infer["parameters_bytes"] = outer.parameters + outer.auxiliaries;
+    infer["total_bytes"] = outer.parameters + outer.auxiliaries + outer.inputs + outer.outputs + inference.full_bytes;
+    return {{"parameters", parameters}, {"forward_flops", flops}, {"memory", {{"training", train}, {"inference", infer}}}, {"layers", list}};
+  }
+
+  void Print(Session& session, const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
+             const OuterBytes& outer) const {
+    size_t name_width = 5, op_width = 8, shape_width = 6;
+    int64_t parameters = 0;
+    double flops = 0;
+    for (const Layer& l : layers) {
+      name_width = std::max(name_width, l.name.size());
+      op_width = std::max(op_width, l.op.size());
+      shape_width = std::max(shape_width, l.outputs[0].ToString().size());
+      parameters += l.parameters;
+      flops += l.flops;
+    }
+    std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator", op_width, "output", shape_width, "parameters", "MFLOP");
+    for (const Layer& l : layers) {
+      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.1f}\n", l.name, name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
+                          l.parameters, l.flops / 1e6);
+    }
+    std::cout << format("\n{} parameters; {:.2f} GFLOP forward for a batch of {}\n", parameters, flops / 1e9, session.config().data.batch_size);
+    auto row = [](const char* name, const executor::MemorySummary& m) {
+      std::cout << format("{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {:>10.4f}\n", name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
+                          FormatBytes(m.share_bytes), FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
+                          m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes) : 0.0,
+                          m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1.0);
+    };
+    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {:>10}\n", "memory", "none", "in place", "sharing", "both", "lower bound",
+                        "both/none", "both/bound");
+    row("training", training);
+    row("inference", inference);
+    std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {}, one batch {}, outputs {}; {} in all\n",
+                        FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients), FormatBytes(outer.optimizer),
+                        FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));
+  }
+
+  // Asks every row again, as the passes did, and prints the answers.
+  static void PrintKernels(Session& session, const executor::BindRequest& request) {
+    const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
+    std::cout << "\nkernels in training:\n";
+    for (const executor::ExecNode& node : graph.nodes) {
+      if (node.kind == Node::Kind::kReorder) std::cout << format("  {}: reorder to {}\n", node.name, node.specs[0].layout.Name());
+      if (node.kind != Node::Kind::kForward) continue;
+      std::cout << format("  {} {}: {}", node.op->TypeString(), node.name, node.plan->kernel);
+      if (!node.plan->out.empty()) std::cout << format(" -> {}", node.plan->out[0].Name());
+      for (const auto& [row, reason] : executor::Refusals(graph, node, request, session.runtime())) std::cout << format("; {} declined: {}", row, reason);
+      std::cout << "\n";
+    }
+  }
+
+  ConfigArguments config_;
+  bool kernels_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePlan() { return std::make_unique<Plan>(); }
+
+}  // namespace mxtrain::commands

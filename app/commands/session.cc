@@ -1,0 +1,255 @@
+#include "app/commands/session.h"
+
+#include <algorithm>
+
+#include "app/commands/pipeline_spec.h"
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/io/source_factory.h"
+
+namespace mxtrain::commands {
+namespace {
+
+config::LoadRequest ToRequest(const ConfigArguments& arguments) {
+  config::LoadRequest request;
+  request.files = {arguments.file};
+  request.files.insert(request.files.end(), arguments.more_files.begin(), arguments.more_files.end());
+  request.overrides = arguments.overrides;
+  return request;
+}
+
+std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& named) {
+  std::vector<io::TransformSpec> specs;
+  for (const config::Named& n : named) specs.push_back({n.name, n.params});
+  return specs;
+}
+
+Kwargs SourceParams(const config::SourceConfig& c, const std::vector<std::string>& classes) {
+  Kwargs kwargs{{"path", c.path}};
+  if (c.source == "mnist" && !c.split.empty()) kwargs.emplace_back("split", c.split);
+  if (c.source == "image_folder" && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
+  if (c.source == "csv") {
+    for (const config::Column& column : c.columns) kwargs.emplace_back(column.input, params::Print(column.columns));
+  }
+  return kwargs;
+}
+
+// Puts `base` in front of the names of an optimizer's or schedule's parameters that differ from their defaults.
+NamedSpec OptimizerSpec(const config::OptimizerConfig& c) {
+  NamedSpec spec{c.name, {{"lr", params::Print(c.lr)}, {"weight_decay", params::Print(c.weight_decay)}}};
+  if (c.name == "sgd" || c.name == "nag") {
+    spec.params.emplace_back("momentum", params::Print(c.momentum));
+  } else {
+    spec.params.emplace_back("beta1", params::Print(c.beta1));
+    spec.params.emplace_back("beta2", params::Print(c.beta2));
+    spec.params.emplace_back("epsilon", params::Print(c.epsilon));
+  }
+  return spec;
+}
+
+std::string UnitOf(config::Interval::Unit unit) { return unit == config::Interval::Unit::kSteps ? "steps" : "epochs"; }
+
+NamedSpec ScheduleSpec(const config::LrScheduleConfig& c, double base_lr) {
+  NamedSpec spec{c.name, {}};
+  auto factor = [base_lr](double lr) { return params::Print(base_lr > 0 ? lr / base_lr : 0.0); };
+  if (c.name == "step") {
+    spec.params.emplace_back("every", params::Print(c.every.count));
+    spec.params.emplace_back("unit", UnitOf(c.every.unit));
+    spec.params.emplace_back("factor", params::Print(c.factor));
+  } else if (c.name == "multistep") {
+    std::vector<double> milestones;
+    for (const config::Interval& at : c.at) milestones.push_back(static_cast<double>(at.count));
+    spec.params.emplace_back("milestones", params::Print(milestones));
+    spec.params.emplace_back("unit", c.at.empty() ? "epochs" : UnitOf(c.at[0].unit));
+    spec.params.emplace_back("factor", params::Print(c.factor));
+  } else if (c.name == "cosine") {
+    spec.params.emplace_back("final", factor(c.final_lr));
+  }
+  if (c.warmup_epochs > 0) spec.params.emplace_back("warmup_epochs", params::Print(c.warmup_epochs));
+  if (c.warmup_steps > 0) spec.params.emplace_back("warmup_steps", params::Print(c.warmup_steps));
+  if (c.warmup_lr > 0) spec.params.emplace_back("warmup_from", factor(c.warmup_lr));
+  return spec;
+}
+
+}  // namespace
+
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
+  auto registry = BuiltinOperators();
+  for (const std::string& path : plugins) registry->LoadPlugin(path);
+  return registry;
+}
+
+Context DeviceOf(const CommonFlags& flags) { return flags.device == "auto" ? Context::cpu() : Context::Parse(flags.device); }
+
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console) {
+  RuntimeOptions options;
+  options.engine = flags.engine;
+  options.threads = flags.threads;
+  options.seed = seed;
+  options.log = Logger([&console](LogLevel level, std::string_view text) { console.Message(level, text); });
+  auto runtime = std::make_unique<Runtime>(options, std::move(registry));
+  const Context ctx = DeviceOf(flags);
+  CheckDevice(runtime->backend(ctx), ctx);
+  return runtime;
+}
+
+Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console)
+    : console_(console), diagnostics_(std::make_shared<config::SourceMap>()), ctx_(DeviceOf(flags)) {
+  config::LoadRequest request = ToRequest(arguments);
+  if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
+  loaded_ = config::LoadConfig(request, &diagnostics_);
+  std::vector<std::string> plugins = flags.plugins;
+  plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
+  runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins), console);
+}
+
+void Session::BuildNet() {
+  const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
+    if (name != "classes" || config().data.train.source.empty()) return std::nullopt;
+    OpenData(false);
+    if (class_names_.empty()) return std::nullopt;
+    return static_cast<int64_t>(class_names_.size());
+  };
+  net_ = config::BuildNet(config(), runtime_->operators(), classes, &diagnostics_);
+  diagnostics_.ThrowIfErrors();
+  try {
+    net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
+  }
+  diagnostics_.ThrowIfErrors();
+  for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
+}
+
+void Session::OpenData(bool with_validation) {
+  auto open = [this](const config::SourceConfig& c, std::shared_ptr<const io::Source>* source) {
+    if (*source || c.source.empty()) return;
+    *source = io::MakeSource(c.source, SourceParams(c, class_names_));
+    for (const std::string& text : (*source)->warnings()) console_.Message(LogLevel::kWarning, text);
+  };
+  open(config().data.train, &train_source_);
+  if (train_source_) class_names_ = train_source_->class_names();
+  if (with_validation) open(config().data.val, &val_source_);
+}
+
+std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training) {
+  io::PipelineParam p;
+  Kwargs kwargs{{"batch_size", params::Print(config().data.batch_size)},
+                {"mode", training ? "training" : "evaluation"},
+                {"shuffle", params::Print(c.shuffle)},
+                {"seed", std::to_string(config().seed)},
+                {"max_bad", params::Print(config().data.max_bad)}};
+  if (config().data.workers > 0) kwargs.emplace_back("workers", params::Print(config().data.workers));
+  if (config().data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(config().data.prefetch));
+  // A picture source has one data and one label field; the net's names are given to them.
+  if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
+  if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
+  for (const config::NetInput& input : net_.inputs) {
+    const bool picture = source->data_fields().size() == 1 && source->data_fields()[0].kind == io::FieldKind::kPicture;
+    if (picture && input.shape.ndim() == 3) kwargs.emplace_back("channels", params::Print(input.shape[0]));
+  }
+  p.Init(kwargs, "data");
+  auto iter = io::NewPipeline(*runtime_, std::move(source), ToTransforms(c.transforms), p);
+  CheckIter(*iter, c);
+  return iter;
+}
+
+// The shapes of the data against those that the net declares: the one error that everybody makes.
+void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c) {
+  std::vector<std::string> names;
+  for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
+  for (const config::NetInput& input : net_.inputs) {
+    const auto descs = iter.provide_data();
+    const auto found = std::find_if(descs.begin(), descs.end(), [&](const DataDesc& d) { return d.name == input.name; });
+    if (found == descs.end()) {
+      diagnostics_.Error(c.place, format("the data do not give the net's input '{}'; they give {}", input.name, join(names, ", ")),
+                         "name the columns of each input with `columns`" + DidYouMean(input.name, names));
+      continue;
+    }
+    const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
+    if (!(given == input.shape)) {
+      diagnostics_.Error(c.place, format("the data give {} for input '{}', which the net declares as {}", given.ToString(), input.name, input.shape.ToString()),
+                         format("change net.input to {}, or add a transform that makes {}", given.ToString(), input.shape.ToString()));
+    }
+  }
+  diagnostics_.ThrowIfErrors();
+}
+
+std::unique_ptr<DataIter> Session::TrainIter() {
+  OpenData(false);
+  if (!train_source_) {
+    diagnostics_.Error({}, "there is no data.train to train on", "add data: {train: {source: ..., path: ...}}");
+    diagnostics_.ThrowIfErrors();
+  }
+  return MakeIter(train_source_, config().data.train, true);
+}
+
+std::unique_ptr<DataIter> Session::ValIter() {
+  OpenData(true);
+  return val_source_ ? MakeIter(val_source_, config().data.val, false) : nullptr;
+}
+
+std::vector<MetricSpec> Session::Metrics() const {
+  std::vector<MetricSpec> specs;
+  for (const config::Named& m : config().train.metrics) {
+    MetricSpec spec{m.name, {}, "", ""};
+    for (const auto& [key, value] : m.params) {
+      if (key == "output") {
+        spec.output = value;
+      } else if (key == "label") {
+        spec.label = value;
+      } else {
+        spec.params.emplace_back(key, value);
+      }
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+TrainOptions Session::MakeTrainOptions() const {
+  const config::TrainConfig& t = config().train;
+  TrainOptions o;
+  o.symbol = net_.symbol;
+  o.ctx = ctx_;
+  o.epochs = t.epochs;
+  o.max_steps = t.max_steps;
+  o.optimizer = OptimizerSpec(t.optimizer);
+  if (t.clip.value) o.optimizer.params.emplace_back("clip_gradient", params::Print(*t.clip.value));
+  o.clip_norm = t.clip.norm;
+  o.lr_schedule = ScheduleSpec(t.lr_schedule, t.optimizer.lr);
+  o.initializer = {t.initializer.name, t.initializer.params};
+  o.metrics = Metrics();
+  o.best_metric = t.best.metric;
+  o.kvstore = t.kvstore.type;
+  o.logical_workers = std::max(t.kvstore.workers, 1);
+  o.save = {0, 0, 0, t.save.keep};
+  if (t.save.every.unit == config::Interval::Unit::kEpochs) o.save.every_epochs = t.save.every.count;
+  if (t.save.every.unit == config::Interval::Unit::kSteps) o.save.every_steps = t.save.every.count;
+  if (t.save.every.unit == config::Interval::Unit::kSeconds) o.save.every_seconds = static_cast<double>(t.save.every.count);
+  o.model.class_names = class_names_;
+  const config::SourceConfig& evaluated = config().data.val.source.empty() ? config().data.train : config().data.val;
+  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, class_names_), ToTransforms(evaluated.transforms)}.ToJson();
+  o.model.config = config::ToYaml(loaded_.resolved);
+  return o;
+}
+
+executor::BindRequest Session::MakeBindRequest(bool training) const {
+  executor::BindRequest request;
+  request.ctx = ctx_;
+  request.is_train = training;
+  for (const auto* inputs : {&net_.inputs, &net_.labels}) {
+    for (const config::NetInput& input : *inputs) request.inputs.insert(input.name);
+  }
+  request.shapes = config::BatchShapes(net_, config().data.batch_size);
+  for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
+  if (!training) return request;
+  for (const std::string& name : net_.symbol.ListArguments()) {
+    if (!request.inputs.contains(name)) request.grad_req[name] = executor::GradReq::kWrite;
+  }
+  return request;
+}
+
+}  // namespace mxtrain::commands

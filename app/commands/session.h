@@ -1,0 +1,62 @@
+#pragma once
+// What commands that work on a configuration share: plug-ins, runtime, the checked configuration, its net and its data.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "app/config/load.h"
+#include "app/config/net.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/pipeline.h"
+#include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/train/trainer.h"
+
+namespace mxtrain::commands {
+
+// A registry with the built-in operators and the plug-ins of flags and configuration.
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins);
+Context DeviceOf(const CommonFlags& flags);  // auto: the CPU, in a build without GPUs
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
+
+// A configuration, read and checked as far as that needs no data. Everything wrong with it is thrown at once as DiagnosticError.
+class Session {
+ public:
+  Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console);
+
+  // Builds the net; `classes` is asked for only when the net uses ${classes}. Checks shapes for one batch.
+  void BuildNet();
+  // Opens the training data; keeps them for the calls below.
+  void OpenData(bool with_validation);
+  std::unique_ptr<DataIter> TrainIter();
+  std::unique_ptr<DataIter> ValIter();  // null without validation data
+
+  const config::Config& config() const { return loaded_.config; }
+  const config::LoadedConfig& loaded() const { return loaded_; }
+  const config::Net& net() const { return net_; }
+  config::Diagnostics& diagnostics() { return diagnostics_; }
+  Runtime& runtime() { return *runtime_; }
+  Context ctx() const { return ctx_; }
+  const std::vector<std::string>& class_names() const { return class_names_; }
+
+  std::vector<MetricSpec> Metrics() const;
+  // Options of a training run as the configuration says them.
+  TrainOptions MakeTrainOptions() const;
+  // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
+  executor::BindRequest MakeBindRequest(bool training) const;
+
+ private:
+  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training);
+  void CheckIter(const DataIter& iter, const config::SourceConfig& c);
+
+  report::Console& console_;
+  config::Diagnostics diagnostics_;
+  config::LoadedConfig loaded_;
+  config::Net net_;
+  Context ctx_;
+  std::unique_ptr<Runtime> runtime_;
+  std::vector<std::string> class_names_;
+  std::shared_ptr<const io::Source> train_source_, val_source_;
+};
+
+}  // namespace mxtrain::commands

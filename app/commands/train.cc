@@ -1,0 +1,153 @@
+// mxtrain train CONFIG [key=value ...]
+
+#include <iostream>
+
+#include "app/commands/session.h"
+#include "app/report/listeners.h"
+#include "app/report/run_folder.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::commands {
+namespace {
+
+class Train final : public Command {
+ public:
+  explicit Train(std::string command_line) : command_line_(std::move(command_line)) {}
+
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("train", "train a net");
+    config_.Declare(*sub);
+    sub->add_flag("--resume", resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
+    sub->add_option("--resume-from", resume_from_, "go on from this checkpoint, in a new run folder")->type_name("FILE");
+    sub->add_flag("--dry-run", dry_run_, "do everything up to the first step, write nothing");
+    sub->add_option("--out", out_, "run folder; default: the next runs/NAME-0001")->type_name("DIR");
+    sub->add_option("--name", name_, "name of the run, in place of the configuration's")->type_name("NAME");
+    sub->add_flag("--overwrite", overwrite_, "replace what --out holds");
+    sub->add_option("--profile", profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing")->type_name("FILE");
+    sub->add_option("--min-metric", min_metric_, "exit with 9 when the best value of the `best` metric is below this")->type_name("VALUE");
+    sub->footer("Examples:\n  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
+                "  mxtrain train config.yaml --resume");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    Session session(config_, flags, console);
+    session.BuildNet();
+    auto train = session.TrainIter();
+    auto val = session.ValIter();
+    TrainOptions options = session.MakeTrainOptions();
+    options.deterministic = flags.deterministic;
+    if (flags.deterministic) console.Message(LogLevel::kDebug, "every kernel of this build repeats bit for bit");
+    Describe(session, console);
+    if (dry_run_) return DryRun(session, options, *train, val.get(), console);
+
+    const report::RunFolder folder = OpenFolder(session);
+    options.checkpoint_folder = folder.checkpoints();
+    console.LogTo(folder.File("mxtrain.log"));
+    console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
+
+    Trainer trainer(session.runtime(), options, *train, val.get());
+    if (resume_ || !resume_from_.empty()) Resume(session, folder, &trainer, console);
+
+    report::ConsoleListener on_console(console);
+    report::CsvListener csv(folder.File("metrics.csv"));
+    report::JsonlListener jsonl(folder.File("events.jsonl"));
+    report::Listeners listeners;
+    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl}) listeners.Add(l);
+    CatchSignals();
+    if (!profile_.empty()) session.runtime().engine().StartProfile();
+    const TrainResult result = trainer.Run(listeners, &StopFlag());
+    if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
+    return Report(flags, folder, *train, result, console);
+  }
+
+ private:
+  void Describe(Session& session, report::Console& console) {
+    const Backend& backend = session.runtime().backend(session.ctx());
+    console.Message(LogLevel::kInfo, format("device {}, {} threads, seed {}, batch {}", session.ctx().ToString(), backend.threads(), session.config().seed,
+                                            session.config().data.batch_size));
+    if (!session.class_names().empty()) {
+      std::string classes;
+      for (size_t i = 0; i < session.class_names().size() && i < 12; ++i) classes += format("{}{} {}", i ? ", " : "", i, session.class_names()[i]);
+      console.Message(LogLevel::kInfo, format("classes: {}{}", classes, session.class_names().size() > 12 ? ", ..." : ""));
+    }
+  }
+
+  int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
+    Trainer trainer(session.runtime(), options, train, val);
+    console.Message(LogLevel::kInfo, format("everything fits: {} steps would be run; nothing was written", trainer.total_steps()));
+    return 0;
+  }
+
+  report::RunFolder OpenFolder(Session& session) {
+    const std::string name = name_.empty() ? session.config().name : name_;
+    if (resume_) return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
+    const report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
+    folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
+    folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
+    folder.Write("command.txt", command_line_ + "\n");
+    folder.Write("env.txt", Environment());
+    return folder;
+  }
+
+  static std::string Environment() {
+    std::string text;
+    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
+      if (const char* value = std::getenv(name)) text += format("{}={}\n", name, value);
+    }
+    return text;
+  }
+
+  void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
+    std::vector<std::string> warnings;
+    const Checkpoint checkpoint = resume_from_.empty() ? CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings)
+                                                       : LoadCheckpoint(session.runtime(), resume_from_);
+    for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
+    trainer->Resume(checkpoint);
+  }
+
+  int Report(const CommonFlags& flags, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
+    const auto bad = train.stats().bad;
+    if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
+    if (r.best_value) {
+      console.Message(LogLevel::kInfo, format("best: epoch {} by {} = {}", r.best_epoch, r.best_metric, report::FormatNumber(*r.best_value)));
+    }
+    console.Message(LogLevel::kInfo, format("{} images/s in training, peak memory {}, {}", report::FormatNumber(r.images_per_second),
+                                            FormatBytes(report::PeakMemoryBytes()), folder.path()));
+    console.RepeatWarnings();
+    if (flags.json) {
+      Json best = nullptr, last = Json::object();
+      if (r.best_value) best = {{"epoch", r.best_epoch}, {"metric", r.best_metric}, {"value", *r.best_value}};
+      for (const auto& [name, value] : r.last) last[name] = value;
+      const Json result = {{"run", folder.path()},
+                           {"epochs", r.epochs},
+                           {"steps", r.steps},
+                           {"best", best},
+                           {"last", last},
+                           {"images_per_second", r.images_per_second},
+                           {"peak_memory_bytes", report::PeakMemoryBytes()},
+                           {"stopped", r.stopped}};
+      std::cout << result.dump() << std::endl;
+    }
+    if (r.stopped) return 128 + StopSignal();
+    if (min_metric_ && !(r.best_value && *r.best_value >= *min_metric_)) {
+      console.Message(LogLevel::kError, format("the best {} is {}, below --min-metric {}", r.best_metric,
+                                               r.best_value ? report::FormatNumber(*r.best_value) : "unknown", *min_metric_));
+      return static_cast<int>(ErrorKind::kCheckFailed);
+    }
+    return 0;
+  }
+
+  const std::string command_line_;
+  ConfigArguments config_;
+  bool resume_ = false, dry_run_ = false, overwrite_ = false;
+  std::string resume_from_, out_, name_, profile_;
+  std::optional<double> min_metric_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTrain(std::string command_line) { return std::make_unique<Train>(std::move(command_line)); }
+
+}  // namespace mxtrain::commands
