@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/initializer/initializer.h"
+#include "mxtrain/operator/imperative.h"
 
 namespace mxtrain {
 namespace {
