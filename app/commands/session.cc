@@ -35,43 +35,6 @@ Kwargs SourceParams(const config::SourceConfig& c, const std::vector<std::string
   return kwargs;
 }
 
-// Puts `base` in front of the names of an optimizer's or schedule's parameters that differ from their defaults.
-NamedSpec OptimizerSpec(const config::OptimizerConfig& c) {
-  NamedSpec spec{c.name, {{"lr", params::Print(c.lr)}, {"weight_decay", params::Print(c.weight_decay)}}};
-  if (c.name == "sgd" || c.name == "nag") {
-    spec.params.emplace_back("momentum", params::Print(c.momentum));
-  } else {
-    spec.params.emplace_back("beta1", params::Print(c.beta1));
-    spec.params.emplace_back("beta2", params::Print(c.beta2));
-    spec.params.emplace_back("epsilon", params::Print(c.epsilon));
-  }
-  return spec;
-}
-
-std::string UnitOf(config::Interval::Unit unit) { return unit == config::Interval::Unit::kSteps ? "steps" : "epochs"; }
-
-NamedSpec ScheduleSpec(const config::LrScheduleConfig& c, double base_lr) {
-  NamedSpec spec{c.name, {}};
-  auto factor = [base_lr](double lr) { return params::Print(base_lr > 0 ? lr / base_lr : 0.0); };
-  if (c.name == "step") {
-    spec.params.emplace_back("every", params::Print(c.every.count));
-    spec.params.emplace_back("unit", UnitOf(c.every.unit));
-    spec.params.emplace_back("factor", params::Print(c.factor));
-  } else if (c.name == "multistep") {
-    std::vector<double> milestones;
-    for (const config::Interval& at : c.at) milestones.push_back(static_cast<double>(at.count));
-    spec.params.emplace_back("milestones", params::Print(milestones));
-    spec.params.emplace_back("unit", c.at.empty() ? "epochs" : UnitOf(c.at[0].unit));
-    spec.params.emplace_back("factor", params::Print(c.factor));
-  } else if (c.name == "cosine") {
-    spec.params.emplace_back("final", factor(c.final_lr));
-  }
-  if (c.warmup_epochs > 0) spec.params.emplace_back("warmup_epochs", params::Print(c.warmup_epochs));
-  if (c.warmup_steps > 0) spec.params.emplace_back("warmup_steps", params::Print(c.warmup_steps));
-  if (c.warmup_lr > 0) spec.params.emplace_back("warmup_from", factor(c.warmup_lr));
-  return spec;
-}
-
 }  // namespace
 
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
@@ -216,10 +179,10 @@ TrainOptions Session::MakeTrainOptions() const {
   o.ctx = ctx_;
   o.epochs = t.epochs;
   o.max_steps = t.max_steps;
-  o.optimizer = OptimizerSpec(t.optimizer);
+  o.optimizer = {t.optimizer.name, t.optimizer.params};
   if (t.clip.value) o.optimizer.params.emplace_back("clip_gradient", params::Print(*t.clip.value));
   o.clip_norm = t.clip.norm;
-  o.lr_schedule = ScheduleSpec(t.lr_schedule, t.optimizer.lr);
+  o.lr_schedule = {t.lr_schedule.name, t.lr_schedule.params};
   o.initializer = {t.initializer.name, t.initializer.params};
   o.metrics = Metrics();
   o.best_metric = t.best.metric;
