@@ -63,7 +63,8 @@ class SyntheticIter final : public DataIter {
 // Time per operator of a trace, by name of the layer.
 std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& trace) {
   std::map<std::string, double> sums;
-  for (const Json& event : Json::parse(ReadFile(trace)).at("traceEvents")) {
+  const Json parsed = Json::parse(ReadFile(trace));
+  for (const Json& event : parsed.at("traceEvents")) {
     if (event.value("ph", "") == "X") sums[event.at("name").get<std::string>()] += event.at("dur").get<double>();
   }
   std::vector<std::pair<std::string, double>> times(sums.begin(), sums.end());

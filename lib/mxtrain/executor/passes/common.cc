@@ -61,8 +61,9 @@ std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& nod
     for (const PlanRow* row : rows) {
       if (row->name != kernel) continue;
       auto plan = row->plan(*node.op, r.plan, backend);
-      if (plan) return std::make_shared<const Plan>(std::move(*plan));
-      return nullptr;
+      if (!plan) return nullptr;
+      plan->kernel = row->name.c_str();
+      return std::make_shared<const Plan>(std::move(*plan));
     }
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), Describe(node));

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs what the build needs, from the distribution's own packages (Debian 12 and later, Ubuntu 24.04 and later). As root, or with sudo.
+# A second call finds everything there and ends at once.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache git pkg-config
+  libcli11-dev libyaml-cpp-dev libspdlog-dev libfmt-dev doctest-dev nlohmann-json3-dev
+  libdnnl-dev libhwy-dev
+  libturbojpeg0-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
+  zlib1g-dev libxxhash-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" == installed ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+as_root=()
+if [[ $EUID -ne 0 ]]; then
+  command -v sudo >/dev/null || { echo "install_deps.sh: run as root, or install sudo; missing: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
