@@ -36,7 +36,8 @@ MXTRAIN_API MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest& req
 MXTRAIN_API int64_t AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound);
 // Largest sum of bytes (rounded up to 64) alive at one position. Code of its own: it shares nothing with AssignOffsets.
 MXTRAIN_API int64_t LowerBound(const std::vector<Buffer>& buffers);
-// Bytes of every output and every gradient of the unfused graph in plain layout, each in memory of its own. Outer arrays are left out.
+// Bytes of every output of the unfused graph in plain layout, and of the gradient of each that has one, each in memory of its own. Outer arrays are
+// left out; so are the terms of gradients that are sums.
 MXTRAIN_API int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runtime);
 
 struct MemorySummary {

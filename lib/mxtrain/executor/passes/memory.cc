@@ -1,6 +1,7 @@
 // PlanMemory: entries that may share bytes become one buffer; buffers that are not alive together share the arena.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/memory_plan.h"
@@ -230,20 +231,22 @@ class Planner {
 MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) { return Planner(graph, strategy).Run(); }
 
 int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runtime) {
-  ExecGraph g = AddGradient(Infer(graph, request), request, runtime.operators());
-  std::vector<std::vector<bool>> outer(g.nodes.size());
-  for (size_t id = 0; id < g.nodes.size(); ++id) outer[id].resize(g.nodes[id].specs.size(), g.nodes[id].is_variable());
-  for (const auto* list : {&g.heads, &g.gradients}) {
-    for (const NodeEntry& e : *list) {
-      if (e) outer[e.node][e.index] = true;
+  const ExecGraph g = AddGradient(Infer(graph, request), request, runtime.operators());
+  std::set<NodeEntry> outputs, with_gradient;
+  for (int id = 0; id < static_cast<int>(g.nodes.size()); ++id) {
+    const ExecNode& node = g.nodes[id];
+    if (node.kind == Node::Kind::kForward && !node.backward_pass) {
+      for (int i = 0; i < static_cast<int>(node.specs.size()); ++i) outputs.insert({id, i});
+    }
+    if (node.kind != Node::Kind::kBackward) continue;
+    const std::vector<NodeEntry>& targets = g.nodes[node.forward].inputs;
+    for (size_t i = 0; i < node.req.size(); ++i) {
+      if (node.req[i] != OpReqType::kNullOp) with_gradient.insert(targets[i]);
     }
   }
+  for (const NodeEntry& head : g.heads) outputs.erase(head);
   int64_t bytes = 0;
-  for (size_t id = 0; id < g.nodes.size(); ++id) {
-    for (size_t i = 0; i < g.nodes[id].specs.size(); ++i) {
-      if (!outer[id][i] && g.nodes[id].req[i] != OpReqType::kNullOp) bytes += g.nodes[id].specs[i].Bytes();
-    }
-  }
+  for (const NodeEntry& e : outputs) bytes += g.spec(e).Bytes() * (with_gradient.contains(e) ? 2 : 1);
   return bytes;
 }
 

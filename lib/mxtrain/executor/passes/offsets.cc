@@ -11,7 +11,8 @@ namespace mxtrain::executor {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int kRepairs = 300;
+constexpr int kRepairs = 300;              // attempts at most,
+constexpr int64_t kRepairWork = 30'000'000;  // and pairs of buffers looked at: under a second
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -100,19 +101,23 @@ int64_t AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
   attempt(by_birth);
   attempt(std::vector<int>(by_birth.rbegin(), by_birth.rend()));
 
-  // Repair: what reaches the top is placed first, and what is alive with it follows in its old order.
+  // Repair: what reaches the top is placed earlier, to the very front or half way there by turns, so that the search does not cycle.
+  const int rounds = static_cast<int>(std::min<int64_t>(kRepairs, kRepairWork / static_cast<int64_t>(items.size() * items.size())));
   std::vector<int> order = best_order;
-  for (int round = 0; round < kRepairs && best > lower_bound; ++round) {
-    placer.Place(order, INT64_MAX);
-    const std::vector<int64_t>& offsets = placer.offsets();
+  std::vector<int64_t> offsets = best_offsets;
+  for (int round = 0; round < rounds && best > lower_bound; ++round) {
     int64_t top = 0;
     for (size_t i = 0; i < items.size(); ++i) top = std::max(top, offsets[i] + items[i].bytes);
     const auto highest = std::find_if(order.begin(), order.end(), [&](int i) { return offsets[i] + items[i].bytes == top; });
     MXTRAIN_ASSERT(highest != order.end());
-    // Alternately to the very front, or half way there, so that the search does not cycle.
     const auto target = order.begin() + (round % 3 == 2 ? (highest - order.begin()) / 2 : 0);
     std::rotate(target, highest, highest + 1);
-    attempt(order);
+    const int64_t found = placer.Place(order, INT64_MAX);
+    offsets = placer.offsets();
+    if (found < best) {
+      best = found;
+      best_offsets = offsets;
+    }
   }
   for (size_t i = 0; i < items.size(); ++i) (*buffers)[items[i].buffer].offset = best_offsets[i];
   return best;
