@@ -9,6 +9,7 @@
 #include "app/commands/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
@@ -86,7 +87,10 @@ class Infer final : public Command {
     Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     const std::vector<std::string> files = CollectFiles(inputs_);
-    auto source = io::MakeSource("image_list", {{"files", params::Print(files)}});
+    io::ImageListParam list;
+    list.Init({}, "image_list");
+    list.files = files;  // not through text: names of files may hold commas
+    std::shared_ptr<const io::Source> source = io::NewImageListSource(list);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, std::min<int64_t>(batch_, static_cast<int64_t>(files.size())));
     Evaluation evaluation(*runtime, model.symbol, *iter, {}, nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());

@@ -25,13 +25,33 @@ std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& na
   return specs;
 }
 
-Kwargs SourceParams(const config::SourceConfig& c, const std::vector<std::string>& classes) {
+// FIELD=SHAPE for a field whose columns make up what the net declares; where they do not, the shapes are compared later, with a place.
+std::optional<std::string> FieldShape(const config::Column& column, const std::vector<config::NetInput>& declared) {
+  for (const config::NetInput& input : declared) {
+    const bool fits = input.name == column.input && input.shape.known() && input.shape.Size() == static_cast<int64_t>(column.columns.size());
+    if (fits && input.shape.ndim() > 0) return format("{}={}", column.input, join(std::vector<int64_t>(input.shape.begin(), input.shape.end()), "x"));
+  }
+  return std::nullopt;
+}
+
+// What is an input of the net is data; labels are all others: those of losses, and those that metrics alone read.
+void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
+  std::vector<std::string> data, labels, shapes;
+  for (const config::Column& column : c.columns) {
+    const bool input = std::any_of(net.inputs.begin(), net.inputs.end(), [&](const config::NetInput& i) { return i.name == column.input; });
+    for (const std::string& name : column.columns) (input ? data : labels).push_back(format("{}={}", column.input, name));
+    if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
+  }
+  kwargs->emplace_back("data_fields", params::Print(data));
+  kwargs->emplace_back("label_fields", params::Print(labels));
+  kwargs->emplace_back("field_shapes", params::Print(shapes));
+}
+
+Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const std::vector<std::string>& classes) {
   Kwargs kwargs{{"path", c.path}};
   if (c.source == "mnist" && !c.split.empty()) kwargs.emplace_back("split", c.split);
   if (c.source == "image_folder" && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
-  if (c.source == "csv") {
-    for (const config::Column& column : c.columns) kwargs.emplace_back(column.input, params::Print(column.columns));
-  }
+  if (c.source == "csv") AddColumns(c, net, &kwargs);
   return kwargs;
 }
 
@@ -69,7 +89,8 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
 
 void Session::BuildNet() {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
-    if (name != "classes" || config().data.train.source.empty()) return std::nullopt;
+    const std::string& source = config().data.train.source;
+    if (name != "classes" || source.empty() || source == "csv") return std::nullopt;  // columns of numbers name no classes
     OpenData(false);
     if (class_names_.empty()) return std::nullopt;
     return static_cast<int64_t>(class_names_.size());
@@ -89,12 +110,29 @@ void Session::BuildNet() {
 void Session::OpenData(bool with_validation) {
   auto open = [this](const config::SourceConfig& c, std::shared_ptr<const io::Source>* source) {
     if (*source || c.source.empty()) return;
-    *source = io::MakeSource(c.source, SourceParams(c, class_names_));
+    CheckColumns(c);
+    *source = io::MakeSource(c.source, SourceParams(c, net_, class_names_));
     for (const std::string& text : (*source)->warnings()) console_.Message(LogLevel::kWarning, text);
   };
   open(config().data.train, &train_source_);
   if (train_source_) class_names_ = train_source_->class_names();
   if (with_validation) open(config().data.val, &val_source_);
+}
+
+// Every input of the net must have its columns before a table of numbers can be read.
+void Session::CheckColumns(const config::SourceConfig& c) {
+  if (c.source != "csv") return;
+  std::vector<std::string> names;
+  for (const config::Column& column : c.columns) names.push_back(column.input);
+  for (const auto* wanted : {&net_.inputs, &net_.labels}) {
+    for (const config::NetInput& input : *wanted) {
+      if (std::find(names.begin(), names.end(), input.name) != names.end()) continue;
+      diagnostics_.Error(c.place, format("`columns` names no columns for the net's {} '{}'{}", wanted == &net_.inputs ? "input" : "label", input.name,
+                                         DidYouMean(input.name, names)),
+                         format("add {}: [COLUMN, ...] to columns", input.name));
+    }
+  }
+  diagnostics_.ThrowIfErrors();
 }
 
 std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training) {
@@ -194,7 +232,7 @@ TrainOptions Session::MakeTrainOptions() const {
   if (t.save.every.unit == config::Interval::Unit::kSeconds) o.save.every_seconds = static_cast<double>(t.save.every.count);
   o.model.class_names = class_names_;
   const config::SourceConfig& evaluated = config().data.val.source.empty() ? config().data.train : config().data.val;
-  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, class_names_), ToTransforms(evaluated.transforms)}.ToJson();
+  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, net_, class_names_), ToTransforms(evaluated.transforms)}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   return o;
 }

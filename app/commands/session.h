@@ -47,6 +47,7 @@ class Session {
 
  private:
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training);
+  void CheckColumns(const config::SourceConfig& c);
   void CheckIter(const DataIter& iter, const config::SourceConfig& c);
 
   report::Console& console_;

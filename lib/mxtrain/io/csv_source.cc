@@ -93,26 +93,49 @@ size_t FindColumn(const Table& table, const std::string& wanted) {
         DidYouMean(wanted, table.header));
 }
 
+// The columns of `table` with these numbers, in this order.
+Table Select(const Table& table, const std::vector<size_t>& chosen) {
+  Table part{table.file, {}, {}, table.lines, chosen.size()};
+  part.cells.reserve(table.rows() * chosen.size());
+  for (size_t row = 0; row < table.rows(); ++row) {
+    for (const size_t column : chosen) part.cells.push_back(table.cells[row * table.columns + column]);
+  }
+  return part;
+}
+
 // Splits off the columns that are labels, in the order given.
 Table TakeColumns(const std::vector<std::string>& wanted, Table* table) {
-  std::vector<size_t> chosen;
+  std::vector<size_t> chosen, others;
   for (const std::string& name : wanted) {
     chosen.push_back(FindColumn(*table, name));
     if (std::count(chosen.begin(), chosen.end(), chosen.back()) > 1) Throw(ErrorKind::kConfig, "csv: label_columns names '{}' twice", name);
   }
   if (chosen.size() == table->columns) Throw(ErrorKind::kConfig, "csv: {} has only label columns, no data", table->file);
-  Table labels{table->file, {}, {}, table->lines, chosen.size()};
-  std::vector<float> data;
-  for (size_t row = 0; row < table->rows(); ++row) {
-    const float* cells = table->cells.data() + row * table->columns;
-    for (const size_t column : chosen) labels.cells.push_back(cells[column]);
-    for (size_t column = 0; column < table->columns; ++column) {
-      if (std::find(chosen.begin(), chosen.end(), column) == chosen.end()) data.push_back(cells[column]);
-    }
+  for (size_t column = 0; column < table->columns; ++column) {
+    if (std::find(chosen.begin(), chosen.end(), column) == chosen.end()) others.push_back(column);
   }
-  table->cells = std::move(data);
-  table->columns -= chosen.size();
+  Table labels = Select(*table, chosen);
+  *table = Select(*table, others);
   return labels;
+}
+
+// A field by name with what was given for it: the columns of "left=a", "left=b".
+struct NamedField {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+std::vector<NamedField> GroupByField(const std::vector<std::string>& items, const char* parameter) {
+  std::vector<NamedField> fields;
+  for (const std::string& item : items) {
+    const size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0) Throw(ErrorKind::kConfig, "csv: {} has '{}'; expected FIELD=VALUE", parameter, item);
+    const std::string name(Trim(std::string_view(item).substr(0, equals)));
+    const auto found = std::find_if(fields.begin(), fields.end(), [&](const NamedField& f) { return f.name == name; });
+    NamedField& field = found == fields.end() ? fields.emplace_back(NamedField{name, {}}) : *found;
+    field.values.emplace_back(Trim(std::string_view(item).substr(equals + 1)));
+  }
+  return fields;
 }
 
 TShape ShapeOf(const Table& table, const TShape& wanted, const char* parameter, bool scalar) {
@@ -128,37 +151,88 @@ TShape ShapeOf(const Table& table, const TShape& wanted, const char* parameter, 
 class CsvSource final : public Source {
  public:
   explicit CsvSource(const CsvParam& param) {
-    if (param.path.empty() == param.data_csv.empty()) Throw(ErrorKind::kConfig, "csv needs either 'path' or 'data_csv'");
-    if (!param.path.empty() && !param.label_csv.empty())
-      Throw(ErrorKind::kConfig, "csv: 'label_csv' goes with 'data_csv', not with 'path'");
-    if (param.path.empty() && !param.label_columns.empty()) Throw(ErrorKind::kConfig, "csv: 'label_columns' goes with 'path'");
-    data_ = ReadTable(param.path.empty() ? param.data_csv : param.path);
-    if (!param.label_csv.empty()) labels_ = ReadTable(param.label_csv);
-    if (!param.label_columns.empty()) labels_ = TakeColumns(param.label_columns, &data_);
-    if (labels_.rows() != 0 && labels_.rows() != data_.rows()) {
-      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", data_.file, data_.rows(), labels_.file, labels_.rows());
+    CheckParam(param);
+    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path);
+    if (!param.data_fields.empty()) {
+      NameFields(all, param);
+      return;
     }
-    data_fields_ = {{"data", FieldKind::kValues, ShapeOf(data_, param.data_shape, "data_shape", false)}};
-    if (labels_.rows() != 0) label_fields_ = {{"label", FieldKind::kValues, ShapeOf(labels_, param.label_shape, "label_shape", true)}};
-    if (labels_.rows() == 0 && param.label_shape.has_rank()) Throw(ErrorKind::kConfig, "csv: 'label_shape' is given, but no labels");
+    Table labels;
+    if (!param.label_csv.empty()) labels = ReadTable(param.label_csv);
+    if (!param.label_columns.empty()) labels = TakeColumns(param.label_columns, &all);
+    if (labels.rows() != 0 && labels.rows() != all.rows()) {
+      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", all.file, all.rows(), labels.file, labels.rows());
+    }
+    data_fields_ = {{"data", FieldKind::kValues, ShapeOf(all, param.data_shape, "data_shape", false)}};
+    data_.push_back(std::move(all));
+    if (labels.rows() == 0) return;
+    label_fields_ = {{"label", FieldKind::kValues, ShapeOf(labels, param.label_shape, "label_shape", true)}};
+    labels_.push_back(std::move(labels));
   }
 
-  int64_t size() const override { return static_cast<int64_t>(data_.rows()); }
+  int64_t size() const override { return static_cast<int64_t>(data_[0].rows()); }
   const std::vector<FieldSpec>& data_fields() const override { return data_fields_; }
   const std::vector<FieldSpec>& label_fields() const override { return label_fields_; }
   void Read(int64_t index, Sample* sample) const override {
-    const auto row = static_cast<size_t>(index);
-    sample->data.resize(1);
-    sample->labels.resize(label_fields_.size());
-    sample->data[0].values = {data_.cells.data() + row * data_.columns, data_.columns};
-    if (!label_fields_.empty()) sample->labels[0].values = {labels_.cells.data() + row * labels_.columns, labels_.columns};
+    Fill(data_, index, &sample->data);
+    Fill(labels_, index, &sample->labels);
   }
-  std::string Name(int64_t index) const override { return format("{}:{}", data_.file, data_.lines[static_cast<size_t>(index)]); }
+  std::string Name(int64_t index) const override { return format("{}:{}", data_[0].file, data_[0].lines[static_cast<size_t>(index)]); }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
 
  private:
-  Table data_, labels_;
+  static void CheckParam(const CsvParam& param) {
+    const bool named = !param.data_fields.empty();
+    if (param.path.empty() == param.data_csv.empty()) Throw(ErrorKind::kConfig, "csv needs either 'path' or 'data_csv'");
+    if (!param.path.empty() && !param.label_csv.empty())
+      Throw(ErrorKind::kConfig, "csv: 'label_csv' goes with 'data_csv', not with 'path'");
+    if (param.path.empty() && (!param.label_columns.empty() || named)) {
+      Throw(ErrorKind::kConfig, "csv: '{}' goes with 'path'", named ? "data_fields" : "label_columns");
+    }
+    if (!named && !(param.label_fields.empty() && param.field_shapes.empty())) {
+      Throw(ErrorKind::kConfig, "csv: 'label_fields' and 'field_shapes' go with 'data_fields'");
+    }
+    if (named && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
+      Throw(ErrorKind::kConfig, "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
+    }
+    if (!named && param.label_shape.has_rank() && param.label_csv.empty() && param.label_columns.empty()) {
+      Throw(ErrorKind::kConfig, "csv: 'label_shape' is given, but no labels");
+    }
+  }
+
+  void NameFields(const Table& all, const CsvParam& param) {
+    const std::vector<NamedField> shapes = GroupByField(param.field_shapes, "field_shapes");
+    auto add = [&](const std::vector<NamedField>& fields, bool label, std::vector<Table>* tables, std::vector<FieldSpec>* specs) {
+      for (const NamedField& field : fields) {
+        std::vector<size_t> columns;
+        for (const std::string& name : field.values) columns.push_back(FindColumn(all, name));
+        tables->push_back(Select(all, columns));
+        specs->push_back({field.name, FieldKind::kValues, ShapeOf(tables->back(), WantedShape(shapes, field.name), field.name.c_str(), label)});
+      }
+    };
+    add(GroupByField(param.data_fields, "data_fields"), false, &data_, &data_fields_);
+    add(GroupByField(param.label_fields, "label_fields"), true, &labels_, &label_fields_);
+  }
+
+  static TShape WantedShape(const std::vector<NamedField>& shapes, const std::string& name) {
+    for (const NamedField& shape : shapes) {
+      if (shape.name != name) continue;
+      std::string text = shape.values[0];
+      std::replace(text.begin(), text.end(), 'x', ',');
+      return TShape::Parse(format("({},)", text));
+    }
+    return {};
+  }
+
+  static void Fill(const std::vector<Table>& tables, int64_t index, std::vector<FieldValue>* values) {
+    values->resize(tables.size());
+    for (size_t i = 0; i < tables.size(); ++i) {
+      (*values)[i].values = {tables[i].cells.data() + static_cast<size_t>(index) * tables[i].columns, tables[i].columns};
+    }
+  }
+
+  std::vector<Table> data_, labels_;  // one per field
   std::vector<FieldSpec> data_fields_, label_fields_;
   std::vector<std::string> class_names_;  // none: numbers alone do not say whether they are classes
 };

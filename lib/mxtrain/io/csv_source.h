@@ -10,7 +10,7 @@ namespace mxtrain::io {
 
 struct CsvParam : Parameter<CsvParam> {
   std::string path, data_csv, label_csv;
-  std::vector<std::string> label_columns;
+  std::vector<std::string> label_columns, data_fields, label_fields, field_shapes;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
     f.Add("path", &CsvParam::path).Default("").Help("one file that holds data and labels");
@@ -19,12 +19,20 @@ struct CsvParam : Parameter<CsvParam> {
         .Help("with path: names or numbers (from 0) of the columns that are labels");
     f.Add("data_csv", &CsvParam::data_csv).Default("").Help("instead of path: the file of the data");
     f.Add("label_csv", &CsvParam::label_csv).Default("").Help("with data_csv: the file of the labels; none: no labels");
+    f.Add("data_fields", &CsvParam::data_fields)
+        .Default({})
+        .Help("with path: FIELD=COLUMN for each column of each field of the data, in order: left=a, left=b, right=c, right=d");
+    f.Add("label_fields", &CsvParam::label_fields).Default({}).Help("with data_fields: FIELD=COLUMN for the labels");
+    f.Add("field_shapes", &CsvParam::field_shapes)
+        .Default({})
+        .Help("with data_fields: FIELD=SHAPE of one example, y=1 or image=1x28x28; default: as data_shape and label_shape");
     f.Add("data_shape", &CsvParam::data_shape).Default(TShape()).Help("of one example; default: a row of all data columns");
     f.Add("label_shape", &CsvParam::label_shape).Default(TShape()).Help("of one label; default: a scalar, or a row of several columns");
   }
 };
 
-// Holds all numbers in memory. Fields: data of data_shape, label of label_shape named "label". Throws kConfig for parameters that
+// Holds all numbers in memory. Fields: those that data_fields and label_fields name, or one "data" of data_shape and one "label" of
+// label_shape. Columns that no field names are left out. Throws kConfig for parameters that
 // contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no number, for lines of different lengths,
 // for a width that the shape does not fit, and for files of different lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);

@@ -156,6 +156,36 @@ TEST_CASE("csv: data and labels apart, with shapes") {
   CHECK(MakeSource("csv", {{"data_csv", dir.path("d.csv")}})->label_fields().empty());
 }
 
+TEST_CASE("csv: named fields of several columns") {
+  const TempDir dir;
+  dir.Write("pairs.csv", "a,b,c,d,y,z\n1,2,3,4,5,6\n7,8,9,10,11,12\n");
+  const auto source = MakeSource("csv", {{"path", dir.path("pairs.csv")},
+                                         {"data_fields", "(right=d, left=a, left=b, right=c)"},
+                                         {"label_fields", "(y=y, z=z)"},
+                                         {"field_shapes", "(right=2x1, z=1)"}});
+  REQUIRE(source->data_fields().size() == 2);
+  CHECK(source->data_fields()[0].name == "right");
+  CHECK(source->data_fields()[0].shape == TShape{2, 1});
+  CHECK(source->data_fields()[1].shape == TShape{2});
+  CHECK(source->label_fields()[0].shape.ndim() == 0);
+  CHECK(source->label_fields()[1].shape == TShape{1});
+  Sample sample;
+  source->Read(1, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{10, 9});
+  CHECK(Values(sample.data[1].values) == std::vector<float>{7, 8});
+  CHECK(Values(sample.labels[0].values) == std::vector<float>{11});
+  CHECK(Values(sample.labels[1].values) == std::vector<float>{12});
+  const auto why = [&dir](Kwargs more) {
+    more.emplace_back("path", dir.path("pairs.csv"));
+    return WhyNot("csv", more);
+  };
+  Has(why({{"data_fields", "left=a, left=x"}}), "has no column 'x'");
+  Has(why({{"data_fields", "left"}}), "csv: data_fields has 'left'; expected FIELD=VALUE");
+  Has(why({{"data_fields", "left=a"}, {"field_shapes", "left=2"}}), "csv: left = ");
+  Has(why({{"data_fields", "left=a"}, {"label_columns", "b"}}), "takes the place of");
+  Has(why({{"label_fields", "y=y"}}), "go with 'data_fields'");
+}
+
 TEST_CASE("csv says what is wrong and where") {
   const TempDir dir;
   const auto with = [&](const std::string& text, Kwargs more = {}) {
