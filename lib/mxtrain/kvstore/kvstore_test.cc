@@ -1,0 +1,147 @@
+#include "mxtrain/kvstore/kvstore.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/operator/imperative.h"
+
+namespace mxtrain {
+namespace {
+
+struct Fixture {
+  Runtime runtime{RuntimeOptions(), BuiltinOperators()};
+  NDArray Array(const std::vector<float>& values) {
+    return NDArray::FromVector(runtime, TShape{static_cast<int64_t>(values.size())}, values);
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "pushes of several workers are summed, and pulled by all") {
+  const auto store = KVStore::Create(runtime, "local");
+  const NDArray value = Array({1, 2, 3});
+  store->Init(5, value, /*share=*/false);
+  const NDArray grads[] = {Array({10, 20, 30}), Array({1, 1, 1}), Array({0.5, 0.25, 0.125})};
+  store->Push(5, grads, 0);
+  const NDArray out[] = {Array({0, 0, 0}), Array({9, 9, 9})};
+  store->Pull(5, out, 0);
+  for (const NDArray& array : out) CHECK(array.ToVector() == std::vector<float>{11.5f, 21.25f, 31.125f});
+  CHECK(value.ToVector() == std::vector<float>{1, 2, 3});  // the store has its own
+  store->Barrier();
+  CHECK(store->rank() == 0);
+  CHECK(store->num_workers() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an updater gets the sum and the value; a shared value is the caller's own array") {
+  const auto store = KVStore::Create(runtime, "local");
+  const NDArray value = Array({1, 2});
+  store->Init(0, value, /*share=*/true);
+  std::vector<int> keys;
+  store->SetUpdater([&](int key, const NDArray& received, const NDArray& local, int) {
+    keys.push_back(key);
+    NDArray target = local, part = received;
+    part *= -0.5;
+    target += part;
+  });
+  const NDArray grads[] = {Array({2, 4}), Array({2, 8})};
+  store->Push(0, grads, 0);
+  store->Push(0, grads, 0);
+  CHECK(keys == std::vector<int>{0, 0});
+  CHECK(value.ToVector() == std::vector<float>{-3, -10});
+  const NDArray out[] = {value, Array({0, 0})};
+  store->Pull(0, out, 0);
+  CHECK(out[1].ToVector() == std::vector<float>{-3, -10});
+}
+
+TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are refused by name") {
+  const auto store = KVStore::Create(runtime, "local");
+  const NDArray value[] = {Array({1})};
+  store->Init(1, value[0], false);
+  CHECK_THROWS_AS(store->Init(1, value[0], false), Error);
+  CHECK_THROWS_WITH(store->Push(2, value, 0), doctest::Contains("key 2"));
+  CHECK_THROWS_AS(store->Push(1, {}, 0), Error);
+  CHECK_THROWS_WITH(KVStore::Create(runtime, "dist_sync"), doctest::Contains("several processes"));
+  CHECK_THROWS_WITH(KVStore::Create(runtime, "device"), doctest::Contains("GPU"));
+  CHECK_THROWS_WITH(KVStore::Create(runtime, "locl"), doctest::Contains("did you mean 'local'?"));
+}
+
+// One element under the published rule, in double.
+struct Rule {
+  std::string name;
+  Kwargs params;
+  double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0;
+  double w = 0, m = 0, v = 0;
+
+  void Update(double g, double lr, int step) {
+    const double correction = std::sqrt(1 - std::pow(beta2, step)) / (1 - std::pow(beta1, step));
+    if (name == "sgd") {
+      m = momentum * m - lr * (g + decay * w);
+      w += m;
+    } else if (name == "nag") {
+      m = momentum * m - lr * (g + decay * w);
+      w += momentum * m - lr * (g + decay * w);
+    } else {
+      const bool apart = name == "adamw";
+      const double gradient = apart ? g : g + decay * w;
+      m = beta1 * m + (1 - beta1) * gradient;
+      v = beta2 * v + (1 - beta2) * gradient * gradient;
+      w -= lr * correction * m / (std::sqrt(v) + epsilon) + (apart ? lr * decay * w : 0);
+    }
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
+  const Kwargs decay{{"weight_decay", "0.1"}};
+  const Kwargs momentum{{"weight_decay", "0.1"}, {"momentum", "0.9"}};
+  for (const Rule& rule :
+       {Rule{"sgd", decay, 0}, Rule{"sgd", momentum, 0.9}, Rule{"nag", momentum, 0.9}, Rule{"adam", decay}, Rule{"adamw", decay}}) {
+    CAPTURE(rule.name);
+    const std::vector<float> start{0.5f, -2, 3};
+    const NDArray weight = Array(start), bias = Array({1});
+    OptimizerUpdater updater(runtime, Optimizer::Create(rule.name, rule.params),
+                             {{"fc_weight", weight, {1, 1}}, {"fc_bias", bias, {0.5, 0}}}, /*rescale_grad=*/0.25);
+    std::vector<Rule> elements(4, rule);
+    for (size_t i = 0; i < 3; ++i) {
+      elements[i].w = start[i];
+      elements[i].decay = 0.1;
+    }
+    elements[3].w = 1;
+    for (int step = 0; step < 10; ++step) {
+      const std::vector<float> g{static_cast<float>(step) - 4, 8.f / static_cast<float>(step + 1), static_cast<float>(step % 3)};
+      const double lr = 0.1 / (step + 1);
+      updater.BeginStep(step, lr);
+      updater.Update(0, Array(g), weight, 0);
+      updater.Update(1, Array({g[0]}), bias, 0);
+      for (size_t i = 0; i < 3; ++i) elements[i].Update(0.25 * g[i], lr, step + 1);
+      elements[3].Update(0.25 * g[0], 0.5 * lr, step + 1);
+    }
+    const std::vector<float> got = weight.ToVector();
+    for (size_t i = 0; i < 3; ++i) CHECK(got[i] == doctest::Approx(elements[i].w).epsilon(1e-5));
+    CHECK(bias.ToVector()[0] == doctest::Approx(elements[3].w).epsilon(1e-5));
+    CHECK(updater.States().size() == 2 * static_cast<size_t>(updater.optimizer().NumStates()));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, and leaves small ones alone") {
+  const NDArray a = Array({1, 1}), b = Array({1});
+  OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}), {{"a_weight", a, {}}, {"b_weight", b, {}}}, /*rescale_grad=*/0.5);
+  const NDArray grads[] = {Array({6, 0}), Array({8})};  // of norm 10, scaled 5
+  const auto step = [&](double max_norm) {
+    NDArray(a).Fill(1);
+    NDArray(b).Fill(1);
+    updater.BeginStep(0, 1);
+    updater.ClipGlobalNorm(grads, max_norm);
+    updater.Update(0, grads[0], a, 0);
+    updater.Update(1, grads[1], b, 0);
+    const std::vector<float> x = a.ToVector(), y = b.ToVector();
+    return std::vector<double>{x[0], x[1], y[0]};
+  };
+  const std::vector<double> clipped = step(2), whole = step(6);
+  CHECK(clipped[0] == doctest::Approx(1 - 2.0 * 3 / 5));
+  CHECK(clipped[1] == 1);
+  CHECK(clipped[2] == doctest::Approx(1 - 2.0 * 4 / 5));
+  CHECK(whole == std::vector<double>{-2, 1, -3});
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,82 @@
+#include "mxtrain/optimizer/lr_schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+constexpr int64_t kStepsPerEpoch = 10, kTotal = 100;
+
+std::unique_ptr<LrSchedule> Make(std::string_view name, const Kwargs& kwargs) {
+  return LrSchedule::Create(name, kwargs, kStepsPerEpoch, kTotal);
+}
+
+TEST_CASE("constant stays") {
+  const auto schedule = Make("constant", {});
+  for (int64_t step : {0, 1, 50, 99}) CHECK(schedule->Factor(step) == 1);
+}
+
+TEST_CASE("step reduces by its factor at every multiple") {
+  const auto schedule = Make("step", {{"every", "3"}, {"factor", "0.5"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    CAPTURE(step);
+    CHECK(schedule->Factor(step) == doctest::Approx(std::pow(0.5, static_cast<double>(step / 30))).epsilon(1e-15));
+  }
+  const auto by_steps = Make("step", {{"every", "7"}, {"factor", "0.5"}, {"unit", "steps"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    CHECK(by_steps->Factor(step) == doctest::Approx(std::pow(0.5, static_cast<double>(step / 7))).epsilon(1e-15));
+  }
+}
+
+TEST_CASE("multistep reduces at its milestones") {
+  const auto schedule = Make("multistep", {{"milestones", "[3, 6]"}, {"factor", "0.1"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    CAPTURE(step);
+    const int passed = (step >= 30) + (step >= 60);
+    CHECK(schedule->Factor(step) == doctest::Approx(std::pow(0.1, passed)).epsilon(1e-15));
+  }
+  CHECK_THROWS_AS(Make("multistep", {{"milestones", "[6, 3]"}}), Error);
+}
+
+TEST_CASE("cosine falls from the base rate to the final one along half a wave") {
+  const auto schedule = Make("cosine", {{"final", "0.1"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    const double t = static_cast<double>(step) / kTotal;
+    CHECK(schedule->Factor(step) == doctest::Approx(0.1 + 0.9 * (1 + std::cos(std::numbers::pi * t)) / 2).epsilon(1e-14));
+  }
+  CHECK(schedule->Factor(kTotal) == doctest::Approx(0.1));
+  CHECK(schedule->Factor(kTotal + 1000) == doctest::Approx(0.1));
+}
+
+TEST_CASE("warm-up rises in equal steps and meets the schedule") {
+  for (const Kwargs& warmup : {Kwargs{{"warmup_epochs", "2"}}, Kwargs{{"warmup_steps", "20"}}}) {
+    Kwargs kwargs = warmup;
+    kwargs.emplace_back("warmup_from", "0.2");
+    const auto schedule = Make("cosine", kwargs);
+    for (int64_t step = 0; step < 20; ++step) {
+      CHECK(schedule->Factor(step) == doctest::Approx(0.2 + 0.8 * static_cast<double>(step + 1) / 21).epsilon(1e-14));
+    }
+    CHECK(schedule->Factor(20) == doctest::Approx(1));
+    for (int64_t step = 20; step < kTotal; ++step) {
+      const double t = static_cast<double>(step - 20) / 80;
+      CHECK(schedule->Factor(step) == doctest::Approx((1 + std::cos(std::numbers::pi * t)) / 2).epsilon(1e-12));
+    }
+  }
+  CHECK_THROWS_WITH(Make("constant", {{"warmup_epochs", "1"}, {"warmup_steps", "3"}}),
+                    "schedule constant: give warmup_epochs or warmup_steps, not both");
+}
+
+TEST_CASE("unknown schedules and parameters are refused with the nearest") {
+  CHECK_THROWS_WITH(Make("cosin", {}), doctest::Contains("did you mean 'cosine'?"));
+  CHECK_THROWS_WITH(Make("step", {{"every", "3"}, {"facto", "1"}}), doctest::Contains("'factor'"));
+  CHECK_THROWS_AS(Make("step", {}), Error);
+  for (const std::string& name : LrSchedule::Names()) CHECK_FALSE(LrSchedule::Describe(name).empty());
+}
+
+}  // namespace
+}  // namespace mxtrain

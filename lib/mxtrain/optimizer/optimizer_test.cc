@@ -1,0 +1,66 @@
+#include "mxtrain/optimizer/optimizer.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+std::array<float, kNumScalars> Scalars(const Optimizer& optimizer, const UpdateValues& values) {
+  std::array<float, kNumScalars> scalars{};
+  REQUIRE(optimizer.NumScalars() == kNumScalars);
+  optimizer.FillScalars(values, scalars.data());
+  return scalars;
+}
+
+TEST_CASE("scalars of a step: rate, decay, scale, correction of the moments") {
+  const UpdateValues values{.lr = 0.3, .weight_decay = 0.01, .rescale_grad = 0.125, .step = 7};
+  for (const char* name : {"sgd", "nag"}) {
+    const auto s = Scalars(*Optimizer::Create(name, {{"momentum", "0.9"}}), values);
+    CHECK(s == std::array<float, 4>{0.3f, 0.01f, 0.125f, 1.f});
+  }
+  for (const char* name : {"adam", "adamw"}) {
+    const auto s = Scalars(*Optimizer::Create(name, {{"beta1", "0.8"}, {"beta2", "0.95"}}), values);
+    CHECK(s[kScalarLr] == 0.3f);
+    CHECK(s[kScalarWeightDecay] == 0.01f);
+    CHECK(s[kScalarRescale] == 0.125f);
+    CHECK(s[kScalarCorrection] == doctest::Approx(std::sqrt(1 - std::pow(0.95, 7)) / (1 - std::pow(0.8, 7))).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("rules choose their operator and states") {
+  CHECK(Optimizer::Create("sgd", {})->UpdateOperator() == "sgd_update");
+  CHECK(Optimizer::Create("sgd", {})->NumStates() == 0);
+  CHECK(Optimizer::Create("sgd", {{"momentum", "0.9"}})->UpdateOperator() == "sgd_mom_update");
+  CHECK(Optimizer::Create("nag", {{"momentum", "0.9"}})->UpdateOperator() == "nag_mom_update");
+  CHECK(Optimizer::Create("adam", {})->NumStates() == 2);
+  CHECK(Optimizer::Create("adamw", {})->UpdateOperator() == "adamw_update");
+  const auto sgd = Optimizer::Create("sgd", {{"lr", "0.25"}, {"weight_decay", "0.5"}});
+  CHECK(sgd->base_lr() == 0.25);
+  CHECK(sgd->weight_decay() == 0.5);
+}
+
+TEST_CASE("weight decay is for weights and scales; attributes decide otherwise") {
+  CHECK(DefaultMultipliers("fc1_weight", {}).weight_decay == 1);
+  CHECK(DefaultMultipliers("bn1_gamma", {}).weight_decay == 1);
+  CHECK(DefaultMultipliers("fc1_bias", {}).weight_decay == 0);
+  CHECK(DefaultMultipliers("bn1_beta", {}).weight_decay == 0);
+  CHECK(DefaultMultipliers("fc1_bias", {{"wd_mult", "2"}}).weight_decay == 2);
+  CHECK(DefaultMultipliers("fc1_weight", {{"__wd_mult__", "0"}}).weight_decay == 0);
+  CHECK(DefaultMultipliers("fc1_weight", {{"lr_mult", "0.5"}}).lr == 0.5);
+  CHECK(DefaultMultipliers("fc1_weight", {}).lr == 1);
+  CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", "much"}}), doctest::Contains("parameter 'fc1_weight': lr_mult = 'much'"));
+}
+
+TEST_CASE("unknown optimizers and parameters are refused with the nearest") {
+  CHECK_THROWS_WITH(Optimizer::Create("adm", {}), doctest::Contains("did you mean 'adam'?"));
+  CHECK_THROWS_WITH(Optimizer::Create("sgd", {{"momentun", "0.9"}}), doctest::Contains("'momentum'"));
+  CHECK_THROWS_AS(Optimizer::Create("sgd", {{"lr", "-1"}}), Error);
+}
+
+}  // namespace
+}  // namespace mxtrain
