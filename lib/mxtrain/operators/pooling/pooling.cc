@@ -1,5 +1,7 @@
 #include "mxtrain/operators/pooling/pooling.h"
 
+#include <algorithm>
+
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
 
@@ -56,6 +58,12 @@ PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& 
   const int64_t in = data[2 + axis], out = output[2 + axis];
   if (param.global_pool) return {in, out, in, 1, 0};
   return {in, out, param.kernel[axis], param.stride[axis], param.pad[axis]};
+}
+
+int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x) {
+  if (param.pool_type == PoolingParam::kSum) return 1;
+  if (param.count_include_pad.value_or(true)) return h.PaddedCells(y) * w.PaddedCells(x);
+  return std::max<int64_t>((h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x)), 1);
 }
 
 bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {

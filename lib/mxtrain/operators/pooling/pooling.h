@@ -51,4 +51,7 @@ class PoolingProperty final : public PropertyWithParam<PoolingParam> {
 // `axis` 0: height, 1: width.
 PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis);
 
+// What the sum of window (y, x) is divided by: 1 for sum; for avg its cells, with the padding unless count_include_pad is false.
+int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x);
+
 }  // namespace mxtrain

@@ -36,11 +36,7 @@ struct Pooling2D {
       for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x) f(y, x);
     }
   }
-  int64_t Divisor(int64_t y, int64_t x) const {
-    if (param.pool_type == PoolingParam::kSum) return 1;
-    if (param.count_include_pad.value_or(true)) return h.PaddedCells(y) * w.PaddedCells(x);
-    return std::max<int64_t>((h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x)), 1);
-  }
+  int64_t Divisor(int64_t y, int64_t x) const { return PoolingDivisor(param, h, w, y, x); }
 
   // `place`: where the maximum lies in the image, -1 in an empty window.
   template <typename T>

@@ -99,6 +99,45 @@ TEST_CASE("Pooling: avg") {
   Run("full, not counted", {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true, .include = false});
 }
 
+TEST_CASE("Pooling: rows long enough for vectors") {
+  const auto run = [](const std::string& name, const Net& net) {
+    OperatorCase c = CaseOf(name, net);
+    c.must_accept = {"ref", "simd"};
+    RunCase(c);
+  };
+  for (const char* type : {"max", "avg", "sum"}) {
+    run("2x2", {.data = {2, 9, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
+    run("2x2 that leaves a row and a column", {.data = {1, 3, 5, 23}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
+    run("overlapping", {.data = {2, 3, 9, 21}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = type});
+    run("every cell", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = type});
+    run("full", {.data = {1, 2, 8, 22}, .kernel = {3, 3}, .stride = {2, 2}, .type = type, .full = true});
+    run("gaps between windows", {.data = {1, 2, 8, 23}, .kernel = {2, 2}, .stride = {3, 4}, .type = type});
+    run("more cells than a byte counts", {.data = {1, 1, 17, 24}, .kernel = {16, 17}, .type = type});
+  }
+  run("padding not counted", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = "avg", .include = false});
+}
+
+TEST_CASE("Pooling: what a maximum leaves behind is a byte a window, and nothing without a backward pass") {
+  const auto property = TestRegistry().Create("Pooling", {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}});
+  const std::vector<TensorSpec> in{{{2, 3, 8, 16}, DType::kFloat32, Layout()}}, out{{{2, 3, 4, 8}, DType::kFloat32, Layout()}};
+  const std::vector<std::optional<Layout>> plain{Layout()};
+  const std::vector<OpReqType> write{OpReqType::kWriteTo};
+  PlanRequest request;
+  request.in = in;
+  request.out = out;
+  request.in_layout = plain;
+  request.out_req = write;
+  const PlanRow* simd = nullptr;
+  for (const PlanRow* row : TestRegistry().Rows("Pooling", DeviceType::kCPU)) simd = row->name == "simd" ? row : simd;
+  REQUIRE(simd);
+  CHECK(simd->plan(*property, request, TestBackend())->saved.empty());
+  request.is_train = request.needs_backward = true;
+  request.grad_req = write;
+  const Plan plan = *simd->plan(*property, request, TestBackend());
+  CHECK(plan.saved == std::vector<int64_t>{2 * 3 * 4 * 8});
+  CHECK_FALSE(plan.backward_reads->in_data[0]);
+}
+
 TEST_CASE("Pooling: sum and lp") {
   Run("sum", {.data = {2, 3, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "sum"}, false);
   for (int p : {1, 2, 3}) Run("lp", {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p}, false);

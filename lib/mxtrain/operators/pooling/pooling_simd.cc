@@ -1,0 +1,337 @@
+// Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocks of channels and channels last. All of them are planes
+// [H, W, lanes], plain ones of one lane.
+//
+// A maximum leaves behind its cell within the window (row * kernel width + column) in a byte where the window has no more cells than a byte
+// can tell apart. Every cell of a row of windows is taken in scan order, so results are those of `ref` bit for bit.
+#include <algorithm>
+#include <limits>
+
+#include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/pooling/pooling.h"
+
+namespace mxtrain {
+namespace {
+
+// Planes of one array; a piece of `lanes` channels each.
+struct Planes {
+  int64_t count = 0, lanes = 1;
+};
+
+std::optional<Planes> PlanesOf(const TShape& shape, Layout layout) {
+  if (layout.plain()) return Planes{shape[0] * shape[1], 1};
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  if (!blocked || blocked->ndim() != 4) return std::nullopt;
+  const std::vector<int>& order = blocked->order();
+  if (order == std::vector<int>{0, 2, 3, 1} && blocked->blocks().empty()) return Planes{shape[0], shape[1]};
+  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 || blocked->blocks()[0].axis != 1) return std::nullopt;
+  const int64_t block = blocked->blocks()[0].size;
+  return Planes{shape[0] * ((shape[1] + block - 1) / block), block};
+}
+
+// Windows [first, last) of an axis.
+struct Range {
+  int64_t first, last;
+};
+
+// Those whose cell `offset` is a real one.
+Range WindowsWith(const PoolingAxis& a, int64_t offset) {
+  const int64_t shift = offset - a.pad;  // cell = window * stride + shift
+  const int64_t first = shift >= 0 ? 0 : (-shift + a.stride - 1) / a.stride;
+  return {first, shift >= a.in ? 0 : std::min(a.out, (a.in - 1 - shift) / a.stride + 1)};
+}
+
+// What is done with element `at` of a row of windows and one of its cells.
+struct TakeMax {
+  float* best;
+  int32_t* place;
+  int32_t here;
+  void operator()(int64_t at, const float& cell) const {
+    const bool wins = place[at] < 0 || cell > best[at];  // the first of equals stays
+    best[at] = wins ? cell : best[at];
+    place[at] = wins ? here : place[at];
+  }
+};
+struct TakeSum {
+  float* sum;
+  void operator()(int64_t at, const float& cell) const { sum[at] += cell; }
+};
+struct GiveToPlace {
+  const float* head;
+  const int32_t* place;
+  int32_t here;
+  void operator()(int64_t at, float& cell) const { cell += place[at] == here ? head[at] : 0.0f; }
+};
+struct GiveToAll {
+  const float* head;
+  void operator()(int64_t at, float& cell) const { cell += head[at]; }
+};
+
+// f(element, cell) for one cell of every window of `x` in a row: `cell` is that of window 0, `step` the floats from one window's to the
+// next's. kStep and kLanes: the same as constants, 0 where they are not.
+template <int kStep, int kLanes, typename F, typename T>
+MXTRAIN_SIMD void CellLoop(Range x, int64_t step, int64_t lanes, T* cell, F f) {
+  if constexpr (kStep != 0) step = kStep;
+  if constexpr (kLanes != 0) lanes = kLanes;
+  if (kLanes == 1) {
+#pragma GCC ivdep
+    for (int64_t i = x.first; i < x.last; ++i) f(i, cell[i * step]);
+    return;
+  }
+  for (int64_t i = x.first; i < x.last; ++i) {
+#pragma GCC ivdep
+    for (int64_t v = 0; v < lanes; ++v) f(i * lanes + v, cell[i * step + v]);
+  }
+}
+
+// 2 x 2 windows side by side, a row of them: all four cells in registers.
+template <int kLanes>
+MXTRAIN_SIMD void MaxOfFour(int64_t windows, const float* top, const float* bottom, float* best, int32_t* place) {
+#pragma GCC ivdep
+  for (int64_t x = 0; x < windows; ++x) {
+#pragma GCC ivdep
+    for (int64_t v = 0; v < kLanes; ++v) {
+      const float a = top[2 * x * kLanes + v], b = top[(2 * x + 1) * kLanes + v];
+      const float c = bottom[2 * x * kLanes + v], d = bottom[(2 * x + 1) * kLanes + v];
+      const float upper = b > a ? b : a;
+      const int32_t upper_place = b > a ? 1 : 0;
+      const float three = c > upper ? c : upper;
+      const int32_t three_place = c > upper ? 2 : upper_place;
+      best[x * kLanes + v] = d > three ? d : three;
+      place[x * kLanes + v] = d > three ? 3 : three_place;
+    }
+  }
+}
+
+template <int kLanes>
+MXTRAIN_SIMD void GiveToFour(int64_t windows, const float* head, const int32_t* place, float* top, float* bottom) {
+#pragma GCC ivdep
+  for (int64_t x = 0; x < windows; ++x) {
+#pragma GCC ivdep
+    for (int64_t v = 0; v < kLanes; ++v) {
+      const float h = head[x * kLanes + v];
+      const int32_t p = place[x * kLanes + v];
+      top[2 * x * kLanes + v] = p == 0 ? h : 0.0f;
+      top[(2 * x + 1) * kLanes + v] = p == 1 ? h : 0.0f;
+      bottom[2 * x * kLanes + v] = p == 2 ? h : 0.0f;
+      bottom[(2 * x + 1) * kLanes + v] = p == 3 ? h : 0.0f;
+    }
+  }
+}
+
+template <typename From, typename To>
+MXTRAIN_SIMD void Convert(int64_t n, const From* from, To* to) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+}
+
+struct Geometry {
+  PoolingParam param;
+  PoolingAxis h, w;
+  Planes planes;
+
+  bool max() const { return param.pool_type == PoolingParam::kMax; }
+  bool small_places() const { return h.kernel * w.kernel <= std::numeric_limits<uint8_t>::max(); }
+  bool tiles() const {  // every cell belongs to exactly one 2 x 2 window
+    const auto halves = [](const PoolingAxis& a) { return a.kernel == 2 && a.stride == 2 && a.pad == 0 && a.in == 2 * a.out; };
+    return halves(h) && halves(w) && (planes.lanes == 1 || planes.lanes == 8 || planes.lanes == 16);
+  }
+  int64_t row() const { return w.out * planes.lanes; }      // elements of a row of windows
+  int64_t cell_row() const { return w.in * planes.lanes; }  // and of a row of cells
+  // Rows of windows that are worked on at a time: their values and places stay in the first cache.
+  int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
+  int64_t workspace() const { return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64; }
+};
+
+// One plane; `Place` is how a maximum's cell is saved.
+template <typename Place>
+class PlaneLoops {
+ public:
+  PlaneLoops(const Geometry& g, void* workspace)
+      : g_(g), values_(static_cast<float*>(workspace)), places_(reinterpret_cast<int32_t*>(values_ + g.band() * g.row())) {}
+
+  void Forward(const float* plane, float* out, Place* saved, bool add) const {
+    for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
+      const int64_t rows = std::min(g_.band(), g_.h.out - y), n = rows * g_.row();
+      float* result = add ? values_ : out + y * g_.row();
+      for (int64_t i = 0; i < rows; ++i) ForwardRow(y + i, plane, result + i * g_.row(), places_ + i * g_.row());
+      if (add) CellLoop<1, 1>({0, n}, 1, 1, out + y * g_.row(), GiveToAll{result});
+      if (saved) Convert(n, places_, saved + y * g_.row());
+    }
+  }
+
+  void Backward(const float* head, const Place* saved, float* plane, bool add) const {
+    const bool overwrite = g_.max() && !add && g_.tiles();
+    if (!add && !overwrite) std::fill_n(plane, g_.h.in * g_.cell_row(), 0.0f);
+    for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
+      const int64_t rows = std::min(g_.band(), g_.h.out - y);
+      if (saved) Convert(rows * g_.row(), saved + y * g_.row(), places_);
+      for (int64_t i = 0; i < rows; ++i) BackwardRow(y + i, head + (y + i) * g_.row(), places_ + i * g_.row(), plane, overwrite);
+    }
+  }
+
+ private:
+  // f(offset of the cell in the window, windows that have it, the cell of window 0) in scan order, for the windows of row y.
+  template <typename T, typename F>
+  void ForCells(int64_t y, T* plane, F f) const {
+    for (int64_t row = g_.h.First(y); row < g_.h.Last(y); ++row) {
+      for (int64_t j = 0; j < g_.w.kernel; ++j) {
+        const Range x = WindowsWith(g_.w, j);
+        if (x.first >= x.last) continue;
+        f(static_cast<int32_t>((row - g_.h.Start(y)) * g_.w.kernel + j), x, plane + row * g_.cell_row() + (j - g_.w.pad) * g_.planes.lanes);
+      }
+    }
+  }
+
+  void ForwardRow(int64_t y, const float* plane, float* result, int32_t* places) const {
+    if (g_.max() && g_.tiles()) return ForwardTiles(plane + 2 * y * g_.cell_row(), result, places);
+    std::fill_n(result, g_.row(), 0.0f);
+    if (g_.max()) {
+      std::fill_n(places, g_.row(), -1);
+      ForCells(y, plane, [&](int32_t here, Range x, const float* cell) { Row(x, cell, TakeMax{result, places, here}); });
+    } else {
+      ForCells(y, plane, [&](int32_t, Range x, const float* cell) { Row(x, cell, TakeSum{result}); });
+      Divide(y, result, result);
+    }
+  }
+  void ForwardTiles(const float* top, float* result, int32_t* places) const {
+    const float* bottom = top + g_.cell_row();
+    if (g_.planes.lanes == 1) return MaxOfFour<1>(g_.w.out, top, bottom, result, places);
+    if (g_.planes.lanes == 8) return MaxOfFour<8>(g_.w.out, top, bottom, result, places);
+    MaxOfFour<16>(g_.w.out, top, bottom, result, places);
+  }
+
+  void BackwardRow(int64_t y, const float* head, const int32_t* places, float* plane, bool overwrite) const {
+    if (overwrite) return BackwardTiles(head, places, plane + 2 * y * g_.cell_row());
+    if (g_.max()) {
+      ForCells(y, plane, [&](int32_t here, Range x, float* cell) { Row(x, cell, GiveToPlace{head, places, here}); });
+    } else {
+      Divide(y, head, values_);
+      ForCells(y, plane, [&](int32_t, Range x, float* cell) { Row(x, cell, GiveToAll{values_}); });
+    }
+  }
+  void BackwardTiles(const float* head, const int32_t* places, float* top) const {
+    float* bottom = top + g_.cell_row();
+    if (g_.planes.lanes == 1) return GiveToFour<1>(g_.w.out, head, places, top, bottom);
+    if (g_.planes.lanes == 8) return GiveToFour<8>(g_.w.out, head, places, top, bottom);
+    GiveToFour<16>(g_.w.out, head, places, top, bottom);
+  }
+
+  void Divide(int64_t y, const float* from, float* to) const {
+    for (int64_t x = 0; x < g_.w.out; ++x) {
+      const float divisor = static_cast<float>(PoolingDivisor(g_.param, g_.h, g_.w, y, x));
+      for (int64_t at = x * g_.planes.lanes; at < (x + 1) * g_.planes.lanes; ++at) to[at] = from[at] / divisor;
+    }
+  }
+
+  template <typename F, typename T>
+  void Row(Range x, T* cell, F f) const {
+    const int64_t lanes = g_.planes.lanes, stride = g_.w.stride;
+    if (lanes == 8) return CellLoop<0, 8>(x, stride * 8, 8, cell, f);
+    if (lanes == 16) return CellLoop<0, 16>(x, stride * 16, 16, cell, f);
+    if (lanes != 1) return CellLoop<0, 0>(x, stride * lanes, lanes, cell, f);
+    if (stride == 1) return CellLoop<1, 1>(x, 1, 1, cell, f);
+    if (stride == 2) return CellLoop<2, 1>(x, 2, 1, cell, f);
+    CellLoop<0, 1>(x, stride, 1, cell, f);
+  }
+
+  const Geometry& g_;
+  float* values_;
+  int32_t* places_;
+};
+
+class PoolingSimd final : public Operator {
+ public:
+  explicit PoolingSimd(const Geometry& geometry) : g_(geometry) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const auto* data = static_cast<const float*>(in[0].data);
+    auto* result = static_cast<float*>(out[0].data);
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved) {
+      loops.Forward(data + plane * cells(), result + plane * windows(), saved, req[0] == OpReqType::kAddTo);
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const auto* head = static_cast<const float*>(out_grad[0].data);
+    auto* gradient = static_cast<float*>(in_grad[0].data);
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, const Place* saved) {
+      loops.Backward(head + plane * windows(), saved, gradient + plane * cells(), req[0] == OpReqType::kAddTo);
+    });
+  }
+
+ private:
+  int64_t windows() const { return g_.h.out * g_.row(); }
+  int64_t cells() const { return g_.h.in * g_.cell_row(); }
+
+  // f(loops, plane, its saved places or null) for every plane, in parallel.
+  template <typename F>
+  void ForPlanes(const OpContext& ctx, F f) const {
+    if (g_.small_places()) return ForPlanesOf<uint8_t>(ctx, f);
+    ForPlanesOf<int32_t>(ctx, f);
+  }
+  template <typename Place, typename F>
+  void ForPlanesOf(const OpContext& ctx, F f) const {
+    Place* saved = ctx.saved.empty() ? nullptr : static_cast<Place*>(ctx.saved[0].data);
+    const int64_t grain = std::max<int64_t>(kParallelGrain / cells(), 1);
+    ParallelForPieces(g_.planes.count, grain, [&](int64_t begin, int64_t end, int piece) {
+      const PlaneLoops<Place> loops(g_, static_cast<char*>(ctx.workspace.data) + piece * g_.workspace());
+      for (int64_t plane = begin; plane < end; ++plane) f(loops, plane, saved ? saved + plane * windows() : nullptr);
+    });
+  }
+
+  Geometry g_;
+};
+
+std::string WhyNot(const PlanRequest& request, const Geometry& g) {
+  if (request.in[0].type != DType::kFloat32) return "float32 only";
+  if (request.in[0].shape.Size() == 0) return "an empty array";
+  if (g.param.pool_type == PoolingParam::kLp) return "max, avg and sum only";
+  for (const PoolingAxis& axis : {g.h, g.w}) {
+    if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
+  }
+  if (g.row() < 4) return "rows of windows shorter than a vector";
+  return "";
+}
+
+// [N, C, 1, 1] in whole blocks of channels lies as a plain array.
+Layout OutputLayout(const TShape& out, Layout layout) {
+  return out[2] * out[3] == 1 && !layout.Padded(out) ? Layout() : layout;
+}
+
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
+  const TShape &in = request.in[0].shape, &out = request.out[0].shape;
+  const Layout layout = request.in_layout[0].value_or(Layout());
+  const std::optional<Planes> planes = PlanesOf(in, layout);
+  if (!planes) return Refusal{"layout " + layout.Name()};
+  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes};
+  if (std::string why = WhyNot(request, geometry); !why.empty()) return Refusal{why};
+
+  Plan plan = PlainPlan(base, request);
+  plan.in[0] = layout;
+  plan.out[0] = OutputLayout(out, layout);
+  plan.forward_workspace = std::max(request.threads, 1) * geometry.workspace();
+  if (request.needs_backward) {
+    plan.backward_workspace = plan.forward_workspace;
+    plan.backward_reads = BackwardReads{{true}, {false}, {false}};
+    if (geometry.max()) {
+      const int64_t place = geometry.small_places() ? sizeof(uint8_t) : sizeof(int32_t);
+      plan.saved = {planes->count * out[2] * geometry.row() * place};
+    }
+  }
+  plan.make = [geometry] { return std::make_unique<PoolingSimd>(geometry); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(pooling_simd, registry) {
+  registry.AddRow({"Pooling", mxtrain::DeviceType::kCPU, "simd", 50, mxtrain::PlanSimd});
+}
