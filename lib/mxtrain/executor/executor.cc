@@ -34,6 +34,8 @@ struct Arena {
 
 void GrowArena(Runtime& runtime, Context ctx, int64_t bytes, Arena* arena) {
   if (!arena->bytes.empty() && arena->bytes.shape().Size() >= bytes) return;
+  // Steps under way are ordered by the old array alone.
+  if (!arena->bytes.empty()) arena->bytes.WaitToWrite();
   arena->bytes = NDArray(runtime, TShape{bytes}, DType::kUint8, ctx, Layout(), "arena");
 }
 

@@ -29,7 +29,7 @@ struct Kernel {
 
 // Owns the kernels of one executor. Views point into the arena (one base address) or into outer arrays (an address each); both may change
 // between steps, on the thread that computes.
-class KernelSet {
+class MXTRAIN_API KernelSet {
  public:
   // `outer_of` maps a buffer to the number of its outer array; `state` must outlive the set.
   KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
