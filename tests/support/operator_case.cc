@@ -215,7 +215,10 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
     add(format("output {} in place of input {}", pair.to, pair.from), [&](PassTrial& t) { t.forward_pair = pair; });
   }
   if (!base.backward) return trials;
-  if (plan.accumulates) add("add to gradients", [&](PassTrial& t) { t.grad_req = GradReq(n, OpReqType::kAddTo); });
+  if (plan.accumulates) {
+    add("add to gradients",
+        [](PassTrial& t) { std::replace(t.grad_req.begin(), t.grad_req.end(), OpReqType::kWriteTo, OpReqType::kAddTo); });
+  }
   for (const InplacePair& pair : plan.backward_inplace) {
     if (!property_->HasGradient(pair.to)) continue;
     add(format("gradient {} in place of head gradient {}", pair.to, pair.from), [&](PassTrial& t) { t.backward_pair = pair; });
@@ -317,29 +320,40 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Plan
   where_ = where;
 }
 
+// A row that refuses to make every gradient is asked again for all but that of input 0: the first layer of a net.
 void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
   PassSetup setup = n.setup;
   setup.row = &row;
   baseline_.reset();
   std::vector<std::vector<Layout>> seen;  // inputs, then outputs
   std::string refusal;
-  for (const auto& offer : Offers()) {
-    PassTrial base = WriteTrial(n);
-    base.offer = offer;
+  const auto examine = [&](PassTrial base) {
     Pass probe(setup, base);
     if (!probe.Plan()) {
-      refusal = probe.refusal();
-      continue;
+      if (refusal.empty()) refusal = probe.refusal();
+      return;
     }
     std::vector<Layout> layouts = probe.plan().in;
     layouts.insert(layouts.end(), probe.plan().out.begin(), probe.plan().out.end());
-    if (std::find(seen.begin(), seen.end(), layouts) != seen.end()) continue;
+    if (std::find(seen.begin(), seen.end(), layouts) != seen.end()) return;
     seen.push_back(layouts);
     std::string names;
     for (const Layout& layout : layouts) names += (names.empty() ? "" : " ") + layout.Name();
     where_ = format("case '{}', row '{}', {} ({})", case_.name, row.name, NameOf(n.type), names);
     Plan plan;
     ExamineOffer(setup, n, row, base, &plan);
+  };
+  PassTrial base = WriteTrial(n);
+  const auto examine_offers = [&] {
+    for (const auto& offer : Offers()) {
+      base.offer = offer;
+      examine(base);
+    }
+  };
+  examine_offers();
+  if (seen.empty() && base.grad_req.size() > 1) {
+    base.grad_req[0] = OpReqType::kNullOp;
+    examine_offers();
   }
   report_.rows.push_back({row.name, n.type, seen.empty() ? refusal : ""});
   const bool must = row.rank == kRefRank || (Listed(case_.must_accept, row.name) && n.type == DType::kFloat32);
