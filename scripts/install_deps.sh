@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache git pkg-config
-  libcli11-dev libyaml-cpp-dev libspdlog-dev libfmt-dev doctest-dev nlohmann-json3-dev
+  libcli11-dev libyaml-cpp-dev libfmt-dev doctest-dev nlohmann-json3-dev
   libdnnl-dev libhwy-dev
   libturbojpeg0-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libxxhash-dev

@@ -59,6 +59,7 @@ class Check final : public Command {
   static int ReadAll(DataIter& iter, report::Console& console) {
     CatchSignals();
     DataBatch batch;
+    int stopped = 0;
     iter.Reset(0);
     try {
       while (StopFlag() != 1 && iter.Next(&batch)) {
@@ -66,10 +67,11 @@ class Check final : public Command {
       }
     } catch (const Error& e) {
       console.Message(LogLevel::kError, e.what());
+      ++stopped;
     }
     const auto bad = iter.stats().bad;
     for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
-    return static_cast<int>(bad.size());
+    return static_cast<int>(bad.size()) + stopped;
   }
 
   ConfigArguments config_;

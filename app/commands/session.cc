@@ -248,7 +248,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
   if (!training) return request;
   for (const std::string& name : net_.symbol.ListArguments()) {
-    if (!request.inputs.contains(name)) request.grad_req[name] = executor::GradReq::kWrite;
+    if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
   }
   return request;
 }

@@ -95,7 +95,7 @@ struct Executor::Impl {
 
   std::unique_ptr<executor::KernelSet> kernels;
   Frozen forward, backward, step, derived;
-  std::vector<NDArray> kept_inputs;  // of a Forward whose Backward may follow
+  std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
   uint64_t derived_version = 0;  // sum of versions of the parameters when derived arrays were last made
   bool derived_made = false;
 };
@@ -328,7 +328,7 @@ void Executor::Impl::Prepare(std::span<const NDArray> inputs, bool is_forward) {
       seen.insert(array.var());
     }
     port_vars[outers[i].port] = array.var();
-    if (is_forward && backward) kept_inputs.push_back(array);
+    kept_inputs.push_back(array);
     bound.emplace_back(static_cast<int>(i), std::move(array));
   }
   if (is_forward && request.is_train) ++random_step;
@@ -405,9 +405,10 @@ std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>&
 }
 
 void Executor::Forward(std::span<const NDArray> inputs) {
-  impl_->RunDerived();
   impl_->Prepare(inputs, true);
+  impl_->RunDerived();
   impl_->Push(impl_->forward);
+  if (!impl_->backward) impl_->kept_inputs.clear();
 }
 
 void Executor::Backward(std::span<const NDArray> head_grads) {

@@ -92,7 +92,7 @@ void KernelSet::AddNode(int id) {
     const int args = node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
     for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
       const bool is_aux = i >= args;
-      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]), is_aux ? Use::kReadWrite : Use::kRead);
+      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]), is_aux && is_train_ ? Use::kReadWrite : Use::kRead);
     }
     add_outputs(&kernel->out, node.num_outputs());
     for (int i = node.num_outputs(); i < static_cast<int>(node.specs.size()); ++i) {

@@ -67,8 +67,7 @@ Json HeaderOf(const Checkpoint& c) {
             {"metrics", s.metric_states},
             {"loss", s.loss_state},
             {"examples_in_epoch", s.examples_in_epoch},
-            {"best", best},
-            {"history", s.history}}}};
+            {"best", best}}}};
 }
 
 TrainState StateFromJson(const Json& j) {
@@ -87,7 +86,6 @@ TrainState StateFromJson(const Json& j) {
     s.best_metric = best.at("metric");
     s.best_epoch = best.at("epoch");
   }
-  s.history = j.at("history").get<std::vector<std::pair<std::string, std::string>>>();
   return s;
 }
 

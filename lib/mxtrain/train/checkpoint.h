@@ -42,7 +42,6 @@ struct TrainState {
   std::optional<double> best_value;
   std::string best_metric;
   int64_t best_epoch = 0;
-  std::vector<std::pair<std::string, std::string>> history;  // rows that reports keep: opaque here
 };
 
 struct Checkpoint {
@@ -55,7 +54,7 @@ struct Checkpoint {
 MXTRAIN_API void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws kFileSystem when the file cannot be read, kData when it is damaged, with what was wrong.
 MXTRAIN_API Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path);
-// The header alone, without reading arrays into memory or checking them.
+// The state alone. Reads and checks the whole file, but makes no arrays.
 MXTRAIN_API TrainState PeekState(const std::string& path);
 
 // The files of a run's checkpoints/ folder: `last`, `previous` (the last before it), `best`, `epoch-0010`.

@@ -144,7 +144,7 @@ void LossReport::RestoreState(const std::string& text) {
   for (size_t h = 0; h < sums_.size(); ++h) sums_[h] = {read(h * 34), read(h * 34 + 17)};
 }
 
-double RescaleGrad(const Symbol& symbol, int64_t batch_size, std::string* reason) {
+double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::string* reason) {
   const Graph& graph = symbol.graph();
   int normalised = 0, losses = 0;
   for (const NodeEntry& entry : graph.heads) {
@@ -156,7 +156,7 @@ double RescaleGrad(const Symbol& symbol, int64_t batch_size, std::string* reason
   }
   if (losses > 0 && normalised == losses) {
     *reason = "every loss normalises itself";
-    return 1;
+    return 1.0 / parts;
   }
   *reason = normalised == 0 ? format("1 / batch of {}", batch_size)
                             : format("1 / batch of {}, although {} of {} losses normalise themselves: give them one `normalization`", batch_size,

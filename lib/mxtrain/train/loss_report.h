@@ -41,7 +41,8 @@ class MXTRAIN_API LossReport {
   std::vector<Sum> sums_;
 };
 
-// How the optimizer must scale gradients: 1 where every loss normalises itself, else 1 / batch. `reason` says which, for the log.
-MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, std::string* reason);
+// How the optimizer must scale gradients, which are summed over `parts` of the batch: 1 / parts where every loss normalises itself (over its part),
+// else 1 / batch. `reason` says which, for the log.
+MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::string* reason);
 
 }  // namespace mxtrain

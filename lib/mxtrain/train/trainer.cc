@@ -56,6 +56,8 @@ void Restore(const std::map<std::string, NDArray>& from, const std::string& what
 
 }  // namespace
 
+bool TrainsParameter(const Symbol& symbol, const std::string& name) { return DefaultMultipliers(name, AttrsOf(symbol, name)).lr != 0; }
+
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
     : runtime_(runtime), options_(std::move(options)), train_(train), val_(val), loss_(options_.symbol),
       metrics_(options_.symbol, loss_, options_.metrics) {
@@ -73,7 +75,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   total_steps_ = steps_per_epoch_ * options_.epochs;
   if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
   schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, total_steps_);
-  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), &rescale_reason_);
+  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), parts, &rescale_reason_);
 
   options_.model.symbol_json = options_.symbol.ToJson();
   options_.model.inputs = PerExample(train_.provide_data());
@@ -111,8 +113,7 @@ void Trainer::BindExecutors() {
   std::erase_if(request.inputs, [&](const std::string& name) { return std::find(arguments.begin(), arguments.end(), name) == arguments.end(); });
   for (const std::string& name : arguments) {
     if (IsInput(train_, name)) continue;
-    const Multipliers m = DefaultMultipliers(name, AttrsOf(options_.symbol, name));
-    if (m.lr != 0) request.grad_req[name] = executor::GradReq::kWrite;
+    if (TrainsParameter(options_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
   }
   // Labels that only metrics read are no arguments; their shapes must not confuse the net's inference.
   std::erase_if(request.shapes, [&](const auto& item) { return !request.inputs.contains(item.first); });
@@ -158,6 +159,10 @@ void Trainer::MakeUpdater() {
 }
 
 void Trainer::Resume(const Checkpoint& checkpoint) {
+  if (checkpoint.state.seed != runtime_.options().seed) {
+    Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}; resume with --seed {}", checkpoint.state.seed,
+          runtime_.options().seed, checkpoint.state.seed);
+  }
   Restore(checkpoint.args, "parameter", executors_[0]->args());
   Restore(checkpoint.auxs, "auxiliary state", executors_[0]->auxs());
   Restore(checkpoint.optimizer, "optimizer state", updater_->States());
@@ -167,9 +172,6 @@ void Trainer::Resume(const Checkpoint& checkpoint) {
   }
   const int threads = state_.threads;
   state_ = checkpoint.state;
-  if (state_.seed != runtime_.options().seed) {
-    Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}", state_.seed, runtime_.options().seed);
-  }
   if (state_.threads != threads) {
     runtime_.log().Warning("the checkpoint was made with {} threads, this run has {}: results may differ in the last bits", state_.threads, threads);
     state_.threads = threads;

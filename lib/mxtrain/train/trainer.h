@@ -64,6 +64,9 @@ struct TrainResult {
   bool stopped = false;              // by the flag
 };
 
+// Whether a parameter learns: its lr_mult is not 0.
+MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name);
+
 class MXTRAIN_API Trainer {
  public:
   // `val` may be null. The iterators' batch size counts; both outlive the trainer. Binds, so errors of shapes come from here.

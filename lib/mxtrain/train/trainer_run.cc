@@ -197,27 +197,31 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   }
   result->last = evaluation_ ? e.val : e.train;
 
-  ++state_.epoch;
-  state_.step_in_epoch = 0;
-  state_.examples_in_epoch = 0;
-  e.epoch = state_.epoch;
-  loss_.Reset();
-  metrics_.Reset();
+  const bool finished = state_.step >= total_steps_;
+  // A run that max_steps ends inside an epoch keeps its place there, so that a longer run can go on from it.
+  const bool whole = !finished || state_.step_in_epoch >= steps_per_epoch_;
+  e.epoch = state_.epoch + 1;
+  if (whole) {
+    ++state_.epoch;
+    state_.step_in_epoch = 0;
+    state_.examples_in_epoch = 0;
+    loss_.Reset();
+    metrics_.Reset();
+  }
   for (const auto& [name, value] : result->last) {
     if (name == state_.best_metric && IsBetter(value)) {
       state_.best_value = value;
-      state_.best_epoch = state_.epoch;
+      state_.best_epoch = e.epoch;
       e.best = true;
     }
   }
   listener.OnEpoch(e);
 
   std::vector<std::string> names;
-  const bool finished = state_.step >= total_steps_;
   const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
-  if (by_epoch || finished) names.push_back(format("epoch-{:04}", state_.epoch));
+  if (whole && (by_epoch || finished)) names.push_back(format("epoch-{:04}", state_.epoch));
   if (e.best) names.push_back("best");
-  if (!names.empty()) Save(names, listener);
+  if (!names.empty() || finished) Save(names, listener);
   clock->last_save = Time::now();
   clock->Resume();
 }

@@ -15,7 +15,7 @@ class Fuser {
  public:
   Fuser(const ExecGraph& graph, const BindRequest& request, Runtime& runtime)
       : graph_(graph), request_(request), runtime_(runtime), readers_(CountReaders(graph)), wanted_(WantedGradients(graph, request)),
-        rewriter_(graph) {}
+        gone_(graph.nodes.size()), rewriter_(graph) {}
 
   ExecGraph Run() {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
@@ -50,7 +50,7 @@ class Fuser {
     for (size_t k = chain.size(); k-- > 0;) {
       const ExecNode& node = graph_.nodes[id];
       if (node.kind != Node::Kind::kForward || node.op->TypeString() != chain[k]) return {};
-      if (k + 1 < chain.size() && !MayVanish(id)) return {};
+      if (gone_[id] || (k + 1 < chain.size() && !MayVanish(id))) return {};
       ids.insert(ids.begin(), id);
       if (k > 0) {
         if (node.inputs.empty() || node.inputs[0].index != 0) return {};
@@ -93,6 +93,7 @@ class Fuser {
     if (!HasGoodRow(fused, ids)) return false;
 
     const int id = rewriter_.Add(std::move(fused));
+    for (int old : ids) gone_[old] = true;
     for (size_t i = 0; i < graph_.nodes[last].specs.size(); ++i) rewriter_.Redirect({last, static_cast<int>(i)}, {id, static_cast<int>(i)});
     return true;
   }
@@ -162,6 +163,7 @@ class Fuser {
     folded.num_args = 3;
     folded.origins = {conv.name, norm.name};
     const int id = rewriter_.Add(std::move(folded));
+    for (int old : ids) gone_[old] = true;
     rewriter_.Redirect({last, 0}, {id, 0});
     return true;
   }
@@ -171,6 +173,7 @@ class Fuser {
   Runtime& runtime_;
   const std::vector<std::vector<int>> readers_;
   const std::vector<std::vector<bool>> wanted_;
+  std::vector<bool> gone_;  // old nodes that live on in another one
   Rewriter rewriter_;
 };
 

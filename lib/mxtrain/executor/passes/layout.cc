@@ -62,6 +62,7 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
       for (bool want : wanted[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     node.plan = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
+    if (!node.plan) Throw(ErrorKind::kConfig, "{}: its reference kernel does not take these shapes and types", Describe(node));
     const Plan& plan = *node.plan;
     MXTRAIN_ASSERT(static_cast<int>(plan.in.size()) == node.num_args);
     MXTRAIN_ASSERT(static_cast<int>(plan.out.size()) == node.op->NumOutputs());

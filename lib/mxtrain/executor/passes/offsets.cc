@@ -1,5 +1,5 @@
-// AssignOffsets: where each buffer lies. Buffers are placed one after the other at the lowest offset that is free over their whole life; what
-// differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair that moves what
+// AssignOffsets: where each buffer lies. Buffers are placed one after the other into the smallest gap that is free over their whole life and
+// holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair that moves what
 // reaches the top to the front of the order and tries again.
 #include <algorithm>
 #include <numeric>
