@@ -33,6 +33,12 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     choice = weighted::Try(backend, kBuilders, record, wanted);
   }
   if (!choice) return choice.error();
+  // A matrix product takes the weight either way round, so training has it plain, as backward data wants it: no second form.
+  if (request.is_train && wanted.data) {
+    record.weights.layout = Layout();
+    const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, kBuilders, record, wanted);
+    if (plain && plain->penalty <= choice->penalty) choice = plain;
+  }
   return weighted::PlanOf(base, request, *choice, wanted);
 }
 
