@@ -1,0 +1,112 @@
+// Every configuration that comes with the program binds, for training and for inference, and runs a step.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "app/config/load.h"
+#include "app/config/net.h"
+#include "tests/support/operator_case.h"
+#include "tests/support/small_nets.h"
+
+namespace mxtrain::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Nets whose step takes seconds on two cores: they are bound and not run.
+const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet"};
+constexpr int64_t kBatch = 2;
+constexpr int64_t kClasses = 10;  // for nets that ask the data
+
+std::vector<fs::path> Nets() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(MXTRAIN_SOURCE_DIR) / "configs")) {
+    // A file of data alone is included by others.
+    if (entry.path().extension() == ".yaml" && !entry.path().stem().string().starts_with("data_")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+config::Net Load(const fs::path& file) {
+  config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+  config::LoadRequest request;
+  request.files = {file.string()};
+  const config::LoadedConfig loaded = config::LoadConfig(request, &diagnostics);
+  config::Net net = config::BuildNet(
+      loaded.config, TestRegistry(), [](std::string_view name) { return name == "classes" ? std::optional(kClasses) : std::nullopt; },
+      &diagnostics);
+  diagnostics.ThrowIfErrors();
+  return net;
+}
+
+executor::BindRequest RequestFor(const config::Net& net) {
+  const Symbol& symbol = net.symbol;
+  executor::BindRequest request;
+  request.shapes = config::BatchShapes(net, kBatch);
+  std::set<std::string> labels;
+  for (const auto& label : net.labels) labels.insert(label.name);
+  for (const std::string& name : symbol.ListArguments()) {
+    if (request.shapes.contains(name) || labels.contains(name)) {
+      request.inputs.insert(name);
+    } else {
+      request.grad_req[name] = executor::GradReq::kWrite;
+    }
+  }
+  const Symbol::Shapes shapes = symbol.InferShape(request.shapes);  // labels follow from their losses
+  CHECK(shapes.complete);
+  const std::vector<std::string> arguments = symbol.ListArguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (request.inputs.contains(arguments[i])) request.shapes[arguments[i]] = shapes.arguments[i];
+  }
+  return request;
+}
+
+// One step on made-up numbers: it runs, and its outputs and gradients are numbers.
+void CheckStep(Runtime& runtime, Executor& executor, const executor::BindRequest& request) {
+  for (const auto* arrays : {&executor.args(), &executor.auxs()}) {
+    for (const auto& [name, array] : *arrays) NDArray(array).Fill(name.ends_with("_var") || name.ends_with("_gamma") ? 1 : 0.01);
+  }
+  std::vector<NDArray> inputs;
+  for (const std::string& name : executor.input_names()) {
+    const TShape& shape = request.shapes.at(name);
+    inputs.emplace_back(runtime, shape);
+    SetValues(inputs.back(), ValuesFor(name, shape.Size(), name.ends_with("label") && shape.ndim() == 1 ? 2 : 0));
+  }
+  executor.Step(inputs);
+  const auto finite = [](const NDArray& array) {
+    const std::vector<double> values = GetValues(array);
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  };
+  for (const NDArray& output : executor.outputs()) CHECK(finite(output));
+  for (const auto& [name, grad] : executor.grads()) {
+    CAPTURE(name);
+    CHECK(finite(grad));
+  }
+}
+
+TEST_CASE("every configuration binds; all but the slowest run a step") {
+  const auto runtime = NewRuntime();
+  const std::vector<fs::path> files = Nets();
+  CHECK(files.size() >= 8);
+  for (const fs::path& file : files) {
+    CAPTURE(file.string());
+    const config::Net net = Load(file);
+    executor::BindRequest request = RequestFor(net);
+    const auto train = Executor::SimpleBind(*runtime, net.symbol, request);
+    CHECK(train->memory_plan().arena_bytes >= train->memory_plan().lower_bound);
+    CHECK(static_cast<double>(train->memory_plan().arena_bytes) <= 1.02 * static_cast<double>(train->memory_plan().lower_bound));
+    if (!kSlow.contains(file.stem().string())) CheckStep(*runtime, *train, request);
+    executor::BindRequest inference = request;
+    inference.is_train = false;
+    inference.grad_req.clear();
+    const auto eval = Executor::SimpleBind(*runtime, net.symbol, inference, train.get());
+    CHECK(eval->arena_bytes() <= train->arena_bytes());
+  }
+}
+
+}  // namespace
+}  // namespace mxtrain::test

@@ -1,0 +1,316 @@
+// Whole runs: the same seed gives the same bits whatever the engine and the threads of the pipeline; a run that is broken off and resumed
+// ends in the bits of an unbroken one.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/model.h"
+#include "mxtrain/train/trainer.h"
+#include "tests/support/operator_case.h"
+#include "tests/support/small_nets.h"
+#include "tests/support/temp_dir.h"
+
+namespace mxtrain::test {
+namespace {
+
+constexpr int kExamples = 44, kBatch = 8, kSide = 6;  // 5 batches to an epoch, and a remainder
+
+// A table of pictures in three classes that differ in brightness.
+void WriteTable(const TempDir& folder) {
+  std::string text = "class";
+  for (int i = 0; i < kSide * kSide; ++i) text += format(",p{}", i);
+  text += "\n";
+  for (int n = 0; n < kExamples; ++n) {
+    const int label = n % 3;
+    text += std::to_string(label);
+    for (double v : ValuesFor(format("example {}", n), kSide * kSide)) text += format(",{:.4f}", v + label - 1);
+    text += "\n";
+  }
+  folder.Write("table.csv", text);
+}
+
+struct RunSpec {
+  std::string engine = "threaded";
+  int data_threads = 1;
+  Symbol symbol;
+  int workers = 1;
+  int64_t epochs = 3;
+  NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
+  std::optional<double> clip_norm;
+  std::string folder;
+  uint64_t seed = 5;
+};
+
+class Log final : public TrainListener {
+ public:
+  void OnEpoch(const EpochEvent& e) override { epochs.push_back(e); }
+  void OnSave(const SaveEvent&) override { ++saves; }
+  std::vector<EpochEvent> epochs;
+  int saves = 0;
+};
+
+// Ends a run after so many steps.
+class StopAfter final : public TrainListener {
+ public:
+  StopAfter(int64_t step, std::atomic<int>* stop) : step_(step), stop_(stop) {}
+  void OnStep(const StepEvent& e) override {
+    if (e.step == step_) *stop_ = 1;
+  }
+
+ private:
+  int64_t step_;
+  std::atomic<int>* stop_;
+};
+
+// Everything of one process that trains.
+struct Process {
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<DataIter> train, val;
+  std::unique_ptr<Trainer> trainer;
+
+  Process(const TempDir& data, const RunSpec& spec) : runtime(NewRuntime(spec.engine, 2, spec.seed)) {
+    train = Iter(data, spec, true);
+    val = Iter(data, spec, false);
+    TrainOptions options;
+    options.symbol = spec.symbol;
+    options.epochs = spec.epochs;
+    options.optimizer = spec.optimizer;
+    options.lr_schedule = {"multistep", {{"milestones", "[7, 12]"}, {"unit", "steps"}, {"factor", "0.5"}}};
+    options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+    options.clip_norm = spec.clip_norm;
+    options.logical_workers = spec.workers;
+    options.checkpoint_folder = spec.folder;
+    options.report_seconds = 0;
+    trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
+  }
+
+  std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
+    std::shared_ptr<const io::Source> source = io::MakeSource(
+        "csv", {{"path", data.path("table.csv")}, {"label_columns", "class"}, {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+    io::PipelineParam param;
+    param.Init({{"batch_size", std::to_string(kBatch)},
+                {"mode", training ? "training" : "evaluation"},
+                {"shuffle", training ? "True" : "False"},
+                {"seed", std::to_string(spec.seed)},
+                {"workers", std::to_string(spec.data_threads)},
+                {"label_name", "softmax_label"}},
+               "test");
+    return io::NewPipeline(*runtime, source, {}, param);
+  }
+};
+
+using Bits = std::map<std::string, std::vector<float>>;
+
+// The arrays of a checkpoint.
+Bits BitsOf(const Checkpoint& c) {
+  Bits bits;
+  for (const auto* arrays : {&c.args, &c.auxs, &c.optimizer}) {
+    for (const auto& [name, array] : *arrays) bits[name] = array.ToVector();
+  }
+  return bits;
+}
+
+// Dropout and BatchNorm.
+Symbol NoisyNet() {
+  return DropoutNet(TestRegistry()).losses;
+}
+
+Symbol QuietNet() {
+  const OperatorRegistry& registry = TestRegistry();
+  const std::vector data{Symbol::Variable("data")};
+  const std::vector hidden{Symbol::Create(registry, "FullyConnected", "fc1", {{"num_hidden", "16"}}, data)};
+  const std::vector bent{Symbol::Create(registry, "Activation", "act1", {{"act_type", "tanh"}}, hidden)};
+  const std::vector scores{Symbol::Create(registry, "FullyConnected", "fc2", {{"num_hidden", "3"}}, bent)};
+  return Symbol::Create(registry, "SoftmaxOutput", "softmax", {}, scores);
+}
+
+struct Outcome {
+  std::string last;  // bytes of the checkpoint
+  std::vector<EpochEvent> epochs;
+  Bits bits;
+};
+
+Outcome RunWhole(const TempDir& data, RunSpec spec) {
+  const TempDir folder;
+  spec.folder = folder.path("checkpoints");
+  Process process(data, spec);
+  Log log;
+  const TrainResult result = process.trainer->Run(log);
+  CHECK(result.epochs == spec.epochs);
+  CHECK_FALSE(result.stopped);
+  const CheckpointFolder checkpoints(spec.folder);
+  return {ReadFile(checkpoints.File("last")), log.epochs, BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+}
+
+void CheckSameEpoch(const EpochEvent& a, const EpochEvent& b) {
+  CHECK(a.epoch == b.epoch);
+  CHECK(a.step == b.step);
+  CHECK(a.lr == b.lr);
+  CHECK(a.train == b.train);
+  CHECK(a.val == b.val);
+  CHECK(a.best == b.best);
+}
+
+TEST_CASE("one seed, one result: engines and data threads change no bit; another seed does") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  const Outcome first = RunWhole(data, spec);
+  CHECK(first.epochs.size() == 3);
+  CHECK(first.epochs.back().train[0].second < first.epochs.front().train[0].second);  // it learns
+  for (const std::string engine : {"naive", "threaded"}) {
+    for (int threads : {1, 2}) {
+      CAPTURE(engine);
+      CAPTURE(threads);
+      spec.engine = engine;
+      spec.data_threads = threads;
+      const Outcome other = RunWhole(data, spec);
+      CHECK(other.last == first.last);
+      for (size_t e = 0; e < first.epochs.size(); ++e) CheckSameEpoch(other.epochs[e], first.epochs[e]);
+    }
+  }
+  spec.seed = 6;
+  CHECK(RunWhole(data, spec).bits != first.bits);
+}
+
+TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an unbroken one") {
+  const TempDir data;
+  WriteTable(data);
+  for (const NamedSpec& optimizer : {NamedSpec{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}}}, NamedSpec{"adam", {{"lr", "0.01"}}}}) {
+    RunSpec spec;
+    spec.symbol = NoisyNet();
+    spec.optimizer = optimizer;
+    const Outcome whole = RunWhole(data, spec);
+    for (int64_t step : {1, 5, 8, 13}) {  // first, at an epoch's end, after a milestone, after the second
+      CAPTURE(optimizer.name);
+      CAPTURE(step);
+      const TempDir folder;
+      spec.folder = folder.path("checkpoints");
+      {
+        Process process(data, spec);
+        std::atomic<int> stop = 0;
+        StopAfter listener(step, &stop);
+        const TrainResult result = process.trainer->Run(listener, &stop);
+        CHECK(result.stopped);
+        CHECK(result.steps == step);
+      }
+      Process process(data, spec);
+      std::vector<std::string> warnings;
+      const Checkpoint checkpoint = CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings);
+      CHECK(warnings.empty());
+      CHECK(checkpoint.state.step == step);
+      process.trainer->Resume(checkpoint);
+      Log log;
+      process.trainer->Run(log);
+      CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
+      REQUIRE(!log.epochs.empty());
+      const size_t missed = whole.epochs.size() - log.epochs.size();
+      for (size_t e = 0; e < log.epochs.size(); ++e) CheckSameEpoch(log.epochs[e], whole.epochs[missed + e]);
+    }
+  }
+}
+
+// Each gradient is a sum of the halves' sums instead of one sum: rounding of float32 alone, through 15 steps.
+TEST_CASE("two logical workers on half batches do what one does on the whole batch") {
+  const TempDir data;
+  WriteTable(data);
+  for (const std::optional<double>& clip : {std::optional<double>(), std::optional<double>(0.5)}) {
+    RunSpec spec;
+    spec.symbol = QuietNet();
+    spec.clip_norm = clip;
+    const Outcome one = RunWhole(data, spec);
+    spec.workers = 2;
+    const Outcome two = RunWhole(data, spec);
+    double worst = 0;
+    for (const auto& [name, values] : one.bits) {
+      const std::vector<float>& others = two.bits.at(name);
+      REQUIRE(others.size() == values.size());
+      for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(values[i]) - others[i]));
+    }
+    MESSAGE("largest difference: " << worst);
+    CHECK(worst < 2e-5);
+    for (size_t e = 0; e < one.epochs.size(); ++e) {
+      for (size_t k = 0; k < one.epochs[e].train.size(); ++k) {
+        CHECK(two.epochs[e].train[k].second == doctest::Approx(one.epochs[e].train[k].second).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("a resumed run must fit: another net, another seed and a batch that does not divide are refused") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  spec.folder = folder.path("checkpoints");
+  Process process(data, spec);
+  Log log;
+  process.trainer->Run(log);
+  const Checkpoint checkpoint = LoadCheckpoint(*process.runtime, spec.folder + "/last");
+  RunSpec other = spec;
+  other.symbol = QuietNet();
+  CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint), doctest::Contains("belongs to another net"));
+  other = spec;
+  other.seed = 9;
+  CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint), doctest::Contains("seed 5"));
+  other = spec;
+  other.workers = 3;
+  CHECK_THROWS_WITH(Process(data, other), doctest::Contains("does not divide among 3 workers"));
+}
+
+TEST_CASE("a loss that is not finite ends the run and names the step") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.optimizer = {"sgd", {{"lr", "3e38"}}};
+  Process process(data, spec);
+  Log log;
+  try {
+    process.trainer->Run(log);
+    FAIL("the run went on");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::kDiverged);
+    CHECK(std::string(e.what()).find("'softmax'") != std::string::npos);
+  }
+}
+
+TEST_CASE("a trained model predicts the same from its checkpoint and from the reference system's files") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  spec.folder = folder.path("checkpoints");
+  Process process(data, spec);
+  Log log;
+  process.trainer->Run(log);
+  const Model model = LoadModel(*process.runtime, folder.path());
+  CHECK(model.file.ends_with("best"));
+  SaveReferenceModel(folder.path("exported"), 1, model.symbol, model.args, model.auxs);
+  const Model exported = LoadModel(*process.runtime, folder.path("exported") + "@1");
+  const auto predict = [&](const Model& m) {
+    Evaluation evaluation(*process.runtime, m.symbol, *process.val, {{"accuracy", {}, "", ""}}, nullptr, Context::cpu());
+    SetParameters(m, &evaluation.executor(), {});
+    std::vector<float> predictions;
+    const NamedValues values = evaluation.Run([&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+      const std::vector<float> rows = outputs[0].ToVector();
+      predictions.insert(predictions.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(batch.count * 3));
+    });
+    CHECK(predictions.size() == kExamples * 3);
+    return std::make_pair(values, predictions);
+  };
+  const auto from_checkpoint = predict(model), from_export = predict(exported);
+  CHECK(from_checkpoint == from_export);
+  double best = 0;
+  for (const EpochEvent& e : log.epochs) best = std::max(best, e.val[1].second);
+  CHECK(from_checkpoint.first[1].second == best);
+}
+
+}  // namespace
+}  // namespace mxtrain::test
