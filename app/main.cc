@@ -13,6 +13,7 @@ namespace {
 using namespace mxtrain;
 
 constexpr const char* kVersion = MXTRAIN_VERSION;
+constexpr int kMaxThreads = 1024;
 
 void DeclareCommonFlags(CLI::App& app, commands::CommonFlags* flags) {
   app.add_flag("--json", flags->json, "only JSON on stdout");
@@ -20,7 +21,7 @@ void DeclareCommonFlags(CLI::App& app, commands::CommonFlags* flags) {
   app.add_flag("-q,--quiet", flags->quiet, "say only warnings and errors");
   app.add_option("--device", flags->device, "auto, cpu, gpu or gpu:N")->capture_default_str();
   app.add_option("--seed", flags->seed, "seed, in place of the configuration's");
-  app.add_option("--threads", flags->threads, "threads that compute; 0: as many as the process may use")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", flags->threads, "threads that compute; 0: as many as the process may use")->check(CLI::Range(0, kMaxThreads));
   app.add_option("--engine", flags->engine, "threaded, or naive: one function after the other, for debugging")
       ->check(CLI::IsMember({"threaded", "naive"}))->capture_default_str();
   app.add_flag("--deterministic", flags->deterministic, "only kernels that repeat bit for bit");
@@ -41,6 +42,15 @@ report::ConsoleOptions ToConsoleOptions(const commands::CommonFlags& flags) {
   return options;
 }
 
+// Help that begins with examples: CLI11's footers, put before the usage.
+class ExamplesFirst final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "\n" + app->get_footer() + "\n\n" + CLI::Formatter::make_usage(app, std::move(name));
+  }
+  std::string make_footer(const CLI::App*) const override { return ""; }
+};
+
 std::vector<std::string> CommandNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
@@ -57,6 +67,7 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
 
 // What does not parse, in one line, with the nearest word that would.
 std::string UsageText(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& error) {
+  if (words.empty()) return "say a command; `mxtrain --help` lists them";
   const CLI::App* named = nullptr;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!words.empty() && words[0] == sub->get_name()) named = sub;
@@ -112,6 +123,7 @@ int main(int argc, char** argv) {
   app.footer("Examples:\n  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer runs/latest FOLDER\n"
              "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
   app.set_version_flag("--version", std::string("mxtrain ") + kVersion);
+  app.formatter(std::make_shared<ExamplesFirst>());  // before the commands, which take it over
   app.require_subcommand(1);
   app.fallthrough();
   commands::CommonFlags flags;

@@ -110,8 +110,8 @@ class Eval final : public Command {
   CLI::App* Declare(CLI::App& app) override {
     CLI::App* sub = app.add_subcommand("eval", "metrics of a model on data with labels");
     sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
-    sub->add_option("data", data_, "folder with a folder per class; default: the validation data of the model's run")->type_name("DATA");
-    sub->add_option("--metric", metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat")->type_name("NAME")->allow_extra_args(false);
+    sub->add_option("data", data_, "folder with a folder per class, or of MNIST's IDX files; default: the validation data of the model's run")->type_name("DATA");
+    sub->add_option("--metric", metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat; default: those of the model's run")->type_name("NAME")->allow_extra_args(false);
     sub->add_option("--batch", batch_, "examples at a time")->check(CLI::PositiveNumber);
     sub->add_option("--worst", worst_, "how many of the worst mistakes to list")->check(CLI::NonNegativeNumber)->capture_default_str();
     sub->footer("Examples:\n  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
@@ -126,7 +126,7 @@ class Eval final : public Command {
     for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1));
 
-    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(), nullptr, DeviceOf(flags));
+    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     ClassReport classes(model.info.class_names);
     CatchSignals();
@@ -141,7 +141,7 @@ class Eval final : public Command {
 
     const auto bad = iter->stats().bad;
     for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
-    Print(flags, model, values, examples - static_cast<int64_t>(bad.size()), &classes);
+    Print(flags, model, values, examples, &classes);
     return bad.empty() ? 0 : static_cast<int>(ErrorKind::kData);
   }
 
@@ -151,14 +151,19 @@ class Eval final : public Command {
       if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
       return io::MakeSource(spec.source, spec.source_params);
     }
-    if (spec.source == "mnist" && fs::exists(fs::path(data_) / "t10k-labels-idx1-ubyte.gz")) return io::MakeSource("mnist", {{"path", data_}, {"split", "test"}});
+    for (const char* file : {"t10k-labels-idx1-ubyte", "t10k-labels-idx1-ubyte.gz"}) {
+      if (fs::exists(fs::path(data_) / file)) return io::MakeSource("mnist", {{"path", data_}, {"split", "test"}});
+    }
+    if (!fs::exists(data_)) Throw(ErrorKind::kData, "there is no folder {}", data_);
     Kwargs kwargs{{"path", data_}};
     if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
     return io::MakeSource("image_folder", kwargs);
   }
 
-  std::vector<MetricSpec> Metrics() const {
+  // Those of the flags, else those of the model's run, else accuracy for a model without a run (the reference system's files).
+  std::vector<MetricSpec> Metrics(const PipelineSpec& run) const {
     std::vector<MetricSpec> specs;
+    if (metrics_.empty() && !run.source.empty()) return run.metrics;
     for (const std::string& text : metrics_.empty() ? std::vector<std::string>{"accuracy"} : metrics_) {
       const size_t colon = text.find(':');
       MetricSpec spec{text.substr(0, colon), {}, "", ""};

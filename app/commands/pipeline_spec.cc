@@ -23,7 +23,11 @@ Kwargs ToKwargs(const Json& list) {
 std::string PipelineSpec::ToJson() const {
   Json chain = Json::array();
   for (const io::TransformSpec& t : transforms) chain.push_back({{"name", t.name}, {"params", FromKwargs(t.kwargs)}});
-  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}}.dump();
+  Json measures = Json::array();
+  for (const MetricSpec& m : metrics) {
+    measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
+  }
+  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}}.dump();
 }
 
 PipelineSpec PipelineSpec::FromJson(const std::string& text) {
@@ -34,6 +38,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     spec.source = json.at("source");
     spec.source_params = ToKwargs(json.at("params"));
     for (const Json& t : json.at("transforms")) spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
+    for (const Json& m : json.at("metrics")) spec.metrics.push_back({m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
   }
@@ -43,15 +48,22 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size) {
   Kwargs kwargs{{"batch_size", params::Print(batch_size)}, {"mode", "evaluation"}};
+  std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);
     const bool picture = source->data_fields()[0].kind == io::FieldKind::kPicture;
-    if (picture && model.inputs[0].shape.ndim() == 3) kwargs.emplace_back("channels", params::Print(model.inputs[0].shape[0]));
+    const TShape& input = model.inputs[0].shape;
+    if (picture && input.ndim() == 3) {
+      kwargs.emplace_back("channels", params::Print(input[0]));
+      // A model of pictures of one size (MNIST) or without a pipeline says nothing on files of any size: they take its input's.
+      const bool any_size = !source->data_fields()[0].shape.known();
+      if (any_size && transforms.empty()) transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
+    }
   }
   if (source->label_fields().size() == 1 && model.labels.size() == 1) kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");
-  auto iter = io::NewPipeline(runtime, std::move(source), spec.transforms, param);
+  auto iter = io::NewPipeline(runtime, std::move(source), transforms, param);
   for (const DataDesc& desc : iter->provide_data()) {
     for (const InputInfo& input : model.inputs) {
       const TShape given(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));

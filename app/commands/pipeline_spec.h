@@ -8,6 +8,7 @@
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/checkpoint.h"
+#include "mxtrain/train/evaluation.h"
 
 namespace mxtrain::commands {
 
@@ -15,12 +16,14 @@ struct PipelineSpec {
   std::string source;                        // "mnist", "image_folder", "csv"; empty: none
   Kwargs source_params;                      // path, split, columns
   std::vector<io::TransformSpec> transforms;  // of evaluation
+  std::vector<MetricSpec> metrics;           // of the run: what `eval` measures unless told
 
   std::string ToJson() const;
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 };
 
-// Evaluation batches for a model from a source: names, channels and shapes as the model's net wants them. Throws kConfig where they do not fit.
+// Evaluation batches for a model from a source: names, channels and shapes as the model's net wants them
+// (without transforms, picture files are resized to the net's input). Throws kConfig where they do not fit.
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size);
 

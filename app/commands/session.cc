@@ -1,6 +1,7 @@
 #include "app/commands/session.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/commands/pipeline_spec.h"
 
@@ -110,6 +111,10 @@ void Session::BuildNet() {
 void Session::OpenData(bool with_validation) {
   auto open = [this](const config::SourceConfig& c, std::shared_ptr<const io::Source>* source) {
     if (*source || c.source.empty()) return;
+    if (!std::filesystem::exists(c.path)) {
+      Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
+            diagnostics_.sources().Where(c.place), c.path);
+    }
     CheckColumns(c);
     *source = io::MakeSource(c.source, SourceParams(c, net_, class_names_));
     for (const std::string& text : (*source)->warnings()) console_.Message(LogLevel::kWarning, text);
@@ -133,6 +138,13 @@ void Session::CheckColumns(const config::SourceConfig& c) {
     }
   }
   diagnostics_.ThrowIfErrors();
+  for (const std::string& name : names) {
+    const auto same = [&name](const config::NetInput& input) { return input.name == name; };
+    const std::vector<MetricSpec> metrics = Metrics();
+    const bool read = std::any_of(net_.inputs.begin(), net_.inputs.end(), same) || std::any_of(net_.labels.begin(), net_.labels.end(), same) ||
+                      std::any_of(metrics.begin(), metrics.end(), [&name](const MetricSpec& m) { return m.label == name; });
+    if (!read) console_.Message(LogLevel::kWarning, format("{}: columns '{}': no input, loss or metric reads them", diagnostics_.sources().Where(c.place), name));
+  }
 }
 
 std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training) {
@@ -232,7 +244,7 @@ TrainOptions Session::MakeTrainOptions() const {
   if (t.save.every.unit == config::Interval::Unit::kSeconds) o.save.every_seconds = static_cast<double>(t.save.every.count);
   o.model.class_names = class_names_;
   const config::SourceConfig& evaluated = config().data.val.source.empty() ? config().data.train : config().data.val;
-  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, net_, class_names_), ToTransforms(evaluated.transforms)}.ToJson();
+  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, net_, class_names_), ToTransforms(evaluated.transforms), Metrics()}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   return o;
 }

@@ -1,5 +1,7 @@
 // mxtrain train CONFIG [key=value ...]
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "app/commands/session.h"
@@ -99,8 +101,19 @@ class Train final : public Command {
     return text;
   }
 
+  // No checkpoint, whole or damaged; a file that was being written does not count.
+  static bool NothingSaved(const report::RunFolder& folder) {
+    if (!std::filesystem::is_directory(folder.checkpoints())) return true;
+    const std::filesystem::directory_iterator files(folder.checkpoints());
+    return std::all_of(begin(files), end(files), [](const auto& entry) { return entry.path().string().find(".tmp-") != std::string::npos; });
+  }
+
   void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
     std::vector<std::string> warnings;
+    if (resume_from_.empty() && NothingSaved(folder)) {
+      console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
+      return;
+    }
     const Checkpoint checkpoint = resume_from_.empty() ? CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings)
                                                        : LoadCheckpoint(session.runtime(), resume_from_);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
@@ -113,8 +126,9 @@ class Train final : public Command {
     if (r.best_value) {
       console.Message(LogLevel::kInfo, format("best: epoch {} by {} = {}", r.best_epoch, r.best_metric, report::FormatNumber(*r.best_value)));
     }
-    console.Message(LogLevel::kInfo, format("{} images/s in training, peak memory {}, {}", report::FormatNumber(r.images_per_second),
-                                            FormatBytes(report::PeakMemoryBytes()), folder.path()));
+    // A run of a few steps has no speed worth a figure.
+    const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
+    console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
     console.RepeatWarnings();
     if (flags.json) {
       Json best = nullptr, last = Json::object();

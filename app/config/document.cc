@@ -42,13 +42,19 @@ class DocumentLoader {
     Value root = Value::Map({});
     for (const std::string& file : request_.files) {
       const fs::path path = request_.working_folder / file;
-      Merge(LoadFile(file, path, ReadFile(path.string())), &root);
+      Merge(LoadFile(file, path, ReadNamed(file, path)), &root);
     }
     if (!request_.overrides.empty()) ApplyOverrides(&root);
     return root;
   }
 
  private:
+  static std::string ReadNamed(const std::string& file, const fs::path& path) {
+    if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a path on the command line is the working folder", file);
+    if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder; name a configuration file (YAML) in it", file);
+    return ReadFile(path.string());
+  }
+
   Value LoadFile(const std::string& name, const fs::path& path, std::string text) {
     const int file = diagnostics_.sources().AddFile(name, WithoutByteOrderMark(std::move(text)), path.parent_path());
     Value root = ParseYaml(file, &diagnostics_);

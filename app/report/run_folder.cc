@@ -41,6 +41,7 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
     if (fs::exists(fs::path(out) / "config.yaml") && !overwrite) {
       Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
     }
+    MakeFolder(out);
     for (const char* part : {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log"}) {
       std::error_code error;
       fs::remove_all(fs::path(out) / part, error);

@@ -1,0 +1,62 @@
+# Sourced by the tests of the program: a working folder of its own, and checks that say what they saw.
+set -u
+program=${MXTRAIN_PROGRAM:?the built program}
+helper=${MXTRAIN_CLI_HELPER:?the built helper}
+source_dir=${MXTRAIN_SOURCE_DIR:?the source tree}
+unset NO_COLOR FORCE_COLOR MXTRAIN_SAVE_DELAY_MS
+work=$(mktemp -d "${TMPDIR:-/tmp}/mxtrain-cli-XXXXXX")
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+checks=0
+failures=0
+
+fail() {
+  failures=$((failures + 1))
+  printf 'FAILED: %s\n' "$1"
+  [ -s stdout ] && sed 's/^/  stdout: /' stdout | head -20
+  [ -s stderr ] && sed 's/^/  stderr: /' stderr | head -20
+}
+
+# expect CODE ARGUMENT...: runs the program; its answers lie in the files stdout and stderr.
+expect() {
+  local wanted=$1
+  shift
+  checks=$((checks + 1))
+  last="mxtrain $*"
+  "$program" "$@" >stdout 2>stderr
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
+}
+
+# says TEXT: the last run's stderr holds this text. prints TEXT: its stdout does.
+says() {
+  checks=$((checks + 1))
+  grep -qF -- "$1" stderr || fail "$last: stderr lacks: $1"
+}
+prints() {
+  checks=$((checks + 1))
+  grep -qF -- "$1" stdout || fail "$last: stdout lacks: $1"
+}
+
+# holds MESSAGE COMMAND...: the command succeeds.
+holds() {
+  checks=$((checks + 1))
+  local message=$1
+  shift
+  "$@" || fail "$message"
+}
+
+# The folder of MNIST: in MXTRAIN_DATA_DIR, in data/ of the source tree, or in ../shared/data beside it. Fails without one.
+find_mnist() {
+  local base
+  for base in "${MXTRAIN_DATA_DIR:-}" "$source_dir/data" "$source_dir/../shared/data"; do
+    [ -e "$base/mnist/t10k-images-idx3-ubyte.gz" ] && echo "$base/mnist" && return 0
+  done
+  return 1
+}
+
+finish() {
+  printf '%d checks, %d failed\n' "$checks" "$failures"
+  [ "$failures" -eq 0 ]
+  exit
+}

@@ -1,0 +1,143 @@
+// What the tests of the program need beside a shell: small data, and exact comparison.
+//
+//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated pictures each: bright squares, the class is the place
+//   helper pictures DIR N         PNG files of two classes, dark/ and light/, N each
+//   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
+//   helper compare A B            two checkpoints: every array and where the run stands, byte for byte; 1 when they differ
+//   helper json                   stdin is JSON, a document per line; 1 when not
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/checkpoint.h"
+
+namespace {
+
+using namespace mxtrain;
+namespace fs = std::filesystem;
+
+std::string BigEndian(int64_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+// Ten classes: a bright square whose place tells the class, over noise of a fixed generator.
+void WriteIdx(const std::string& folder, int64_t count, int64_t side) {
+  fs::create_directories(folder);
+  uint32_t random = 12345;
+  for (const std::string set : {"train", "t10k"}) {
+    std::string pixels = BigEndian(0x803) + BigEndian(count) + BigEndian(side) + BigEndian(side);
+    std::string labels = BigEndian(0x801) + BigEndian(count);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t k = i * 7 % 10, top = k / 5 * side / 2, left = k % 5 * side / 5;
+      for (int64_t y = 0; y < side; ++y) {
+        for (int64_t x = 0; x < side; ++x) {
+          random = random * 1664525 + 1013904223;
+          const bool bright = y >= top && y < top + side / 2 && x >= left && x < left + side / 5;
+          pixels += static_cast<char>((random >> 26) + (bright ? 150 : 0));
+        }
+      }
+      labels += static_cast<char>(k);
+    }
+    WriteFileAtomically(folder + "/" + set + "-images-idx3-ubyte", pixels);
+    WriteFileAtomically(folder + "/" + set + "-labels-idx1-ubyte", labels);
+  }
+}
+
+void WritePng(const fs::path& path, const io::Image& image) {
+  fs::create_directories(path.parent_path());
+  WriteFileAtomically(path.string(), io::EncodePng(image));
+}
+
+void WritePictures(const fs::path& folder, int count) {
+  for (const bool light : {false, true}) {
+    for (int i = 0; i < count; ++i) {
+      io::Image image;
+      image.Resize(12, 12, 3);
+      for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>((light ? 180 : 20) + (p * 7 + static_cast<size_t>(i) * 13) % 40);
+      WritePng(folder / (light ? "light" : "dark") / format("{:03}.png", i), image);
+    }
+  }
+}
+
+void WriteDigits(const std::string& mnist, const fs::path& folder, int64_t count) {
+  const auto source = io::MakeSource("mnist", {{"path", mnist}, {"split", "test"}});
+  io::Sample sample;
+  for (int64_t i = 0; i < std::min(count, source->size()); ++i) {
+    source->Read(i, &sample);
+    io::Image image;
+    image.Resize(static_cast<int>(source->data_fields()[0].shape[1]), static_cast<int>(source->data_fields()[0].shape[2]), 1);
+    std::copy(sample.data[0].pixels.begin(), sample.data[0].pixels.end(), image.pixels.begin());
+    WritePng(folder / std::to_string(source->ClassOf(i).value()) / format("{:05}.png", i), image);
+  }
+}
+
+bool SameBytes(const NDArray& a, const NDArray& b) {
+  const std::vector<float> x = a.ToVector(), y = b.ToVector();
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+}
+
+bool SameArrays(const std::string& what, const std::map<std::string, NDArray>& a, const std::map<std::string, NDArray>& b) {
+  bool same = a.size() == b.size();
+  if (!same) std::cout << format("{}: {} and {} arrays\n", what, a.size(), b.size());
+  for (const auto& [name, array] : a) {
+    const auto other = b.find(name);
+    const bool equal = other != b.end() && array.shape() == other->second.shape() && SameBytes(array, other->second);
+    if (!equal) std::cout << format("{} '{}' differs\n", what, name);
+    same = same && equal;
+  }
+  return same;
+}
+
+bool SameCheckpoints(const std::string& a_file, const std::string& b_file) {
+  Runtime runtime({}, BuiltinOperators());
+  const Checkpoint a = LoadCheckpoint(runtime, a_file), b = LoadCheckpoint(runtime, b_file);
+  bool same = SameArrays("parameter", a.args, b.args);
+  same = SameArrays("auxiliary", a.auxs, b.auxs) && same;
+  same = SameArrays("optimizer state", a.optimizer, b.optimizer) && same;
+  if (a.args.empty()) std::cout << "no parameters\n";
+  if (a.state.step != b.state.step || a.state.epoch != b.state.epoch) {
+    std::cout << format("step {} of epoch {} against step {} of epoch {}\n", a.state.step, a.state.epoch, b.state.step, b.state.epoch);
+    return false;
+  }
+  return same && !a.args.empty();
+}
+
+bool StdinIsJson() {
+  int64_t lines = 0;
+  for (std::string line; std::getline(std::cin, line); ++lines) {
+    if (Json::accept(line)) continue;
+    std::cout << "not JSON: " << line << "\n";
+    return false;
+  }
+  return lines > 0;
+}
+
+int Run(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words[0];
+  if (command == "idx" && words.size() == 4) return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
+  if (command == "pictures" && words.size() == 3) return WritePictures(words[1], std::stoi(words[2])), 0;
+  if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
+  if (command == "compare" && words.size() == 3) return SameCheckpoints(words[1], words[2]) ? 0 : 1;
+  if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
+  std::cerr << "usage: helper idx | pictures | digits | compare | json, see helper.cc\n";
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,236 @@
+#!/usr/bin/env bash
+# What the program says and which exit code it gives, when things go right and when they go wrong.
+. "$(dirname "$0")/common.sh"
+
+# no_escapes FILE, json FILE: what a file holds
+no_escapes() { ! grep -q "$(printf '\033')" "$1"; }
+json() { "$helper" json <"$1"; }
+
+cat >points.yaml <<'END'
+name: points
+net:
+  input: [3]
+  layers:
+    - FullyConnected: {num_hidden: 2}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}, shuffle: true}
+train: {epochs: 2, metrics: [accuracy]}
+END
+{ echo a,b,c,y; for i in $(seq 16); do echo "$((i % 3)),$((i * 7 % 5)),$((i * 3 % 4)),$((i % 2))"; done; } >points.csv
+
+# --- wrong usage: 2
+expect 2 trian points.yaml
+says "error: there is no command 'trian'; did you mean 'train'?; \`mxtrain --help\` lists them"
+expect 2 train points.yaml --overwite
+says "error: there is no flag '--overwite'; did you mean '--overwrite'?; \`mxtrain train --help\` lists them"
+expect 2
+says "say a command"
+expect 2 train
+says "config is required"
+expect 2 train points.yaml --threads many
+expect 2 train points.yaml --engine fast
+says "fast not in {threaded,naive}"
+expect 2 devices --color sometimes
+
+# --- help and version
+expect 0 --version
+prints "mxtrain "
+expect 0 -h
+prints "mxtrain train configs/mnist/lenet.yaml"
+holds "help does not begin with examples" test "$(grep -n Examples stdout | cut -d: -f1)" -lt "$(grep -n Usage stdout | cut -d: -f1)"
+expect 0 train -h
+prints "--resume"
+expect 0 devices
+prints "gpu "
+expect 0 ops Convolution
+prints "num_filter"
+expect 3 ops Convolutoin
+says "there is no operator 'Convolutoin'; did you mean 'Convolution'?"
+
+# --- configuration: 3
+expect 3 train nowhere.yaml
+says "there is no configuration nowhere.yaml"
+expect 3 train points.yaml train.epoch=3
+says "error: train has no key 'epoch'"
+says "did you mean 'epochs'?"
+expect 3 train points.yaml train.epochs=soon
+says "train.epochs: expected an integer, got 'soon'"
+sed 's/num_hidden/num_hiden/' points.yaml >bad.yaml
+expect 3 train bad.yaml
+says "bad.yaml:5:"
+says "did you mean 'num_hidden'?"
+sed 's/input: \[3\]/input: [4]/' points.yaml >bad.yaml
+expect 3 train bad.yaml
+says "bad.yaml:9:"
+says "the data give [3] for input 'data', which the net declares as [4]"
+cat >bad.yaml <<'END'
+net:
+  input: [1, 4, 4]
+  layers:
+    - Convolution: {num_filter: 2, kernel: 5}
+    - SoftmaxOutput
+data: {batch_size: 2, train: {source: mnist, path: .}}
+END
+expect 3 train bad.yaml
+says "bad.yaml:4:"
+sed 's/- SoftmaxOutput/- SoftmaxOutput: {inputs: [nobody, softmax_label]}/' bad.yaml >dangling.yaml
+expect 3 train dangling.yaml
+says "nobody"
+cat >cycle.yaml <<'END'
+net:
+  input: [4]
+  layers:
+    - elemwise_add: {name: a, inputs: [data, b]}
+    - FullyConnected: {name: b, num_hidden: 4, inputs: a}
+    - SoftmaxOutput
+data: {batch_size: 2, train: {source: mnist, path: .}}
+END
+expect 3 train cycle.yaml
+says "cycle.yaml:4:"
+expect 3 train bad.yaml --json
+holds "--json says other than JSON" json stdout
+prints '"code":3'
+
+# --- data: 4
+expect 4 train points.yaml data.train.path=gone.csv
+says "gone.csv"
+says "relative"
+"$helper" idx digits 40 8
+sed 's/input: \[3\]/input: [1, 8, 8]/; s/num_hidden: 2/num_hidden: 10/; /train: {source/d' points.yaml >digits.yaml
+expect 4 train digits.yaml 'data.train={source: mnist, path: gone}'
+says "there is no"
+mkdir damaged
+cp digits/*labels* damaged
+gzip -c digits/train-images-idx3-ubyte | head -c 900 >damaged/train-images-idx3-ubyte.gz
+expect 4 train digits.yaml 'data.train={source: mnist, path: damaged}'
+says "train-images-idx3-ubyte.gz is damaged"
+"$helper" pictures photos 8
+"$helper" pictures other 3
+mv other/light other/bright
+cat >photos.yaml <<'END'
+name: photos
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}], shuffle: true}
+  val: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}
+train: {epochs: 10, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
+END
+expect 4 train photos.yaml data.val.path=other
+says "bright"
+
+# --- device: 5
+expect 5 train points.yaml --device gpu
+says "cpu"
+says "--preset cuda"
+expect 2 train points.yaml --device banana
+says "'banana' is not a device; use cpu, gpu or gpu:N"
+
+# --- runs: the folder, the resolved configuration, overrides, merged files
+expect 0 train points.yaml --progress auto
+holds "a run that is no terminal's has escapes" no_escapes stderr
+holds "results are said on stdout" test ! -s stdout
+holds "runs/latest is not the run" test "$(readlink runs/latest)" = points-0001
+for file in config.yaml origin.txt command.txt env.txt mxtrain.log metrics.csv events.jsonl checkpoints/last checkpoints/best; do
+  holds "the run has no $file" test -s runs/points-0001/$file
+done
+expect 0 train runs/latest/config.yaml
+holds "the resolved configuration gives another model" "$helper" compare runs/points-0001/checkpoints/last runs/points-0002/checkpoints/last
+echo 'train: {epochs: 3}' >more.yaml
+expect 0 train points.yaml -c more.yaml --json
+holds "--json says other than JSON" json stdout
+prints '"epochs":3'
+expect 0 train points.yaml -c more.yaml train.epochs=1 --json
+prints '"epochs":1'
+holds "origin.txt does not name the command line" grep -q "train.epochs.*command line" runs/latest/origin.txt
+expect 0 train points.yaml --out mine
+expect 8 train points.yaml --out mine
+says "mine holds a run already; add --overwrite to replace it, --resume to go on with it"
+expect 0 train points.yaml --out mine --overwrite
+expect 0 train points.yaml --out mine --resume train.epochs=4 --json
+prints '"epochs":4'
+expect 8 train points.yaml --name unheard --resume
+says "holds no run of 'unheard' to resume"
+expect 0 train points.yaml --dry-run --out dry
+holds "--dry-run wrote" test ! -e dry
+if [ "$(id -u)" -ne 0 ]; then
+  mkdir locked
+  chmod a-w locked
+  expect 8 train points.yaml --out locked/run
+  says "locked/run"
+fi
+expect 8 train points.yaml --out points.csv/run
+says "cannot make the folder points.csv/run"
+
+# --- a check failed: 9
+expect 9 train points.yaml --min-metric 1.5
+says "below --min-metric 1.5"
+expect 0 check points.yaml
+prints "no findings"
+expect 9 check points.yaml train.epoch=3
+says "did you mean 'epochs'?"
+expect 9 check points.yaml data.train.path=gone.csv --json
+holds "--json says other than JSON" json stdout
+prints '"ok":false'
+
+# --- pictures: infer and eval
+expect 0 train photos.yaml --out pictures --min-metric 0.9
+expect 0 infer pictures photos --top-k 2
+holds "a table of 16 pictures has a header and 16 lines" test "$(wc -l <stdout)" -eq 17
+prints "photos/light/000.png"
+expect 0 infer pictures photos --format csv --top-k 2
+holds "the header of csv" test "$(head -1 stdout)" = "file,class_1,score_1,class_2,score_2"
+holds "lines of csv have other than five fields" awk -F, 'NF != 5 { bad = 1 } END { exit bad }' stdout
+expect 0 infer pictures photos --json
+holds "--json says other than JSON" json stdout
+ls photos/light/*.png | head -3 >list
+"$program" infer pictures - --format jsonl <list >stdout 2>stderr
+holds "a list on stdin gives its three pictures" test "$(grep -c '"class":"light"' stdout)" -eq 3
+cp photos/light/000.png 'photos/light/a, b.png'
+expect 0 infer pictures 'photos/light/a, b.png' --format csv
+prints '"photos/light/a, b.png",light,'
+rm 'photos/light/a, b.png'
+head -c 40 photos/dark/000.png >photos/dark/broken.png
+expect 4 infer pictures photos --format csv
+says "photos/dark/broken.png"
+holds "a broken picture is predicted" test "$(wc -l <stdout)" -eq 17
+expect 0 infer pictures photos --format csv --skip-bad
+expect 4 eval pictures photos
+says "photos/dark/broken.png"
+prints "on 16 examples"
+expect 9 check photos.yaml
+says "broken.png"
+expect 8 infer pictures photos/nothing.png
+says "there is no file or folder photos/nothing.png"
+rm photos/dark/broken.png
+mkdir empty
+expect 4 infer pictures empty
+says "holds no pictures"
+expect 0 eval pictures photos --json
+holds "--json says other than JSON" json stdout
+prints '"accuracy":1.0'
+expect 8 eval nowhere
+says "nowhere"
+head -c 300 pictures/checkpoints/best >cut
+expect 4 eval cut
+says "cut is no whole checkpoint"
+
+# --- terminals and pipes
+"$program" ops 2>stderr | head -1 >stdout
+holds "| head says something" test ! -s stderr
+NO_COLOR=1 "$program" train points.yaml --device gpu 2>stderr
+holds "NO_COLOR has escapes" no_escapes stderr
+FORCE_COLOR=1 "$program" train points.yaml --device gpu 2>stderr
+holds "FORCE_COLOR has no escapes" grep -q "$(printf '\033')" stderr
+expect 5 train points.yaml --device gpu --color always
+holds "--color always has no escapes" grep -q "$(printf '\033')" stderr
+expect 0 train points.yaml -q
+holds "-q says something" test ! -s stderr
+finish
