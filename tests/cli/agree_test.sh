@@ -41,8 +41,8 @@ cp stdout idx.json
 expect 0 eval run digits --json --worst 500
 cp stdout png.json
 
-# metrics, per-class figures and confusion matrix, without the names of examples
-figures() { sed 's/"worst_mistakes".*//' "$1"; }
+# Accuracy, per-class figures and confusion matrix. The losses are sums in the order of the examples, which differs: to six digits only.
+figures() { sed -E 's/.*"metrics"/"metrics"/; s/"worst_mistakes".*//; s/("(loss|cross_entropy)":[0-9]\.[0-9]{6})[0-9]*/\1/g' "$1"; }
 holds "eval of IDX and PNG differ" test "$(figures idx.json)" = "$(figures png.json)"
 holds "eval counts other than $count examples" grep -q "\"examples\":$count," png.json
 
