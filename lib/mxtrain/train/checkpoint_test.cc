@@ -1,0 +1,81 @@
+#include "mxtrain/train/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "tests/support/temp_dir.h"
+
+namespace mxtrain {
+namespace {
+
+struct Fixture {
+  Runtime runtime{RuntimeOptions(), BuiltinOperators()};
+  test::TempDir folder;
+
+  Checkpoint Make(int64_t step) {
+    Checkpoint c;
+    c.model.symbol_json = "{}";
+    c.model.class_names = {"cat", "dog"};
+    c.state.step = step;
+    c.state.best_value = 0.1;
+    c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
+    c.auxs["mean"] = NDArray::FromVector(runtime, TShape{1}, {2});
+    c.optimizer["w/0"] = NDArray::FromVector(runtime, TShape{2}, {3, 4});
+    return c;
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
+  SaveCheckpoint(folder.path("c"), Make(7));
+  const Checkpoint c = LoadCheckpoint(runtime, folder.path("c"));
+  CHECK(c.model.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(c.state.step == 7);
+  CHECK(c.state.best_value == 0.1);
+  CHECK(c.args.at("w").ToVector() == std::vector<float>{1.5f, 7});
+  CHECK(c.auxs.at("mean").ToVector() == std::vector<float>{2});
+  CHECK(c.optimizer.at("w/0").ToVector() == std::vector<float>{3, 4});
+  CHECK(PeekState(folder.path("c")).step == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused as damage") {
+  SaveCheckpoint(folder.path("c"), Make(7));
+  const std::string whole = ReadFile(folder.path("c"));
+  const auto refused = [&](const std::string& bytes) {
+    folder.Write("damaged", bytes);
+    try {
+      LoadCheckpoint(runtime, folder.path("damaged"));
+      return false;
+    } catch (const Error& e) {
+      return e.kind() == ErrorKind::kData;
+    }
+  };
+  for (size_t size = 0; size < whole.size(); ++size) CHECK_MESSAGE(refused(whole.substr(0, size)), "truncated to " << size);
+  for (size_t at = 0; at < whole.size(); at += 3) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    CHECK_MESSAGE(refused(bytes), "changed at " << at);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a warning; nothing whole is an error") {
+  const CheckpointFolder checkpoints(folder.path("checkpoints"));
+  for (int64_t step : {1, 2, 3}) checkpoints.Save(Make(step), {format("epoch-{:04}", step)}, /*keep=*/2);
+  CHECK_FALSE(std::filesystem::exists(checkpoints.File("epoch-0001")));
+  CHECK(std::filesystem::exists(checkpoints.File("epoch-0002")));
+  std::vector<std::string> warnings;
+  CHECK(checkpoints.LoadLast(runtime, &warnings).state.step == 3);
+  CHECK(warnings.empty());
+  std::filesystem::remove(checkpoints.File("epoch-0003"));
+  folder.Write("checkpoints/last", ReadFile(checkpoints.File("last")).substr(0, 100));
+  CHECK(checkpoints.LoadLast(runtime, &warnings).state.step == 2);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[1].find("is missing or damaged") != std::string::npos);
+  for (const char* name : {"previous", "epoch-0002"}) folder.Write(format("checkpoints/{}", name), "nothing");
+  CHECK_THROWS_WITH(checkpoints.LoadLast(runtime, &warnings), doctest::Contains("no whole checkpoint to resume from"));
+}
+
+}  // namespace
+}  // namespace mxtrain
