@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds and runs every test.
 #   scripts/test.sh          the release build
-#   scripts/test.sh --full   also AddressSanitizer + UndefinedBehaviorSanitizer and ThreadSanitizer builds of the library, with the tests that
-#                            they serve
+#   scripts/test.sh --full   also AddressSanitizer + UndefinedBehaviorSanitizer and ThreadSanitizer builds of base, device and engine, with their tests
 # Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,24 +19,25 @@ if [[ -z ${MXTRAIN_DATA_DIR:-} && -d ../shared/data ]]; then
   export MXTRAIN_DATA_DIR=$PWD/../shared/data
 fi
 
-# preset, then ctest arguments
-run() {
+# preset, then targets (none: all)
+build() {
   local preset=$1
   shift
   echo "== $preset"
   cmake --preset "$preset" >"build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
   rm -f "build-$preset.log"
-  cmake --build --preset "$preset" -j "$jobs" -- --quiet
-  ctest --test-dir "build/$preset" --output-on-failure "$@"
+  ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
 if [[ $full -eq 1 ]]; then
-  # Suppressed: the OpenMP runtime is not instrumented, so that its barriers look like races to ThreadSanitizer.
-  export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp:ignore_noninstrumented_modules=1"
-  export ASAN_OPTIONS=detect_leaks=1
-  export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp
-  MXTRAIN_ENGINE_PROGRAMS=${MXTRAIN_ENGINE_PROGRAMS:-100} run asan -L unit
-  MXTRAIN_ENGINE_PROGRAMS=${MXTRAIN_ENGINE_PROGRAMS:-100} run tsan -R '^test_(engine|ndarray|executor|io)$'
-  unset TSAN_OPTIONS ASAN_OPTIONS LSAN_OPTIONS
+  engine_tests=(test_base test_device test_engine)
+  for preset in asan tsan; do
+    build "$preset" "${engine_tests[@]}"
+    # The OpenMP runtime is not instrumented: its barriers look like races to ThreadSanitizer.
+    TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp:ignore_noninstrumented_modules=1" \
+      MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" \
+      ctest --test-dir "build/$preset" --output-on-failure -R '^test_(base|device|engine)$'
+  done
 fi
-run release
+build release
+ctest --test-dir build/release --output-on-failure

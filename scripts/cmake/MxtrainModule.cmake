@@ -43,11 +43,15 @@ function(mxtrain_write_modules file)
   file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
 endfunction()
 
-# mxtrain_test(name SOURCES file... [LINKS target...]): a doctest executable and its entry in ctest.
+# mxtrain_test(name SOURCES file... [SUPPORT target] [LINKS target...]): a doctest executable and its entry in ctest. SUPPORT brings doctest's main
+# and the library under test; by default all of mxtrain.
 function(mxtrain_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SUPPORT" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT ARG_SUPPORT)
+    set(ARG_SUPPORT mxtrain_test_support)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE mxtrain_test_support ${ARG_LINKS} mxtrain_flags)
+  target_link_libraries(${name} PRIVATE ${ARG_SUPPORT} ${ARG_LINKS} mxtrain_flags)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${ARG_LABELS}")
 endfunction()
