@@ -129,7 +129,7 @@ says "bright"
 # --- device: 5
 expect 5 train points.yaml --device gpu
 says "cpu"
-says "--preset cuda"
+says "--device cpu"
 expect 2 train points.yaml --device banana
 says "'banana' is not a device; use cpu, gpu or gpu:N"
 

@@ -9,7 +9,7 @@ class NoGpu final : public Backend {
  public:
   int DeviceCount() const override { return 0; }
   std::string WhyAbsent() const override {
-    return "this program was built without CUDA; build it with `cmake --preset cuda`, or run on the CPU with --device cpu";
+    return "this version of mxtrain computes on the CPU only; run with --device cpu";
   }
   void* Allocate(Context ctx, int64_t) override { Refuse(ctx); }
   void Free(Context ctx, void*) override { Refuse(ctx); }
