@@ -27,7 +27,7 @@ std::string PipelineSpec::ToJson() const {
   for (const MetricSpec& m : metrics) {
     measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
   }
-  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}}.dump();
+  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}, {"exact_decode", exact_decode}}.dump();
 }
 
 PipelineSpec PipelineSpec::FromJson(const std::string& text) {
@@ -39,6 +39,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     spec.source_params = ToKwargs(json.at("params"));
     for (const Json& t : json.at("transforms")) spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
     for (const Json& m : json.at("metrics")) spec.metrics.push_back({m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
+    spec.exact_decode = json.value("exact_decode", false);
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
   }
@@ -47,7 +48,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
 
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size) {
-  Kwargs kwargs{{"batch_size", params::Print(batch_size)}, {"mode", "evaluation"}};
+  Kwargs kwargs{{"batch_size", params::Print(batch_size)}, {"mode", "evaluation"}, {"exact_decode", params::Print(spec.exact_decode)}};
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);

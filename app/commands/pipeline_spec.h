@@ -13,10 +13,11 @@
 namespace mxtrain::commands {
 
 struct PipelineSpec {
-  std::string source;                        // "mnist", "image_folder", "csv"; empty: none
+  std::string source;                        // a kind of io::MakeSource; empty: none
   Kwargs source_params;                      // path, split, columns
   std::vector<io::TransformSpec> transforms;  // of evaluation
   std::vector<MetricSpec> metrics;           // of the run: what `eval` measures unless told
+  bool exact_decode = false;
 
   std::string ToJson() const;
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData

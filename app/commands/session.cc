@@ -35,25 +35,53 @@ std::optional<std::string> FieldShape(const config::Column& column, const std::v
   return std::nullopt;
 }
 
+// One column for an input of channels, height and width: paths of picture files.
+bool IsPicture(const config::Column& column, const std::vector<config::NetInput>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const config::NetInput& input) {
+    return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 && input.shape.Size() != 1;
+  });
+}
+
 // What is an input of the net is data; labels are all others: those of losses, and those that metrics alone read.
 void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
-  std::vector<std::string> data, labels, shapes;
+  std::vector<std::string> data, labels, shapes, pictures;
   for (const config::Column& column : c.columns) {
     const bool input = std::any_of(net.inputs.begin(), net.inputs.end(), [&](const config::NetInput& i) { return i.name == column.input; });
     for (const std::string& name : column.columns) (input ? data : labels).push_back(format("{}={}", column.input, name));
+    if (IsPicture(column, net.inputs)) pictures.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
+  if (!pictures.empty()) kwargs->emplace_back("picture_fields", params::Print(pictures));
   kwargs->emplace_back("data_fields", params::Print(data));
   kwargs->emplace_back("label_fields", params::Print(labels));
   kwargs->emplace_back("field_shapes", params::Print(shapes));
 }
 
+bool TakesSplit(const std::string& source) { return source == "mnist" || source == "cifar10" || source == "cifar100"; }
+
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const std::vector<std::string>& classes) {
   Kwargs kwargs{{"path", c.path}};
-  if (c.source == "mnist" && !c.split.empty()) kwargs.emplace_back("split", c.split);
-  if (c.source == "image_folder" && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
+  if (TakesSplit(c.source) && !c.split.empty()) kwargs.emplace_back("split", c.split);
+  if (!c.root.empty()) kwargs.emplace_back("root", c.root);
   if (c.source == "csv") AddColumns(c, net, &kwargs);
+  const bool with_pictures = std::any_of(kwargs.begin(), kwargs.end(), [](const auto& item) { return item.first == "picture_fields"; });
+  if ((c.source == "image_folder" || c.source == "list" || with_pictures) && !classes.empty()) {
+    kwargs.emplace_back("classes", params::Print(classes));
+  }
   return kwargs;
+}
+
+// How many channels the net wants of its pictures.
+std::optional<int64_t> PictureChannels(const io::Source& source, const std::vector<config::NetInput>& inputs) {
+  const std::vector<io::FieldSpec>& fields = source.data_fields();
+  for (const io::FieldSpec& field : fields) {
+    if (field.kind != io::FieldKind::kPicture) continue;
+    for (const config::NetInput& input : inputs) {
+      const bool meant = input.name == field.name || (fields.size() == 1 && inputs.size() == 1);
+      if (meant && input.shape.ndim() == 3) return input.shape[0];
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -92,6 +120,7 @@ void Session::BuildNet() {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
     const std::string& source = config().data.train.source;
     if (name != "classes" || source.empty() || source == "csv") return std::nullopt;  // columns of numbers name no classes
+    if (diagnostics_.num_errors() > 0) return 1;  // those come first; any number serves to find the net's own
     OpenData(false);
     if (class_names_.empty()) return std::nullopt;
     return static_cast<int64_t>(class_names_.size());
@@ -109,19 +138,37 @@ void Session::BuildNet() {
 }
 
 void Session::OpenData(bool with_validation) {
-  auto open = [this](const config::SourceConfig& c, std::shared_ptr<const io::Source>* source) {
+  auto open = [this](bool validation, std::shared_ptr<const io::Source>* source) {
+    const config::SourceConfig& c = SourceOf(validation);
     if (*source || c.source.empty()) return;
     if (!std::filesystem::exists(c.path)) {
       Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
             diagnostics_.sources().Where(c.place), c.path);
     }
     CheckColumns(c);
-    *source = io::MakeSource(c.source, SourceParams(c, net_, class_names_));
+    *source = io::MakeSource(c.source, DataParams(validation));
+    if (validation && HoldsOut()) return;  // the warnings are those of the training set
     for (const std::string& text : (*source)->warnings()) console_.Message(LogLevel::kWarning, text);
   };
-  open(config().data.train, &train_source_);
+  open(false, &train_source_);
   if (train_source_) class_names_ = train_source_->class_names();
-  if (with_validation) open(config().data.val, &val_source_);
+  if (with_validation) open(true, &val_source_);
+}
+
+const config::SourceConfig& Session::SourceOf(bool validation) const {
+  return validation && !HoldsOut() ? config().data.val : config().data.train;
+}
+
+Kwargs Session::DataParams(bool validation) const {
+  Kwargs kwargs = SourceParams(SourceOf(validation), net_, class_names_);
+  if (!HoldsOut()) return kwargs;
+  const config::SourceConfig& val = config().data.val;
+  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},
+                          {"holdout_side", validation ? "held_out" : "rest"},
+                          {"holdout_seed", std::to_string(config().seed)},
+                          {"holdout_stratified", params::Print(val.stratified)}};
+  kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
+  return kwargs;
 }
 
 // Every input of the net must have its columns before a table of numbers can be read.
@@ -159,10 +206,8 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   // A picture source has one data and one label field; the net's names are given to them.
   if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
   if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
-  for (const config::NetInput& input : net_.inputs) {
-    const bool picture = source->data_fields().size() == 1 && source->data_fields()[0].kind == io::FieldKind::kPicture;
-    if (picture && input.shape.ndim() == 3) kwargs.emplace_back("channels", params::Print(input.shape[0]));
-  }
+  if (const std::optional<int64_t> channels = PictureChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
+  kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode));
   p.Init(kwargs, "data");
   auto iter = io::NewPipeline(*runtime_, std::move(source), ToTransforms(c.transforms), p);
   CheckIter(*iter, c);
@@ -243,8 +288,10 @@ TrainOptions Session::MakeTrainOptions() const {
   if (t.save.every.unit == config::Interval::Unit::kSteps) o.save.every_steps = t.save.every.count;
   if (t.save.every.unit == config::Interval::Unit::kSeconds) o.save.every_seconds = static_cast<double>(t.save.every.count);
   o.model.class_names = class_names_;
-  const config::SourceConfig& evaluated = config().data.val.source.empty() ? config().data.train : config().data.val;
-  o.model.pipeline = PipelineSpec{evaluated.source, SourceParams(evaluated, net_, class_names_), ToTransforms(evaluated.transforms), Metrics()}.ToJson();
+  const bool validates = HoldsOut() || !config().data.val.source.empty();
+  const config::SourceConfig& chain = validates ? config().data.val : config().data.train;
+  o.model.pipeline =
+      PipelineSpec{SourceOf(validates).source, DataParams(validates), ToTransforms(chain.transforms), Metrics(), config().data.exact_decode}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   return o;
 }

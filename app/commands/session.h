@@ -48,6 +48,10 @@ class Session {
  private:
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training);
   void CheckColumns(const config::SourceConfig& c);
+  // Whether validation is a part of the training set.
+  bool HoldsOut() const { return config().data.val.source.empty() && config().data.val.holdout > 0; }
+  const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
+  Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void CheckIter(const DataIter& iter, const config::SourceConfig& c);
 
   report::Console& console_;

@@ -41,11 +41,14 @@ struct NetConfig {
 
 // One data set, for training or validation.
 struct SourceConfig {
-  std::string source;  // "mnist", "image_folder", "csv"; empty: there is none
+  std::string source;  // a kind of io::MakeSource; empty: there is none, or it is held out of the training set
   std::string path;
-  std::string split;  // mnist: "train" or "test"
+  std::string root;     // list, csv: of the pictures' paths; empty: the folder of `path`
+  std::string split;    // mnist, cifar10, cifar100: "train" or "test"
+  double holdout = 0;   // data.val without a source: its part of the training set, which loses it
+  bool stratified = true;
   bool shuffle = false;
-  std::vector<Named> transforms;  // image_folder, in order
+  std::vector<Named> transforms;  // of pictures, in order
   std::vector<Column> columns;    // csv
   Place place;
 };
@@ -55,6 +58,7 @@ struct DataConfig {
   SourceConfig train, val;
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
+  bool exact_decode = false;
   double max_bad = 0;
 };
 

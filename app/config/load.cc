@@ -188,8 +188,10 @@ class Loader {
     const std::string selected = Selected(keys, key.info.selector, &section);
     const auto selector = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == key.info.selector; });
     const std::vector<std::string>& choices = selector->info.choices;
-    if (std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
-    diagnostics_.Error(member.place, format("{} '{}' has no key '{}'", path, selected, member.key),
+    const bool none = selected.empty() && !selector->info.required;
+    if (!none && std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
+    const std::string owner = none ? format("{} without a '{}'", path, key.info.selector) : format("{} '{}'", path, selected);
+    diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key),
                        format("it is a key of {}", join(key.info.only_for, ", ")));
   }
 

@@ -84,7 +84,8 @@ Json SchemaOfSection(const std::vector<Key>& keys, const std::string& selector) 
   for (const Key& key : keys) {
     Json entry = key.is_section() ? SchemaOfSection(key.keys, key.info.selector) : SchemaOfLeaf(key);
     if (key.is_section()) entry["description"] = key.info.help;
-    properties[key.info.name] = std::move(entry);
+    Json& property = properties[key.info.name];
+    property = property.is_null() ? std::move(entry) : Json{{"anyOf", Json::array({std::move(property), std::move(entry)})}};
     if (key.info.required && key.info.only_for.empty()) required.push_back(key.info.name);
   }
   Json section = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};

@@ -80,17 +80,51 @@ Section<NetConfig> NetSection() {
   return s;
 }
 
-Section<SourceConfig> SourceSection() {
+// Validation may also be held out of the training set; it then has no source of its own.
+Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
+  const std::vector<std::string> sources = {"mnist", "cifar10", "cifar100", "image_folder", "list", "csv"};
+  std::vector<std::string> with_transforms = sources;
+  if (validation) with_transforms.emplace_back();
   Section<C> s;
-  s.Add("source", &C::source).Required().Choices({"mnist", "image_folder", "csv"}).Help("what kind of data").Also({"type", "dataset"});
-  s.Add("path", &C::path).IsPath().Required().Help("file or folder").Also({"root", "dir", "folder", "file", "path_imgrec", "data_csv"});
-  s.Add("split", &C::split).Default("train").Choices({"train", "test"}).OnlyFor("source", {"mnist"}).Help("which of the two sets");
+  auto source = s.Add("source", &C::source);
+  source.Choices(sources).Help("what kind of data").Also({"type", "dataset"});
+  validation ? source.Default("") : source.Required();
+  s.Add("path", &C::path)
+      .IsPath()
+      .Required()
+      .OnlyFor("source", sources)
+      .Help("file or folder")
+      .Also({"dir", "folder", "file", "path_imgrec", "path_imglist", "data_csv"});
+  s.Add("root", &C::root)
+      .IsPath()
+      .Default("")
+      .OnlyFor("source", {"list", "csv"})
+      .Help("folder to which the pictures' paths are relative; that of the file by default")
+      .Also({"path_root"});
+  s.Add("split", &C::split)
+      .Default("train")
+      .Choices({"train", "test"})
+      .OnlyFor("source", {"mnist", "cifar10", "cifar100"})
+      .Help("which of the two sets");
+  if (validation) {
+    s.Add("split", &C::holdout)
+        .Required()
+        .Range(0, 1)
+        .OnlyFor("source", {""})
+        .Help("part of the training set that is held out, where there is no source")
+        .Also({"val_split", "validation_split"});
+    s.Add("stratified", &C::stratified)
+        .Default(true)
+        .OnlyFor("source", {""})
+        .Help("each class in proportion, where there are classes")
+        .Also({"stratify"});
+  }
   s.Add("shuffle", &C::shuffle).Default(false).Help("a new order every epoch").Also({"random_order"});
   s.Add("transforms", &C::transforms)
       .Default({})
       .Kinds(TransformKinds())
-      .OnlyFor("source", {"image_folder"})
+      .OnlyFor("source", with_transforms)
       .Help("what is done to an image, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
   s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label: {x: [a, b], y: label}");
@@ -105,14 +139,17 @@ Section<DataConfig> DataSection() {
       .Range(1)
       .Help("examples per step")
       .Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
-  s.Below("train", &C::train, SourceSection(), "the training set", true);
-  s.Below("val", &C::val, SourceSection(), "the validation set", false);
+  s.Below("train", &C::train, SourceSection(false), "the training set", true);
+  s.Below("val", &C::val, SourceSection(true), "the validation set", false);
   s.Add("workers", &C::workers)
       .Default(0)
       .Range(0, 256)
       .Help("threads that read and decode; 0: half of the cores")
       .Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
   s.Add("prefetch", &C::prefetch).Default(3).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
+  s.Add("exact_decode", &C::exact_decode)
+      .Default(false)
+      .Help("JPEG at full size and accuracy, in place of faster with nearly the same pixels");
   s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
   return s;
 }

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -16,69 +19,44 @@ struct Table {
   std::vector<float> cells;
   std::vector<int64_t> lines;  // in the file, of each row
   size_t columns = 0;
+  std::vector<std::string> words = {};  // the cells as they are written, where some are no numbers; else empty
 
   size_t rows() const { return lines.size(); }
 };
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+[[noreturn]] void ThrowNoNumber(const std::string& file, int64_t line, size_t column, std::string_view cell) {
+  Throw(ErrorKind::kData, "{}:{}: column {}: '{}' is not a number", file, line, column + 1, cell.substr(0, 40));
 }
 
-bool ParseNumber(std::string_view text, float* value) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return status == std::errc() && end == text.data() + text.size();
-}
-
-std::vector<std::string_view> SplitLine(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (size_t begin = 0;;) {
-    const size_t comma = line.find(',', begin);
-    cells.push_back(Trim(line.substr(begin, comma - begin)));
-    if (comma == std::string_view::npos) return cells;
-    begin = comma + 1;
-  }
-}
-
-void AddRow(const std::vector<std::string_view>& cells, int64_t line, Table* table) {
+void AddRow(const std::vector<std::string_view>& cells, int64_t line, bool keep_words, Table* table) {
   if (table->columns == 0) table->columns = cells.size();
   if (cells.size() != table->columns) {
     Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", table->file, line, cells.size(), table->columns);
   }
   for (size_t i = 0; i < cells.size(); ++i) {
     float value = 0;
-    if (!ParseNumber(cells[i], &value)) {
-      Throw(ErrorKind::kData, "{}:{}: column {}: '{}' is not a number", table->file, line, i + 1, cells[i].substr(0, 40));
-    }
+    if (!ParseNumber(cells[i], &value) && !keep_words) ThrowNoNumber(table->file, line, i, cells[i]);
     table->cells.push_back(value);
+    if (keep_words) table->words.emplace_back(cells[i]);
   }
   table->lines.push_back(line);
 }
 
-Table ReadTable(const std::string& path) {
+// `words`: cells may be other than numbers; then the first line is a header when `header` says so.
+Table ReadTable(const std::string& path, bool words = false, bool header = false) {
   Table table;
   table.file = path;
-  const std::string text = ReadMaybeGzip(path, size_t{16} << 30);
-  std::string_view rest = text;
-  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // byte order mark
-  for (int64_t line = 1; !rest.empty(); ++line) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view content = Trim(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (content.empty()) continue;
-    const std::vector<std::string_view> cells = SplitLine(content);
+  ForEachLine(ReadMaybeGzip(path, size_t{16} << 30), [&](std::string_view line, int64_t number) {
+    const std::vector<std::string_view> cells = SplitCells(line, ',');
     float ignored = 0;
-    if (table.columns == 0 && !ParseNumber(cells[0], &ignored)) {
+    if (table.columns == 0 && (words ? header : !ParseNumber(cells[0], &ignored))) {
       table.header.assign(cells.begin(), cells.end());
       table.columns = cells.size();
     } else {
-      AddRow(cells, line, &table);
+      AddRow(cells, number, words, &table);
     }
-  }
-  if (table.rows() == 0) Throw(ErrorKind::kData, "{} holds no line of numbers", path);
+  });
+  if (table.rows() == 0) Throw(ErrorKind::kData, "{} holds no line of {}", path, words ? "data" : "numbers");
   return table;
 }
 
@@ -98,7 +76,10 @@ Table Select(const Table& table, const std::vector<size_t>& chosen) {
   Table part{table.file, {}, {}, table.lines, chosen.size()};
   part.cells.reserve(table.rows() * chosen.size());
   for (size_t row = 0; row < table.rows(); ++row) {
-    for (const size_t column : chosen) part.cells.push_back(table.cells[row * table.columns + column]);
+    for (const size_t column : chosen) {
+      part.cells.push_back(table.cells[row * table.columns + column]);
+      if (!table.words.empty()) part.words.push_back(table.words[row * table.columns + column]);
+    }
   }
   return part;
 }
@@ -152,7 +133,7 @@ class CsvSource final : public Source {
  public:
   explicit CsvSource(const CsvParam& param) {
     CheckParam(param);
-    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path);
+    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path, !param.picture_fields.empty(), NamesColumns(param));
     if (!param.data_fields.empty()) {
       NameFields(all, param);
       return;
@@ -174,11 +155,14 @@ class CsvSource final : public Source {
   const std::vector<FieldSpec>& data_fields() const override { return data_fields_; }
   const std::vector<FieldSpec>& label_fields() const override { return label_fields_; }
   void Read(int64_t index, Sample* sample) const override {
-    Fill(data_, index, &sample->data);
-    Fill(labels_, index, &sample->labels);
+    Fill(data_, data_fields_, index, &sample->data);
+    Fill(labels_, label_fields_, index, &sample->labels);
   }
   std::string Name(int64_t index) const override { return format("{}:{}", data_[0].file, data_[0].lines[static_cast<size_t>(index)]); }
-  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
+  std::optional<int> ClassOf(int64_t index) const override {
+    if (class_names_.empty()) return std::nullopt;
+    return static_cast<int>(labels_[class_label_].cells[static_cast<size_t>(index)]);
+  }
   const std::vector<std::string>& class_names() const override { return class_names_; }
 
  private:
@@ -193,12 +177,24 @@ class CsvSource final : public Source {
     if (!named && !(param.label_fields.empty() && param.field_shapes.empty())) {
       Throw(ErrorKind::kConfig, "csv: 'label_fields' and 'field_shapes' go with 'data_fields'");
     }
+    if (!named && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty())) {
+      Throw(ErrorKind::kConfig, "csv: 'picture_fields', 'root' and 'classes' go with 'data_fields'");
+    }
     if (named && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
       Throw(ErrorKind::kConfig, "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
     }
     if (!named && param.label_shape.has_rank() && param.label_csv.empty() && param.label_columns.empty()) {
       Throw(ErrorKind::kConfig, "csv: 'label_shape' is given, but no labels");
     }
+  }
+
+  // Whether a column is asked for by a name: the first line then is the header.
+  static bool NamesColumns(const CsvParam& param) {
+    const auto named = [](const std::string& item) {
+      return item.find_first_not_of("0123456789", item.find('=') + 1) != std::string::npos;
+    };
+    return std::any_of(param.data_fields.begin(), param.data_fields.end(), named) ||
+           std::any_of(param.label_fields.begin(), param.label_fields.end(), named);
   }
 
   void NameFields(const Table& all, const CsvParam& param) {
@@ -208,11 +204,53 @@ class CsvSource final : public Source {
         std::vector<size_t> columns;
         for (const std::string& name : field.values) columns.push_back(FindColumn(all, name));
         tables->push_back(Select(all, columns));
-        specs->push_back({field.name, FieldKind::kValues, ShapeOf(tables->back(), WantedShape(shapes, field.name), field.name.c_str(), label)});
+        specs->push_back(
+            {field.name, FieldKind::kValues, ShapeOf(tables->back(), WantedShape(shapes, field.name), field.name.c_str(), label)});
       }
     };
     add(GroupByField(param.data_fields, "data_fields"), false, &data_, &data_fields_);
     add(GroupByField(param.label_fields, "label_fields"), true, &labels_, &label_fields_);
+    for (const std::string& name : param.picture_fields) MakePictures(name, param);
+    NumberLabels(param.classes);
+    for (size_t i = 0; i < data_.size(); ++i) {
+      if (data_fields_[i].kind == FieldKind::kValues) RequireNumbers(data_[i]);
+    }
+    for (const Table& labels : labels_) RequireNumbers(labels);
+  }
+
+  void MakePictures(const std::string& name, const CsvParam& param) {
+    const auto field = std::find_if(data_fields_.begin(), data_fields_.end(), [&](const FieldSpec& f) { return f.name == name; });
+    if (field == data_fields_.end()) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is none of data_fields", name);
+    Table& paths = data_[static_cast<size_t>(field - data_fields_.begin())];
+    if (paths.columns != 1) Throw(ErrorKind::kConfig, "csv: the pictures '{}' need one column of paths, not {}", name, paths.columns);
+    *field = {name, FieldKind::kPicture, TShape()};
+    const std::filesystem::path root =
+        param.root.empty() ? std::filesystem::path(paths.file).parent_path() : std::filesystem::path(param.root);
+    for (std::string& word : paths.words) word = (root / word).string();
+  }
+
+  // The first label whose cells are class names (or any, where the classes are given) becomes their numbers.
+  void NumberLabels(const std::vector<std::string>& given) {
+    for (size_t i = 0; i < labels_.size() && class_names_.empty(); ++i) {
+      Table& table = labels_[i];
+      float ignored = 0;
+      const auto is_word = [&](const std::string& word) { return !ParseNumber(word, &ignored); };
+      const bool words = std::any_of(table.words.begin(), table.words.end(), is_word);
+      if (table.words.empty() || table.columns != 1 || (!words && given.empty())) continue;
+      ClassLabels classes = NumberClasses(table.words, given, [&](size_t row) { return format("{}:{}", table.file, table.lines[row]); });
+      table.cells = std::move(classes.labels);
+      table.words.clear();
+      class_names_ = std::move(classes.classes);
+      class_label_ = i;
+    }
+  }
+
+  static void RequireNumbers(const Table& table) {
+    float ignored = 0;
+    for (size_t i = 0; i < table.words.size(); ++i) {
+      if (!ParseNumber(table.words[i], &ignored))
+        ThrowNoNumber(table.file, table.lines[i / table.columns], i % table.columns, table.words[i]);
+    }
   }
 
   static TShape WantedShape(const std::vector<NamedField>& shapes, const std::string& name) {
@@ -225,16 +263,21 @@ class CsvSource final : public Source {
     return {};
   }
 
-  static void Fill(const std::vector<Table>& tables, int64_t index, std::vector<FieldValue>* values) {
+  static void Fill(const std::vector<Table>& tables, const std::vector<FieldSpec>& fields, int64_t index, std::vector<FieldValue>* values) {
     values->resize(tables.size());
     for (size_t i = 0; i < tables.size(); ++i) {
+      if (fields[i].kind == FieldKind::kPicture) {
+        (*values)[i].encoded = ReadFile(tables[i].words[static_cast<size_t>(index)]);
+        continue;
+      }
       (*values)[i].values = {tables[i].cells.data() + static_cast<size_t>(index) * tables[i].columns, tables[i].columns};
     }
   }
 
   std::vector<Table> data_, labels_;  // one per field
   std::vector<FieldSpec> data_fields_, label_fields_;
-  std::vector<std::string> class_names_;  // none: numbers alone do not say whether they are classes
+  std::vector<std::string> class_names_;  // none where labels are numbers: those alone do not say whether they are classes
+  size_t class_label_ = 0;                // which label the classes are of
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Numbers in text files, a line per example, separated by commas. A first line that holds no number in its first cell is a header of column
-// names. Empty lines are passed over.
+// Numbers and paths of pictures in text files, a line per example, separated by commas. A first line that holds no number in its first cell
+// is a header of column names; where there are pictures, it is one when a column is asked for by name. Empty lines are passed over.
 #include <memory>
 
 #include "mxtrain/base/params.h"
@@ -9,8 +9,8 @@
 namespace mxtrain::io {
 
 struct CsvParam : Parameter<CsvParam> {
-  std::string path, data_csv, label_csv;
-  std::vector<std::string> label_columns, data_fields, label_fields, field_shapes;
+  std::string path, data_csv, label_csv, root;
+  std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields, classes;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
     f.Add("path", &CsvParam::path).Default("").Help("one file that holds data and labels");
@@ -26,15 +26,20 @@ struct CsvParam : Parameter<CsvParam> {
     f.Add("field_shapes", &CsvParam::field_shapes)
         .Default({})
         .Help("with data_fields: FIELD=SHAPE of one example, y=1 or image=1x28x28; default: as data_shape and label_shape");
+    f.Add("picture_fields", &CsvParam::picture_fields).Default({}).Help("with data_fields: those whose one column holds paths of pictures");
+    f.Add("root", &CsvParam::root).Default("").Help("folder to which the paths are relative; default: that of the file");
+    f.Add("classes", &CsvParam::classes)
+        .Default({})
+        .Help("with picture_fields: class names of the label in order of their numbers; default: the words found, sorted");
     f.Add("data_shape", &CsvParam::data_shape).Default(TShape()).Help("of one example; default: a row of all data columns");
     f.Add("label_shape", &CsvParam::label_shape).Default(TShape()).Help("of one label; default: a scalar, or a row of several columns");
   }
 };
 
-// Holds all numbers in memory. Fields: those that data_fields and label_fields name, or one "data" of data_shape and one "label" of
-// label_shape. Columns that no field names are left out. Throws kConfig for parameters that
-// contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no number, for lines of different lengths,
-// for a width that the shape does not fit, and for files of different lengths.
+// Holds all numbers in memory; pictures are read when asked for. With pictures a label may be words: the names of classes. Fields: those
+// that data_fields and label_fields name, or one "data" of data_shape and one "label" of label_shape. Columns that no field names are left
+// out. Throws kConfig for parameters that contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no
+// number, for lines of different lengths, for a width that the shape does not fit, and for files of different lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
 
 }  // namespace mxtrain::io

@@ -1,8 +1,13 @@
 #include "mxtrain/io/source_factory.h"
 
+#include <algorithm>
+
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/cifar_source.h"
 #include "mxtrain/io/csv_source.h"
+#include "mxtrain/io/holdout_source.h"
 #include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/io/list_source.h"
 #include "mxtrain/io/mnist_source.h"
 
 namespace mxtrain::io {
@@ -27,11 +32,24 @@ Entry MakeEntry(const char* name, const char* help) {
 const std::vector<Entry>& Entries() {
   static const std::vector<Entry> entries = {
       MakeEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
-      MakeEntry<CsvParam, NewCsvSource>("csv", "numbers in text files"),
+      MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10"),
+      MakeEntry<CifarParam, NewCifar100Source>("cifar100", "binary files of CIFAR-100, fine labels"),
+      MakeEntry<CsvParam, NewCsvSource>("csv", "numbers, and names of pictures, in text files"),
       MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder", "pictures, a folder per class"),
+      MakeEntry<ListParam, NewListSource>("list", "a text file of pictures with labels"),
       MakeEntry<ImageListParam, NewImageListSource>("image_list", "pictures without labels"),
   };
   return entries;
+}
+
+// Takes the parameters of the holdout out of `kwargs`.
+HoldoutParam TakeHoldout(Kwargs* kwargs) {
+  const auto ours =
+      std::stable_partition(kwargs->begin(), kwargs->end(), [](const auto& item) { return !item.first.starts_with("holdout"); });
+  HoldoutParam param;
+  param.Init(Kwargs(ours, kwargs->end()), "data");
+  kwargs->erase(ours, kwargs->end());
+  return param;
 }
 
 }  // namespace
@@ -45,8 +63,14 @@ std::vector<SourceInfo> ListSources() {
 std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) {
   std::vector<std::string> names;
   for (const Entry& entry : Entries()) {
-    if (entry.name == kind) return entry.make(kwargs, kind);
     names.emplace_back(entry.name);
+    if (entry.name != kind) continue;
+    Kwargs own = kwargs;
+    const HoldoutParam holdout = TakeHoldout(&own);
+    std::unique_ptr<Source> whole = entry.make(own, kind);
+    if (holdout.holdout == 0) return whole;
+    std::vector<int64_t> indices = HoldoutIndices(*whole, holdout);
+    return NewSubset(std::move(whole), std::move(indices));
   }
   Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind, DidYouMean(kind, names), join(names, ", "));
 }

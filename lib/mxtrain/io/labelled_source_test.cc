@@ -1,0 +1,259 @@
+// Lists, tables of pictures, CIFAR's files, and what is held out of a source.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/io/epoch_order.h"
+#include "mxtrain/io/holdout_source.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/source_factory.h"
+#include "tests/support/temp_dir.h"
+
+using namespace mxtrain;
+using namespace mxtrain::io;
+using test::TempDir;
+
+namespace {
+
+std::string WhyNot(const std::string& kind, const Kwargs& kwargs) {
+  try {
+    MakeSource(kind, kwargs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void CheckHas(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+}
+
+std::vector<int> Classes(const Source& source) {
+  std::vector<int> classes;
+  for (int64_t i = 0; i < source.size(); ++i) classes.push_back(source.ClassOf(i).value());
+  return classes;
+}
+
+std::vector<float> Label(const Source& source, int64_t index) {
+  Sample sample;
+  source.Read(index, &sample);
+  return {sample.labels[0].values.begin(), sample.labels[0].values.end()};
+}
+
+using Strings = std::vector<std::string>;
+
+// 60 pictures of class a, 30 of b, 11 of c.
+std::unique_ptr<Source> Uneven(const TempDir& folder, const Kwargs& more) {
+  Image image;
+  image.Resize(1, 1, 1);
+  const std::string bytes = EncodePng(image);
+  const int counts[] = {60, 30, 11};
+  for (int c = 0; c < 3; ++c) {
+    for (int i = 0; i < counts[c]; ++i) folder.Write(format("{}/{:02}.png", "abc"[c], i), bytes);
+  }
+  Kwargs kwargs{{"path", folder.path()}};
+  kwargs.insert(kwargs.end(), more.begin(), more.end());
+  return MakeSource("image_folder", kwargs);
+}
+
+Strings Names(const Source& source) {
+  Strings names;
+  for (int64_t i = 0; i < source.size(); ++i) names.push_back(source.Name(i));
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
+  const TempDir folder;
+  folder.Write("photos/x.png", "xx");
+  folder.Write("words.txt", "# comment\nphotos/x.png cat\n\nphotos/y z.png\tdog\r\nphotos/w.png, cat\n");
+  const auto words = MakeSource("list", {{"path", folder.path("words.txt")}});
+  CHECK(words->class_names() == Strings{"cat", "dog"});
+  CHECK(Classes(*words) == std::vector<int>{0, 1, 0});
+  CHECK(words->Name(1) == folder.path("photos/y z.png"));
+  Sample sample;
+  words->Read(0, &sample);
+  CHECK(sample.data[0].encoded == "xx");
+  CHECK_THROWS_AS(words->Read(1, &sample), Error);
+
+  const auto other = MakeSource("list", {{"path", folder.path("words.txt")}, {"classes", "(dog, cat)"}, {"root", "/pictures"}});
+  CHECK(Classes(*other) == std::vector<int>{1, 0, 1});
+  CHECK(other->Name(2) == "/pictures/photos/w.png");
+
+  folder.Write("numbers.csv", "a.png,2\nb.png,0\n");
+  const auto numbers = MakeSource("list", {{"path", folder.path("numbers.csv")}});
+  CHECK(numbers->class_names() == Strings{"0", "1", "2"});
+  CHECK(Classes(*numbers) == std::vector<int>{2, 0});
+  const auto named = MakeSource("list", {{"path", folder.path("numbers.csv")}, {"classes", "(x, y, z)"}});
+  CHECK(named->class_names() == Strings{"x", "y", "z"});
+}
+
+TEST_CASE("list: several labels, and the reference system's lines") {
+  const TempDir folder;
+  folder.Write("photos/x.png", "xx");
+  folder.Write("boxes.txt", "photos/x.png 0.5 1 -2\nphotos/x.png 1 2 3\n");
+  const auto boxes = MakeSource("list", {{"path", folder.path("boxes.txt")}});
+  CHECK(boxes->label_fields()[0].shape == TShape{3});
+  CHECK(Label(*boxes, 0) == std::vector<float>{0.5f, 1, -2});
+  CHECK(boxes->num_classes() == 0);
+  folder.Write("all.lst", "0\t3.000000\tphotos/x.png\n1\t0.000000\tphotos/x.png\n");
+  const auto reference = MakeSource("list", {{"path", folder.path("all.lst")}});
+  CHECK(Classes(*reference) == std::vector<int>{3, 0});
+  CHECK(Label(*reference, 0) == std::vector<float>{3});
+}
+
+TEST_CASE("list says what is wrong and where") {
+  const TempDir folder;
+  const auto why = [&](const std::string& text, const Kwargs& more = {}) {
+    folder.Write("list.txt", text);
+    Kwargs kwargs{{"path", folder.path("list.txt")}};
+    kwargs.insert(kwargs.end(), more.begin(), more.end());
+    return WhyNot("list", kwargs);
+  };
+  CheckHas(why("a.png 1\nb.png\n"), "list.txt:2: expected PATH LABEL, got 'b.png'");
+  CheckHas(why("a.png 1\nmy b.png 1\n"), "list.txt:2: 2 labels, but the lines before have 1");
+  CheckHas(why("a.png 1 x\nb.png 1 2\n"), "list.txt:1: 'x' is not a number; several labels per line are numbers");
+  CheckHas(why("# nothing\n"), "names no pictures");
+  CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}), "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
+  CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is outside");
+  CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}), "list.txt:1: the label 'xx' is none of the 2 classes (cat, dog)");
+  CheckHas(why("b.png cot\n", {{"classes", "(cat, dog)"}}), "did you mean 'cat'");
+  CheckHas(WhyNot("list", {{"path", folder.path("none.txt")}}), "none.txt");
+}
+
+TEST_CASE("csv: pictures in columns, classes by name or number") {
+  const TempDir folder;
+  folder.Write("a.png", "aa");
+  folder.Write("pairs.csv", "left,size,right,kind\na.png,1.5,b.png,dog\nb.png,2.5,a.png,cat\n");
+  const Kwargs fields{{"path", folder.path("pairs.csv")},
+                      {"data_fields", "(left=left, right=right, size=size)"},
+                      {"label_fields", "(y=kind,)"},
+                      {"picture_fields", "(left, right)"}};
+  const auto source = MakeSource("csv", fields);
+  CHECK(source->size() == 2);
+  CHECK(source->data_fields()[1].kind == FieldKind::kPicture);
+  CHECK(source->data_fields()[2].kind == FieldKind::kValues);
+  CHECK(source->class_names() == Strings{"cat", "dog"});
+  CHECK(Classes(*source) == std::vector<int>{1, 0});
+  Sample sample;
+  CHECK_THROWS_AS(source->Read(0, &sample), Error);  // there is no b.png
+  folder.Write("b.png", "bb");
+  source->Read(1, &sample);
+  CHECK(sample.data[0].encoded == "bb");
+  CHECK(sample.data[1].encoded == "aa");
+  CHECK(sample.data[2].values[0] == 2.5f);
+  CHECK(sample.labels[0].values[0] == 0);
+
+  Kwargs with_classes = fields;
+  with_classes.emplace_back("classes", "(dog, cat)");
+  CHECK(Classes(*MakeSource("csv", with_classes)) == std::vector<int>{0, 1});
+  with_classes.back().second = "(dog, fish)";
+  CheckHas(WhyNot("csv", with_classes), "pairs.csv:3: the label 'cat' is none of the 2 classes (dog, fish)");
+
+  folder.Write("numbers.csv", "a.png,3\nb.png,4\n");  // no header: columns by number
+  const Kwargs numbers{
+      {"path", folder.path("numbers.csv")}, {"data_fields", "(x=0,)"}, {"label_fields", "(y=1,)"}, {"picture_fields", "(x,)"}};
+  CHECK(Label(*MakeSource("csv", numbers), 1) == std::vector<float>{4});
+  CHECK(MakeSource("csv", numbers)->num_classes() == 0);
+  Kwargs outside = numbers;
+  outside.emplace_back("classes", "(a, b, c, d)");
+  CheckHas(WhyNot("csv", outside), "numbers.csv:2: the label 4 is outside the 4 classes (0 .. 3)");
+  folder.Write("broken.csv", "left,size,right,kind\na.png,big,b.png,dog\n");
+  Kwargs broken = fields;
+  broken[0].second = folder.path("broken.csv");
+  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 1: 'big' is not a number");
+}
+
+TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the file beside") {
+  const TempDir folder;
+  const auto record = [](std::string labels, int first) {
+    for (int c = 0; c < 3; ++c) {
+      for (int i = 0; i < 1024; ++i) labels += static_cast<char>(first + c * 50 + i % 7);
+    }
+    return labels;
+  };
+  for (int i = 1; i <= 5; ++i)
+    folder.Write(format("data_batch_{}.bin", i), record({static_cast<char>(i)}, i) + record({static_cast<char>(9)}, 20 + i));
+  folder.Write("test_batch.bin", record({'\0'}, 90));
+  const auto train = MakeSource("cifar10", {{"path", folder.path()}});
+  CHECK(train->size() == 10);
+  CHECK(train->data_fields()[0].shape == TShape{3, 32, 32});
+  CHECK(Classes(*train) == std::vector<int>{1, 9, 2, 9, 3, 9, 4, 9, 5, 9});
+  CHECK(train->Name(3) == folder.path("data_batch_2.bin") + "[1]");
+  Sample sample;
+  train->Read(3, &sample);
+  CHECK(sample.labels[0].values[0] == 9);
+  bool same = true;
+  for (size_t i = 0; i < 1024; ++i) {
+    for (size_t c = 0; c < 3; ++c) same = same && sample.data[0].pixels[3 * i + c] == 22 + c * 50 + i % 7;
+  }
+  CHECK(same);
+  CHECK(train->class_names()[9] == "9");
+  folder.Write("batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
+  const auto test = MakeSource("cifar10", {{"path", folder.path()}, {"split", "test"}});
+  CHECK(test->size() == 1);
+  CHECK(test->class_names()[9] == "truck");
+
+  folder.Write("train.bin", record("\x03\x63", 1) + record("\x04\x07", 2));
+  const auto hundred = MakeSource("cifar100", {{"path", folder.path()}});
+  CHECK(Classes(*hundred) == std::vector<int>{99, 7});
+  CheckHas(WhyNot("cifar100", {{"path", folder.path()}, {"split", "test"}}), "has no test.bin");
+  folder.Write("train.bin", record("\x03\x64", 1));
+  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}), "the label 100 of its picture 0 is outside the 100 classes");
+  folder.Write("test_batch.bin", record({'\0'}, 90) + "x");
+  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}), "its 3074 bytes are not whole records of 3073");
+}
+
+TEST_CASE("a holdout parts a source: disjoint, whole, each class in proportion, the same each time") {
+  const TempDir folder;
+  const auto all = Names(*Uneven(folder, {}));
+  for (const char* part : {"0.1", "0.25", "0.5", "0.009"}) {
+    for (const char* seed : {"0", "7"}) {
+      const Kwargs holdout{{"holdout", part}, {"holdout_seed", seed}};
+      Kwargs held = holdout;
+      held.emplace_back("holdout_side", "held_out");
+      const auto train = Uneven(folder, holdout), val = Uneven(folder, held);
+      Strings both = Names(*train), val_names = Names(*val);
+      CHECK(val->size() == std::max<int64_t>(1, std::llround(std::stod(part) * 101)));
+      both.insert(both.end(), val_names.begin(), val_names.end());
+      std::sort(both.begin(), both.end());
+      CHECK(both == all);
+      CHECK(Names(*Uneven(folder, held)) == val_names);
+      const std::vector<int> classes = Classes(*val);
+      const int64_t sizes[] = {60, 30, 11};
+      for (int c = 0; c < 3; ++c) {
+        const double exact = std::stod(part) * static_cast<double>(sizes[c]);
+        CHECK(std::abs(static_cast<double>(std::count(classes.begin(), classes.end(), c)) - exact) < 1);
+      }
+      CHECK(val->class_names() == Strings{"a", "b", "c"});
+    }
+  }
+  const auto seed0 = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}}));
+  const auto seed1 = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_seed", "1"}}));
+  CHECK(seed0 != seed1);
+  const auto plain = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_stratified", "False"}}));
+  CHECK(plain.size() == 30);
+  CHECK(plain != seed0);
+}
+
+TEST_CASE("a holdout shards like any source, and says when it leaves nothing") {
+  const TempDir folder;
+  const auto train = Uneven(folder, {{"holdout", "0.2"}});
+  std::set<int64_t> seen;
+  for (int part = 0; part < 3; ++part) {
+    for (const int64_t i : EpochOrder(train->size(), {5, true, part, 3}, 1)) CHECK(seen.insert(i).second);
+  }
+  CHECK(static_cast<int64_t>(seen.size()) == train->size());
+  const TempDir one;
+  one.Write("list.txt", "a.png 0\n");
+  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}}), "leaves nothing on one side");
+  one.Write("list.txt", "a.png 0\nb.png 1\n");  // the only one of its class stays in training
+  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
+           "leaves nothing on one side");
+}

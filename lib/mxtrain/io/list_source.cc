@@ -1,0 +1,93 @@
+#include "mxtrain/io/list_source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/text_columns.h"
+
+namespace mxtrain::io {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{4} << 30;
+
+struct Line {
+  int64_t number = 0;
+  std::string path;
+  std::vector<std::string> labels;
+};
+
+// "17<tab>3.000000<tab>cats/a.jpg": the reference system's order.
+bool IsNumberedLine(const std::vector<std::string_view>& cells) {
+  float ignored = 0;
+  return cells.size() >= 3 && std::all_of(cells.begin(), cells.end() - 1, [&](std::string_view c) { return ParseNumber(c, &ignored); }) &&
+         !ParseNumber(cells.back(), &ignored);
+}
+
+// "3.000000" is class 3.
+std::string WholeNumber(std::string_view text) {
+  const size_t point = text.find('.');
+  const bool whole = point != std::string_view::npos && point > 0 && text.find_first_not_of('0', point + 1) == std::string_view::npos;
+  return std::string(whole ? text.substr(0, point) : text);
+}
+
+Line Parse(std::string_view text, int64_t number, const std::string& file) {
+  const char separator = text.find('\t') != std::string_view::npos ? '\t' : text.find(',') != std::string_view::npos ? ',' : ' ';
+  std::vector<std::string_view> cells = SplitCells(text, separator);
+  std::erase(cells, std::string_view());
+  if (cells.size() < 2) Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number, text.substr(0, 60));
+  if (separator == '\t' && IsNumberedLine(cells)) {
+    std::rotate(cells.begin(), cells.end() - 1, cells.end());
+    cells.erase(cells.begin() + 1);
+  }
+  Line line{number, std::string(cells[0]), {}};
+  for (size_t i = 1; i < cells.size(); ++i) line.labels.push_back(WholeNumber(cells[i]));
+  return line;
+}
+
+std::vector<Line> ReadLines(const std::string& file) {
+  std::vector<Line> lines;
+  ForEachLine(ReadMaybeGzip(file, kMaxBytes), [&](std::string_view text, int64_t number) {
+    if (text.starts_with('#')) return;
+    lines.push_back(Parse(text, number, file));
+    const size_t wanted = lines[0].labels.size();
+    if (lines.back().labels.size() == wanted) return;
+    Throw(ErrorKind::kData, "{}:{}: {} labels, but the lines before have {}; a path that holds spaces wants tabs or commas", file, number,
+          lines.back().labels.size(), wanted);
+  });
+  if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no pictures", file);
+  return lines;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> NewListSource(const ListParam& param) {
+  const std::vector<Line> lines = ReadLines(param.path);
+  const std::filesystem::path root =
+      param.root.empty() ? std::filesystem::path(param.path).parent_path() : std::filesystem::path(param.root);
+  const auto place = [&](size_t i) { return format("{}:{}", param.path, lines[i].number); };
+  PictureTable table;
+  table.label_width = static_cast<int64_t>(lines[0].labels.size());
+  std::vector<std::string> words;
+  for (const Line& line : lines) {
+    table.paths.push_back((root / line.path).string());
+    words.push_back(line.labels[0]);
+  }
+  if (table.label_width == 1) {
+    ClassLabels labels = NumberClasses(words, param.classes, place);
+    table.labels = std::move(labels.labels);
+    table.classes = std::move(labels.classes);
+    return NewPictureFiles(std::move(table));
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    for (const std::string& label : lines[i].labels) {
+      if (!ParseNumber(label, &table.labels.emplace_back()))
+        Throw(ErrorKind::kData, "{}: '{}' is not a number; several labels per line are numbers", place(i), label);
+    }
+  }
+  return NewPictureFiles(std::move(table));
+}
+
+}  // namespace mxtrain::io

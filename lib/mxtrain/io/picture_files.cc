@@ -1,0 +1,110 @@
+#include "mxtrain/io/picture_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::io {
+namespace {
+
+constexpr int64_t kMostClasses = 1'000'000;
+
+class PictureFiles final : public Source {
+ public:
+  explicit PictureFiles(PictureTable table) : table_(std::move(table)) {
+    warnings_ = std::move(table_.warnings);
+    if (table_.label_width == 0) return;
+    const TShape scalar(std::span<const int64_t>{});
+    label_fields_ = {{"softmax_label", FieldKind::kValues, table_.label_width == 1 ? scalar : TShape{table_.label_width}}};
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(table_.paths.size()); }
+  const std::vector<FieldSpec>& data_fields() const override { return data_fields_; }
+  const std::vector<FieldSpec>& label_fields() const override { return label_fields_; }
+  void Read(int64_t index, Sample* sample) const override {
+    sample->data.resize(1);
+    sample->labels.resize(label_fields_.size());
+    if (!label_fields_.empty()) sample->labels[0].values = Labels(index);
+    sample->data[0].encoded = ReadFile(table_.paths[static_cast<size_t>(index)]);
+  }
+  std::string Name(int64_t index) const override { return table_.paths[static_cast<size_t>(index)]; }
+  std::optional<int> ClassOf(int64_t index) const override {
+    if (table_.classes.empty()) return std::nullopt;
+    return static_cast<int>(Labels(index)[0]);
+  }
+  const std::vector<std::string>& class_names() const override { return table_.classes; }
+
+ private:
+  std::span<const float> Labels(int64_t index) const {
+    const auto width = static_cast<size_t>(table_.label_width);
+    return std::span(table_.labels).subspan(static_cast<size_t>(index) * width, width);
+  }
+
+  PictureTable table_;
+  std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kPicture, TShape()}}, label_fields_;
+};
+
+std::optional<int64_t> ClassNumber(const std::string& word) {
+  int64_t number = 0;
+  const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return status == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
+}
+
+// Numbers name classes "0", "1", ... unless `given` names them.
+ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<std::string>& given,
+                        const std::function<std::string(size_t)>& place) {
+  ClassLabels result{{}, given};
+  const int64_t bound = given.empty() ? kMostClasses : static_cast<int64_t>(given.size());
+  int64_t most = -1;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < 0 || numbers[i] >= bound) {
+      Throw(ErrorKind::kData, "{}: the label {} is outside the {} classes (0 .. {})", place(i), numbers[i], bound, bound - 1);
+    }
+    most = std::max(most, numbers[i]);
+    result.labels.push_back(static_cast<float>(numbers[i]));
+  }
+  for (int64_t k = 0; given.empty() && k <= most; ++k) result.classes.push_back(std::to_string(k));
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> NewPictureFiles(PictureTable table) {
+  return std::make_unique<PictureFiles>(std::move(table));
+}
+
+ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vector<std::string>& given,
+                          const std::function<std::string(size_t)>& place) {
+  std::vector<int64_t> numbers;
+  for (const std::string& word : words) {
+    const bool name = std::find(given.begin(), given.end(), word) != given.end();
+    const std::optional<int64_t> number = name ? std::nullopt : ClassNumber(word);
+    if (!number) break;
+    numbers.push_back(*number);
+  }
+  if (numbers.size() == words.size()) return FromNumbers(numbers, given, place);
+
+  ClassLabels result{{}, given};
+  if (given.empty()) {
+    result.classes = words;
+    std::sort(result.classes.begin(), result.classes.end());
+    result.classes.erase(std::unique(result.classes.begin(), result.classes.end()), result.classes.end());
+  }
+  std::map<std::string, float> number_of;
+  for (size_t i = 0; i < result.classes.size(); ++i) number_of[result.classes[i]] = static_cast<float>(i);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto found = number_of.find(words[i]);
+    if (found == number_of.end()) {
+      Throw(ErrorKind::kData, "{}: the label '{}' is none of the {} classes ({}){}", place(i), words[i], given.size(), join(given, ", "),
+            DidYouMean(words[i], given));
+    }
+    result.labels.push_back(found->second);
+  }
+  return result;
+}
+
+}  // namespace mxtrain::io

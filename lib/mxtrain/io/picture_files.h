@@ -1,0 +1,33 @@
+#pragma once
+// What the sources of picture files share: files with labels, read when asked for. Private to io.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct PictureTable {
+  std::vector<std::string> paths;
+  std::vector<float> labels;         // label_width of each picture
+  int64_t label_width = 0;           // 0: no labels; 1: a scalar
+  std::vector<std::string> classes;  // empty: the labels name no classes
+  std::vector<std::string> warnings;
+};
+
+// Fields: data (pictures of any size) and, where there are labels, softmax_label, () or [label_width].
+std::unique_ptr<Source> NewPictureFiles(PictureTable table);
+
+// Labels as they are written become numbers: whole numbers from 0 are class numbers, other words are class names, sorted (or in the order
+// of `given`, which then also bounds the numbers). `place(i)` names the line of word i in a message. Throws kData for a label outside the
+// classes.
+struct ClassLabels {
+  std::vector<float> labels;
+  std::vector<std::string> classes;
+};
+ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vector<std::string>& given,
+                          const std::function<std::string(size_t)>& place);
+
+}  // namespace mxtrain::io
