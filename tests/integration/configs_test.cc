@@ -9,6 +9,7 @@
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "tests/support/operator_case.h"
+#include "tests/support/plan_reader.h"
 #include "tests/support/small_nets.h"
 
 namespace mxtrain::test {
@@ -88,6 +89,13 @@ void CheckStep(Runtime& runtime, Executor& executor, const executor::BindRequest
   }
 }
 
+// The plan against code of its own: no two contents want a byte at one time, and the bound is what a plain sum says.
+void CheckPlan(const Executor& executor) {
+  const PlanReader reader(executor.graph(), executor.memory_plan());
+  for (const std::string& fault : reader.Faults()) FAIL_CHECK(fault);
+  CHECK(reader.LowerBound() == executor.memory_plan().lower_bound);
+}
+
 TEST_CASE("every configuration binds; all but the slowest run a step") {
   const auto runtime = NewRuntime();
   const std::vector<fs::path> files = Nets();
@@ -99,11 +107,13 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
     const auto train = Executor::SimpleBind(*runtime, net.symbol, request);
     CHECK(train->memory_plan().arena_bytes >= train->memory_plan().lower_bound);
     CHECK(static_cast<double>(train->memory_plan().arena_bytes) <= 1.02 * static_cast<double>(train->memory_plan().lower_bound));
+    CheckPlan(*train);
     if (!kSlow.contains(file.stem().string())) CheckStep(*runtime, *train, request);
     executor::BindRequest inference = request;
     inference.is_train = false;
     inference.grad_req.clear();
     const auto eval = Executor::SimpleBind(*runtime, net.symbol, inference, train.get());
+    CheckPlan(*eval);
     CHECK(eval->arena_bytes() <= train->arena_bytes());
   }
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "mxtrain/base/error.h"
@@ -312,6 +313,29 @@ TEST_CASE("what cannot be bound or run is refused, and named") {
 
   executor->Step(inputs);  // refused calls leave it usable
   CHECK(std::isfinite(GetValues(executor->outputs()[0])[0]));
+}
+
+// The planner replaces them by aliases where it can, so a sign of a zero must not depend on that.
+TEST_CASE("gradients that an operator declares to be its head gradient have its very bits, that of -0 too") {
+  const auto runtime = NewRuntime();
+  for (const char* op : {"elemwise_add", "ElementWiseSum"}) {
+    CAPTURE(op);
+    const Symbol sum = Symbol::Create(TestRegistry(), op, "sum", {}, std::vector<Symbol>{Symbol::Variable("a"), Symbol::Variable("b")});
+    BindRequest request;
+    for (const char* name : {"a", "b"}) {
+      request.shapes[name] = {4};
+      request.grad_req[name] = GradReq::kWrite;
+    }
+    const auto executor = BindWithValues(*runtime, sum, request);
+    const std::vector<float> bits = {-0.0f, 0.0f, -1.5f, 3e-39f};
+    executor->Forward({});
+    executor->Backward(std::vector<NDArray>{NDArray::FromVector(*runtime, {4}, bits)});
+    for (const auto& [name, grad] : executor->grads()) {
+      CAPTURE(name);
+      const std::vector<float> got = grad.ToVector();
+      CHECK(std::memcmp(got.data(), bits.data(), sizeof(float) * bits.size()) == 0);
+    }
+  }
 }
 
 TEST_CASE("after the first step storage allocates nothing") {

@@ -28,7 +28,8 @@ void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, cons
   });
 }
 
-// The zero that is added keeps padding from becoming -0.
+// A slope of 1 passes every bit on, as the identity options of addition promise. After a slope of -1 a zero is added, which keeps padding
+// from becoming -0.
 template <typename F>
 void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
                       RunContext) {
@@ -37,7 +38,9 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_gr
     using C = ComputeOf<T>;
     constexpr C kLeft = F::Left(C(0), C(0)), kRight = F::Right(C(0), C(0));
     MapElements<T>(
-        *rhs_grad, req_rhs, [](C g) { return kRight == C(0) ? C(0) : g * kRight + C(0); }, head.data);
+        *rhs_grad, req_rhs, [](C g) { return kRight == C(0)  ? C(0)
+                                             : kRight < C(0) ? g * kRight + C(0)
+                                                             : g * kRight; }, head.data);
     MapElements<T>(
         *lhs_grad, req_lhs, [](C g) { return kLeft == C(0) ? C(0) : g * kLeft; }, head.data);
   });

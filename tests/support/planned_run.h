@@ -1,0 +1,53 @@
+#pragma once
+// Runs a planned graph kernel by kernel in a given order, with memory of its own that is poisoned wherever nothing lives.
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "mxtrain/executor/kernels.h"
+#include "tests/support/plan_reader.h"
+
+namespace mxtrain::test {
+
+class PlannedRun {
+ public:
+  // Numbers for a variable, by name and shape.
+  using ValuesOf = std::function<std::vector<double>(const std::string& name, const TShape& shape)>;
+  // `graph` and `plan` must outlive it.
+  PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const executor::MemoryPlan& plan, bool is_train, ValuesOf values);
+
+  int size() const { return kernels_->size(); }
+  std::vector<executor::Access> accesses() const;
+  // Runs every kernel once, `order` being a permutation of them, on the engine's compute lane. Before that all arrays from outside get
+  // their values anew, and every byte of the arena is poison (a NaN of every floating type); a content's bytes become poison again when all
+  // who use it have run. Result: bytes of heads, gradients and auxiliary states, plain, by name.
+  std::map<std::string, std::string> Run(const std::vector<int>& order);
+
+ private:
+  void FillOuter();
+  void RunKernels(const std::vector<int>& order, RunContext ctx);
+
+  Runtime& runtime_;
+  const executor::ExecGraph& graph_;
+  const executor::MemoryPlan& plan_;
+  const ValuesOf values_;
+  const PlanReader reader_;
+  executor::StepState state_;
+  std::vector<int> outer_of_;  // [buffer]
+  std::vector<NDArray> outers_;
+  std::vector<std::string> names_;  // [outer]; "" for what nobody looks at
+  std::vector<bool> filled_;        // [outer]: a variable
+  NDArray arena_;
+  std::unique_ptr<executor::KernelSet> kernels_;
+};
+
+// A random order of operations that honours the edges (of FindEdges).
+std::vector<int> RandomOrder(const std::vector<std::vector<int>>& edges, std::mt19937& random);
+std::vector<int> SerialOrder(int operations);
+// The plan without any sharing: no alias, nothing in place, every buffer in bytes of its own. Only additions lie where their sum lies.
+executor::MemoryPlan PlanApart(const executor::ExecGraph& graph, const executor::BindRequest& request);
+
+}  // namespace mxtrain::test
