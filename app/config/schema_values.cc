@@ -151,7 +151,8 @@ bool Read(const Value& value, const ReadContext& context, double* out) {
 bool Read(const Value& value, const ReadContext& context, std::string* out) {
   if (!value.is_scalar()) return Expected("a text", value, context);
   const std::vector<std::string>* choices = context.info && !context.info->choices.empty() ? &context.info->choices : nullptr;
-  if (choices && std::find(choices->begin(), choices->end(), value.text) == choices->end()) {
+  const bool unset = value.text.empty() && choices && !context.info->required && context.info->default_text.empty();
+  if (choices && !unset && std::find(choices->begin(), choices->end(), value.text) == choices->end()) {
     const std::string nearest = Nearest(value.text, *choices);
     context.diagnostics->Error(value.place, format("{}: there is no '{}'", context.path, value.text),
                                nearest.empty() ? format("there are {}", join(*choices, ", ")) : format("did you mean '{}'?", nearest));
@@ -222,7 +223,9 @@ std::string DescribeField(const FieldInfo& field) {
 }
 
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
-  if (!value.is_scalar() || value.text.empty()) return Expected("a path", value, context);
+  const bool optional = context.info && !context.info->required && context.info->default_text.empty();
+  if (!value.is_scalar() || (value.text.empty() && !optional)) return Expected("a path", value, context);
+  if (value.text.empty()) return out->clear(), true;
   const std::filesystem::path base =
       value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
