@@ -5,6 +5,7 @@
 //   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
 //   helper compare A B            two checkpoints: every array and where the run stands, byte for byte; 1 when they differ
 //   helper json                   stdin is JSON, a document per line; 1 when not
+//   helper trace FILE KEY LAST FIRST   what trace.h says; KEY and LAST: the last layer's weight and backward, FIRST: the first layer's
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/checkpoint.h"
+#include "trace.h"
 
 namespace {
 
@@ -126,8 +128,15 @@ int Run(const std::vector<std::string>& words) {
   if (command == "pictures" && words.size() == 3) return WritePictures(words[1], std::stoi(words[2])), 0;
   if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
   if (command == "compare" && words.size() == 3) return SameCheckpoints(words[1], words[2]) ? 0 : 1;
+  if (command == "trace" && words.size() == 5) {
+    test::TraceNames names;
+    names.last_key = std::stoi(words[2]);
+    names.last_backward = words[3];
+    names.first_backward = words[4];
+    return test::CheckTrace(words[1], names) ? 0 : 1;
+  }
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
-  std::cerr << "usage: helper idx | pictures | digits | compare | json, see helper.cc\n";
+  std::cerr << "usage: helper idx | pictures | digits | compare | json | trace, see helper.cc\n";
   return 2;
 }
 

@@ -273,7 +273,7 @@ void Pipeline::Work(int worker) {
       error = std::current_exception();
     }
     bytes_.fetch_add(std::exchange(scratch.bytes, 0), std::memory_order_relaxed);
-    runtime_.engine().ProfileSpan(lane, "decode", begin, Nanoseconds());
+    runtime_.engine().ProfileSpan(lane, format("decode {}:{}", claim.plan->epoch, claim.batch), begin, Nanoseconds());
     if (!ring_->Give(claim, std::move(bad), error)) continue;
     Seal(claim.slot);
     ring_->Finish(claim.slot);

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The trace of a run shows every kind of work passing through the engine, and that communication and decoding overlap with compute.
+. "$(dirname "$0")/common.sh"
+"$helper" idx digits 800 28
+cat >net.yaml <<'END'
+seed: 7
+net:
+  input: [1, 28, 28]
+  layers:
+    - Convolution: {name: first, num_filter: 16, kernel: 5}        # keys 0 and 1
+    - Activation: {act_type: relu}
+    - Pooling: {pool_type: max, kernel: 2, stride: 2}
+    - Convolution: {num_filter: 16, kernel: 5}
+    - Activation: {act_type: relu}
+    - Pooling: {pool_type: max, kernel: 2, stride: 2}
+    - Flatten
+    - FullyConnected: {name: last, num_hidden: 10}                 # keys 4 and 5
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 32
+  train: {source: mnist, path: digits, shuffle: true}
+train:
+  epochs: 2
+  optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+END
+expect 0 train net.yaml --out run -q --threads 1 --profile trace.json
+holds "the trace is not JSON" sh -c "tr -d '\n' <trace.json | '$helper' json"
+holds "the trace does not show what it should" "$helper" trace trace.json 4 last_backward first_backward
+# The check can fail: with the naive engine everything runs one after the other.
+expect 0 train net.yaml --out naive -q --threads 1 --engine naive --profile naive.json
+checks=$((checks + 1))
+"$helper" trace naive.json 4 last_backward first_backward && fail "the check sees no difference between the engines"
+finish
