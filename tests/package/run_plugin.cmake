@@ -1,4 +1,6 @@
-# Installs the build MXTRAIN_BUILD into WORK, builds the plug-in SOURCE against it with FLAGS, and calls its operator.
+# Installs the build MXTRAIN_BUILD into WORK, builds the plug-in SOURCE against it with FLAGS, calls its operator, and trains a net of CONFIGS
+# with it: the parameters are those of the operator that the program brings along, byte for byte (HELPER compares; without it, as in a build
+# without the program, nothing is trained).
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT code EQUAL 0)
@@ -14,4 +16,27 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/use_plugin ${WORK}/build/my_smooth_l1.so)
 if(NOT out STREQUAL "2.875\n0.125\n0.125\n2.875\n")
   message(FATAL_ERROR "my_smooth_l1 gave\n${out}")
+endif()
+
+if(NOT HELPER)
+  return()
+endif()
+file(COPY ${CONFIGS}/regression/points.csv DESTINATION ${WORK})
+file(READ ${CONFIGS}/regression/smooth_l1.yaml config)
+# train(NAME LAYER): the configuration with LAYER in place of its smooth_l1.
+function(train name layer)
+  string(REPLACE "- smooth_l1: {scalar: 1}" "- ${layer}" text "${config}")
+  if(text STREQUAL config AND NOT name STREQUAL builtin)
+    message(FATAL_ERROR "configs/regression/smooth_l1.yaml has no layer 'smooth_l1: {scalar: 1}'")
+  endif()
+  file(WRITE ${WORK}/${name}.yaml "${text}")
+  run(${WORK}/installed/bin/mxtrain train ${WORK}/${name}.yaml --plugin ${WORK}/build/my_smooth_l1.so --out ${WORK}/${name} -q)
+endfunction()
+train(builtin "smooth_l1: {scalar: 1}")
+train(plugin "my_smooth_l1: {scalar: 1}")
+train(other "my_smooth_l1: {scalar: 2}")
+run(${HELPER} compare ${WORK}/builtin/checkpoints/last ${WORK}/plugin/checkpoints/last)
+execute_process(COMMAND ${HELPER} compare ${WORK}/builtin/checkpoints/last ${WORK}/other/checkpoints/last RESULT_VARIABLE code OUTPUT_VARIABLE out)
+if(code EQUAL 0)
+  message(FATAL_ERROR "another scalar gives the same parameters: the comparison sees nothing")
 endif()
