@@ -1,5 +1,9 @@
 // The program: declares the commands, runs one, and turns what goes wrong into a message and an exit code. The only catch of all errors.
+#include <unistd.h>
+
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "app/commands/command.h"
@@ -107,6 +111,17 @@ int ReportError(const commands::CommonFlags& flags, report::Console& console, co
   }
 }
 
+// By default a thread of OpenMP's team waits busily for the others for milliseconds. Where other work shares the cores, the one that is
+// waited for is often not running, and its core is the one that the wait burns: a step of small layers becomes 30 times slower
+// (lib/docs/decisions/0014-barriers-sleep.md). The runtime reads the bound from the environment before main, so the program begins anew.
+void BoundBarrierSpin(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
+  setenv("GOMP_SPINCOUNT", "1000", 0);  // some microseconds, then sleep
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  execv(program.c_str(), argv);  // where it fails, the run is only slower
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -154,6 +169,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(ErrorKind::kUsage);
   }
 
+  BoundBarrierSpin(argv);
   report::Console console(ToConsoleOptions(flags));
   try {
     for (size_t i = 0; i < all.size(); ++i) {

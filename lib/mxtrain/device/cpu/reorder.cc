@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -25,37 +26,43 @@ std::vector<int64_t> TableOf(const TensorSpec& spec, int axis) {
   return layout ? layout->OffsetTable(spec.shape, axis) : PlainOffsetTable(spec.shape, axis);
 }
 
-// Axes in order but one inner block on axis 1 ("aBcd8b"): [N, C/b, spatial, b]. Returns b, or 0.
-int64_t ChannelBlock(const TensorSpec& spec) {
+// Axes in order, with one inner block, on axis 0 or 1 ("aBcd8b"): seen as [outer, C/b, inner, b], a plain array as [outer, C, inner].
+struct OneBlock {
+  int64_t outer, length, inner, block;
+};
+
+std::optional<OneBlock> OneBlockOf(const TensorSpec& spec) {
   const BlockedLayout* layout = Blocked(spec);
-  if (!layout || layout->blocks().size() != 1 || layout->blocks()[0].axis != 1) return 0;
-  return std::is_sorted(layout->order().begin(), layout->order().end()) ? layout->blocks()[0].size : 0;
+  if (!layout || layout->blocks().size() != 1 || layout->blocks()[0].axis > 1) return std::nullopt;
+  if (!std::is_sorted(layout->order().begin(), layout->order().end())) return std::nullopt;
+  const auto [axis, block] = layout->blocks()[0];
+  return OneBlock{spec.shape.Product(0, axis), spec.shape[axis], spec.shape.Product(axis + 1, spec.shape.ndim()), block};
 }
 
-// Between plain [N, C, S] and blocked [N, ceil(C/b), S, b]: a transposition of b x S for each pair (n, block). `kB` is b where it is known
-// when this is compiled, else 0.
+// Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a transposition of b x S for each pair (outer, block). `kB` is b where it
+// is known when this is compiled, else 0.
 template <typename T, int kB, bool kToBlocked>
-void MoveChannelBlocks(const TShape& shape, int64_t b_given, const T* src, T* dst) {
-  const int64_t b = kB ? kB : b_given;
-  const int64_t channels = shape[1], spatial = shape.Product(2, shape.ndim()), blocks = (channels + b - 1) / b;
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * spatial * static_cast<int64_t>(sizeof(T))));
-  ParallelFor(shape[0] * blocks, grain, [=](int64_t begin, int64_t end) {
+void MoveBlocksOf(const OneBlock& form, const T* src, T* dst) {
+  const int64_t b = kB ? kB : form.block;
+  const int64_t length = form.length, inner = form.inner, blocks = (length + b - 1) / b;
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(T))));
+  ParallelFor(form.outer * blocks, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i / blocks, first = i % blocks * b, valid = std::min(b, channels - first);
-      const int64_t plain_base = (n * channels + first) * spatial, blocked_base = i * spatial * b;
-      for (int64_t s = 0; s < spatial; ++s) {
+      const int64_t n = i / blocks, first = i % blocks * b, valid = std::min(b, length - first);
+      const int64_t plain_base = (n * length + first) * inner, blocked_base = i * inner * b;
+      for (int64_t s = 0; s < inner; ++s) {
         if constexpr (kToBlocked) {
           const T* from = src + plain_base + s;
           T* to = dst + blocked_base + s * b;
           if (valid == b) {
-            for (int64_t k = 0; k < b; ++k) to[k] = from[k * spatial];
+            for (int64_t k = 0; k < b; ++k) to[k] = from[k * inner];
           } else {
-            for (int64_t k = 0; k < b; ++k) to[k] = k < valid ? from[k * spatial] : T{};
+            for (int64_t k = 0; k < b; ++k) to[k] = k < valid ? from[k * inner] : T{};
           }
         } else {
           const T* from = src + blocked_base + s * b;
           T* to = dst + plain_base + s;
-          for (int64_t k = 0; k < valid; ++k) to[k * spatial] = from[k];
+          for (int64_t k = 0; k < valid; ++k) to[k * inner] = from[k];
         }
       }
     }
@@ -63,10 +70,10 @@ void MoveChannelBlocks(const TShape& shape, int64_t b_given, const T* src, T* ds
 }
 
 template <typename T, bool kToBlocked>
-void MoveChannelBlocks(const TShape& shape, int64_t b, const T* src, T* dst) {
-  if (b == 8) return MoveChannelBlocks<T, 8, kToBlocked>(shape, b, src, dst);
-  if (b == 16) return MoveChannelBlocks<T, 16, kToBlocked>(shape, b, src, dst);
-  MoveChannelBlocks<T, 0, kToBlocked>(shape, b, src, dst);
+void MoveBlocks(const OneBlock& form, const T* src, T* dst) {
+  if (form.block == 8) return MoveBlocksOf<T, 8, kToBlocked>(form, src, dst);
+  if (form.block == 16) return MoveBlocksOf<T, 16, kToBlocked>(form, src, dst);
+  MoveBlocksOf<T, 0, kToBlocked>(form, src, dst);
 }
 
 // The axis along which `to` is written with the smallest steps.
@@ -131,9 +138,9 @@ template <typename T>
 void Reorder(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
   const T* s = static_cast<const T*>(src);
   T* d = static_cast<T*>(dst);
-  const int64_t from_block = ChannelBlock(from), to_block = ChannelBlock(to);
-  if (from.layout.plain() && to_block) return MoveChannelBlocks<T, true>(to.shape, to_block, s, d);
-  if (to.layout.plain() && from_block) return MoveChannelBlocks<T, false>(to.shape, from_block, s, d);
+  const std::optional<OneBlock> from_form = OneBlockOf(from), to_form = OneBlockOf(to);
+  if (from.layout.plain() && to_form) return MoveBlocks<T, true>(*to_form, s, d);
+  if (to.layout.plain() && from_form) return MoveBlocks<T, false>(*from_form, s, d);
   if (to.layout.Padded(to.shape)) ZeroBytes(dst, to.Bytes());
   MoveByTables<T>(from, s, to, d);
 }

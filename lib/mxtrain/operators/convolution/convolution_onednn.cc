@@ -42,8 +42,8 @@ class Planner {
 
  private:
   static constexpr int kReorderPenalty = 1;  // of data that do not lie as they are offered
-  static constexpr weighted::Builders<onednn::Convolution> kBuilders{onednn::ConvolutionForward, onednn::ConvolutionBackwardData,
-                                                                     onednn::ConvolutionBackwardWeights};
+  static constexpr weighted::Builders<onednn::Convolution> kBuilders{true, onednn::ConvolutionForward,
+                                                                     onednn::ConvolutionBackwardData, onednn::ConvolutionBackwardWeights};
 
   onednn::Convolution Describe(std::optional<Layout> data, std::optional<Layout> weights, std::optional<Layout> out) const {
     onednn::Convolution c;

@@ -30,6 +30,7 @@ inline constexpr int kReferencePenalty = 1000;  // of one primitive that loops o
 // are those of backward too.
 template <typename Record>
 struct Builders {
+  bool second_form;  // backward data is asked for the form of the weight that it likes best, not for that of the forward pass
   onednn::Result (*forward)(Backend&, const Record&);
   onednn::Result (*backward_data)(Backend&, const Record&);
   onednn::Result (*backward_weights)(Backend&, const Record&);
@@ -50,7 +51,7 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
     return true;
   };
   if (wanted.data) {
-    record.weights.layout.reset();
+    record.weights.layout = build.second_form ? std::nullopt : std::optional(forward->LayoutOf(onednn::Arg::kWeights));
     const onednn::Result data = build.backward_data(backend, record);
     if (!add(data, &choice.backward_data)) return data.error();
   }

@@ -6,8 +6,9 @@ namespace mxtrain {
 namespace {
 
 using P = FullyConnectedProperty;
-constexpr weighted::Builders<onednn::InnerProduct> kBuilders{onednn::InnerProductForward, onednn::InnerProductBackwardData,
-                                                             onednn::InnerProductBackwardWeights};
+constexpr weighted::Builders<onednn::InnerProduct> BuildersWith(bool second_form) {
+  return {second_form, onednn::InnerProductForward, onednn::InnerProductBackwardData, onednn::InnerProductBackwardWeights};
+}
 
 onednn::InnerProduct Describe(const FullyConnectedProperty& property, const PlanRequest& request) {
   const TShape weight = request.in[P::kWeight].shape, matrix = property.MatrixOf(request.in[P::kData].shape);
@@ -27,17 +28,18 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   onednn::InnerProduct record = Describe(static_cast<const FullyConnectedProperty&>(base), request);
   const std::optional<Layout> weight = request.in_layout[P::kWeight];
   if (!request.is_train && weight) record.weights.layout = weight;  // evaluation reads the master form
-  Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, kBuilders, record, wanted);
+  Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, BuildersWith(true), record, wanted);
   if (!choice || choice->penalty >= weighted::kReferencePenalty) {
     record.weights.layout.reset();
-    choice = weighted::Try(backend, kBuilders, record, wanted);
+    choice = weighted::Try(backend, BuildersWith(true), record, wanted);
   }
   if (!choice) return choice.error();
-  // A matrix product takes the weight either way round, so training has it plain, as backward data wants it: no second form.
+  // A matrix product takes the weight either way round, so training has it plain, for backward data too: a second form costs a pass over
+  // the weight in every step, and in these layers that is much of their work.
   if (request.is_train && wanted.data) {
     record.weights.layout = Layout();
-    const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, kBuilders, record, wanted);
-    if (plain && plain->penalty <= choice->penalty) choice = plain;
+    const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, BuildersWith(false), record, wanted);
+    if (plain && plain->penalty < weighted::kReferencePenalty) choice = plain;
   }
   return weighted::PlanOf(base, request, *choice, wanted);
 }

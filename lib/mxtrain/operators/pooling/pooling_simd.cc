@@ -1,5 +1,5 @@
-// Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocks of channels and channels last. All of them are planes
-// [H, W, lanes], plain ones of one lane.
+// Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocks of channels or images, and channels last. All of them are
+// planes [H, W, lanes], plain ones of one lane.
 //
 // A maximum leaves behind its cell within the window (row * kernel width + column) in a byte where the window has no more cells than a byte
 // can tell apart. Every cell of a row of windows is taken in scan order, so results are those of `ref` bit for bit.
@@ -14,7 +14,7 @@
 namespace mxtrain {
 namespace {
 
-// Planes of one array; a piece of `lanes` channels each.
+// Planes of one array, a cell of `lanes` channels or images each.
 struct Planes {
   int64_t count = 0, lanes = 1;
 };
@@ -25,9 +25,9 @@ std::optional<Planes> PlanesOf(const TShape& shape, Layout layout) {
   if (!blocked || blocked->ndim() != 4) return std::nullopt;
   const std::vector<int>& order = blocked->order();
   if (order == std::vector<int>{0, 2, 3, 1} && blocked->blocks().empty()) return Planes{shape[0], shape[1]};
-  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 || blocked->blocks()[0].axis != 1) return std::nullopt;
-  const int64_t block = blocked->blocks()[0].size;
-  return Planes{shape[0] * ((shape[1] + block - 1) / block), block};
+  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 || blocked->blocks()[0].axis > 1) return std::nullopt;
+  const auto [axis, block] = blocked->blocks()[0];
+  return Planes{shape[1 - axis] * ((shape[axis] + block - 1) / block), block};
 }
 
 // Windows [first, last) of an axis.
@@ -85,39 +85,50 @@ MXTRAIN_SIMD void CellLoop(Range x, int64_t step, int64_t lanes, T* cell, F f) {
   }
 }
 
-// 2 x 2 windows side by side, a row of them: all four cells in registers.
-template <int kLanes>
-MXTRAIN_SIMD void MaxOfFour(int64_t windows, const float* top, const float* bottom, float* best, int32_t* place) {
+// 2 x 2 windows side by side, a row of them: all four cells in registers. kLanes: as above.
+template <int kLanes, typename Place>
+MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, const float* bottom, float* best, Place* place) {
+  if constexpr (kLanes != 0) lanes = kLanes;
 #pragma GCC ivdep
   for (int64_t x = 0; x < windows; ++x) {
 #pragma GCC ivdep
-    for (int64_t v = 0; v < kLanes; ++v) {
-      const float a = top[2 * x * kLanes + v], b = top[(2 * x + 1) * kLanes + v];
-      const float c = bottom[2 * x * kLanes + v], d = bottom[(2 * x + 1) * kLanes + v];
+    for (int64_t v = 0; v < lanes; ++v) {
+      const float a = top[2 * x * lanes + v], b = top[(2 * x + 1) * lanes + v];
+      const float c = bottom[2 * x * lanes + v], d = bottom[(2 * x + 1) * lanes + v];
       const float upper = b > a ? b : a;
       const int32_t upper_place = b > a ? 1 : 0;
       const float three = c > upper ? c : upper;
       const int32_t three_place = c > upper ? 2 : upper_place;
-      best[x * kLanes + v] = d > three ? d : three;
-      place[x * kLanes + v] = d > three ? 3 : three_place;
+      best[x * lanes + v] = d > three ? d : three;
+      place[x * lanes + v] = static_cast<Place>(d > three ? 3 : three_place);
     }
   }
 }
 
-template <int kLanes>
-MXTRAIN_SIMD void GiveToFour(int64_t windows, const float* head, const int32_t* place, float* top, float* bottom) {
+template <int kLanes, typename Place>
+MXTRAIN_SIMD void GiveToFour(int64_t windows, int64_t lanes, const float* head, const Place* place, float* top, float* bottom) {
+  if constexpr (kLanes != 0) lanes = kLanes;
 #pragma GCC ivdep
   for (int64_t x = 0; x < windows; ++x) {
 #pragma GCC ivdep
-    for (int64_t v = 0; v < kLanes; ++v) {
-      const float h = head[x * kLanes + v];
-      const int32_t p = place[x * kLanes + v];
-      top[2 * x * kLanes + v] = p == 0 ? h : 0.0f;
-      top[(2 * x + 1) * kLanes + v] = p == 1 ? h : 0.0f;
-      bottom[2 * x * kLanes + v] = p == 2 ? h : 0.0f;
-      bottom[(2 * x + 1) * kLanes + v] = p == 3 ? h : 0.0f;
+    for (int64_t v = 0; v < lanes; ++v) {
+      const float h = head[x * lanes + v];
+      const int32_t p = place[x * lanes + v];
+      top[2 * x * lanes + v] = p == 0 ? h : 0.0f;
+      top[(2 * x + 1) * lanes + v] = p == 1 ? h : 0.0f;
+      bottom[2 * x * lanes + v] = p == 2 ? h : 0.0f;
+      bottom[(2 * x + 1) * lanes + v] = p == 3 ? h : 0.0f;
     }
   }
+}
+
+// f(lanes as a constant, 0 where they are any number).
+template <typename F>
+void SwitchLanes(int64_t lanes, F f) {
+  if (lanes == 1) return f(std::integral_constant<int, 1>());
+  if (lanes == 8) return f(std::integral_constant<int, 8>());
+  if (lanes == 16) return f(std::integral_constant<int, 16>());
+  f(std::integral_constant<int, 0>());
 }
 
 template <typename From, typename To>
@@ -135,7 +146,7 @@ struct Geometry {
   bool small_places() const { return h.kernel * w.kernel <= std::numeric_limits<uint8_t>::max(); }
   bool tiles() const {  // every cell belongs to exactly one 2 x 2 window
     const auto halves = [](const PoolingAxis& a) { return a.kernel == 2 && a.stride == 2 && a.pad == 0 && a.in == 2 * a.out; };
-    return halves(h) && halves(w) && (planes.lanes == 1 || planes.lanes == 8 || planes.lanes == 16);
+    return halves(h) && halves(w);
   }
   int64_t row() const { return w.out * planes.lanes; }      // elements of a row of windows
   int64_t cell_row() const { return w.in * planes.lanes; }  // and of a row of cells
@@ -152,6 +163,7 @@ class PlaneLoops {
       : g_(g), values_(static_cast<float*>(workspace)), places_(reinterpret_cast<int32_t*>(values_ + g.band() * g.row())) {}
 
   void Forward(const float* plane, float* out, Place* saved, bool add) const {
+    if (g_.max() && !add && g_.tiles()) return ForwardTiles(plane, out, saved);
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y), n = rows * g_.row();
       float* result = add ? values_ : out + y * g_.row();
@@ -162,12 +174,12 @@ class PlaneLoops {
   }
 
   void Backward(const float* head, const Place* saved, float* plane, bool add) const {
-    const bool overwrite = g_.max() && !add && g_.tiles();
-    if (!add && !overwrite) std::fill_n(plane, g_.h.in * g_.cell_row(), 0.0f);
+    if (g_.max() && !add && g_.tiles()) return BackwardTiles(head, saved, plane);
+    if (!add) std::fill_n(plane, g_.h.in * g_.cell_row(), 0.0f);
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y);
       if (saved) Convert(rows * g_.row(), saved + y * g_.row(), places_);
-      for (int64_t i = 0; i < rows; ++i) BackwardRow(y + i, head + (y + i) * g_.row(), places_ + i * g_.row(), plane, overwrite);
+      for (int64_t i = 0; i < rows; ++i) BackwardRow(y + i, head + (y + i) * g_.row(), places_ + i * g_.row(), plane);
     }
   }
 
@@ -185,7 +197,6 @@ class PlaneLoops {
   }
 
   void ForwardRow(int64_t y, const float* plane, float* result, int32_t* places) const {
-    if (g_.max() && g_.tiles()) return ForwardTiles(plane + 2 * y * g_.cell_row(), result, places);
     std::fill_n(result, g_.row(), 0.0f);
     if (g_.max()) {
       std::fill_n(places, g_.row(), -1);
@@ -195,27 +206,31 @@ class PlaneLoops {
       Divide(y, result, result);
     }
   }
-  void ForwardTiles(const float* top, float* result, int32_t* places) const {
-    const float* bottom = top + g_.cell_row();
-    if (g_.planes.lanes == 1) return MaxOfFour<1>(g_.w.out, top, bottom, result, places);
-    if (g_.planes.lanes == 8) return MaxOfFour<8>(g_.w.out, top, bottom, result, places);
-    MaxOfFour<16>(g_.w.out, top, bottom, result, places);
+  void ForwardTiles(const float* plane, float* out, Place* saved) const {
+    Place* const spare = reinterpret_cast<Place*>(places_);  // without a backward pass
+    SwitchLanes(g_.planes.lanes, [&](auto lanes) {
+      for (int64_t y = 0; y < g_.h.out; ++y) {
+        const float* top = plane + 2 * y * g_.cell_row();
+        MaxOfFour<lanes()>(g_.w.out, g_.planes.lanes, top, top + g_.cell_row(), out + y * g_.row(), saved ? saved + y * g_.row() : spare);
+      }
+    });
+  }
+  void BackwardTiles(const float* head, const Place* saved, float* plane) const {
+    SwitchLanes(g_.planes.lanes, [&](auto lanes) {
+      for (int64_t y = 0; y < g_.h.out; ++y) {
+        float* top = plane + 2 * y * g_.cell_row();
+        GiveToFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), saved + y * g_.row(), top, top + g_.cell_row());
+      }
+    });
   }
 
-  void BackwardRow(int64_t y, const float* head, const int32_t* places, float* plane, bool overwrite) const {
-    if (overwrite) return BackwardTiles(head, places, plane + 2 * y * g_.cell_row());
+  void BackwardRow(int64_t y, const float* head, const int32_t* places, float* plane) const {
     if (g_.max()) {
       ForCells(y, plane, [&](int32_t here, Range x, float* cell) { Row(x, cell, GiveToPlace{head, places, here}); });
     } else {
       Divide(y, head, values_);
       ForCells(y, plane, [&](int32_t, Range x, float* cell) { Row(x, cell, GiveToAll{values_}); });
     }
-  }
-  void BackwardTiles(const float* head, const int32_t* places, float* top) const {
-    float* bottom = top + g_.cell_row();
-    if (g_.planes.lanes == 1) return GiveToFour<1>(g_.w.out, head, places, top, bottom);
-    if (g_.planes.lanes == 8) return GiveToFour<8>(g_.w.out, head, places, top, bottom);
-    GiveToFour<16>(g_.w.out, head, places, top, bottom);
   }
 
   void Divide(int64_t y, const float* from, float* to) const {
@@ -228,12 +243,9 @@ class PlaneLoops {
   template <typename F, typename T>
   void Row(Range x, T* cell, F f) const {
     const int64_t lanes = g_.planes.lanes, stride = g_.w.stride;
-    if (lanes == 8) return CellLoop<0, 8>(x, stride * 8, 8, cell, f);
-    if (lanes == 16) return CellLoop<0, 16>(x, stride * 16, 16, cell, f);
-    if (lanes != 1) return CellLoop<0, 0>(x, stride * lanes, lanes, cell, f);
-    if (stride == 1) return CellLoop<1, 1>(x, 1, 1, cell, f);
-    if (stride == 2) return CellLoop<2, 1>(x, 2, 1, cell, f);
-    CellLoop<0, 1>(x, stride, 1, cell, f);
+    if (lanes == 1 && stride == 1) return CellLoop<1, 1>(x, 1, 1, cell, f);
+    if (lanes == 1 && stride == 2) return CellLoop<2, 1>(x, 2, 1, cell, f);
+    SwitchLanes(lanes, [&](auto constant) { CellLoop<0, constant()>(x, stride * lanes, lanes, cell, f); });
   }
 
   const Geometry& g_;

@@ -1,0 +1,183 @@
+// Convolution over images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by the loops of lane_kernels.h: for few channels, where
+// oneDNN's blocks of channels would be half empty. Master form of the weight: plain.
+//
+// An element of a gradient is summed by one thread in one order: the same bits with any number of threads.
+#include <algorithm>
+
+#include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/convolution/convolution.h"
+#include "mxtrain/operators/convolution/lane_kernels.h"
+
+namespace mxtrain {
+namespace {
+
+using P = ConvolutionProperty;
+
+int64_t CeilDivide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+class LaneConvolution final : public Operator {
+ public:
+  explicit LaneConvolution(const ConvolutionGeometry& geometry) : g_(geometry) {}
+
+  // Floats of the packed filters, seen from the forward pass or from the gradient of the data.
+  static int64_t PackedFloats(const ConvolutionGeometry& g, bool forward) {
+    const int64_t filters = forward ? g.out_channels : g.in_channels, channels = forward ? g.in_channels : g.out_channels;
+    const int64_t tile = lanes::TileOf(filters);
+    return CeilDivide(filters, tile) * tile * channels * g.kernel[0] * g.kernel[1];
+  }
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    lanes::Correlation c = Describe(in[P::kData], out[0], req[0]);
+    c.bias = in.size() > P::kBias ? in[P::kBias].dptr<float>() : nullptr;
+    const float* weight = in[P::kWeight].dptr<float>();
+    const int64_t window = g_.kernel[0] * g_.kernel[1];
+    for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.pad[axis];
+    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) { return weight[(filter * g_.in_channels + channel) * window + cell]; });
+    Run(c);
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[P::kWeight] != OpReqType::kNullOp) WeightGradient(in[P::kData], out_grad[0], req[P::kWeight], in_grad[P::kWeight]);
+    if (req.size() > P::kBias && req[P::kBias] != OpReqType::kNullOp) BiasGradient(out_grad[0], req[P::kBias], in_grad[P::kBias]);
+    if (req[P::kData] == OpReqType::kNullOp) return;
+    lanes::Correlation c = Describe(out_grad[0], in_grad[P::kData], req[P::kData]);
+    const float* weight = in[P::kWeight].dptr<float>();
+    const int64_t window = g_.kernel[0] * g_.kernel[1];
+    for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.kernel[axis] - 1 - g_.pad[axis];
+    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
+      return weight[(channel * g_.in_channels + filter) * window + window - 1 - cell];
+    });
+    Run(c);
+  }
+
+ private:
+  int64_t Blocks() const { return g_.batch / lanes::Width(); }
+
+  lanes::Correlation Describe(const TBlob& source, const TBlob& out, OpReqType req) const {
+    lanes::Correlation c{};
+    c.source = source.dptr<float>();
+    c.out = out.dptr<float>();
+    c.channels = source.shape[1], c.height = source.shape[2], c.width = source.shape[3];
+    c.filters = out.shape[1], c.out_height = out.shape[2], c.out_width = out.shape[3];
+    c.tile = lanes::TileOf(c.filters);
+    std::copy_n(g_.kernel, 2, c.kernel);
+    c.accumulate = req == OpReqType::kAddTo;
+    return c;
+  }
+
+  // Puts weight_at(filter, channel, cell of the window) into the workspace, as the loops read it.
+  template <typename F>
+  void Pack(lanes::Correlation* c, const OpContext& ctx, F weight_at) const {
+    auto* packed = static_cast<float*>(ctx.workspace.data);
+    const int64_t window = c->kernel[0] * c->kernel[1], tile = c->tile, channels = c->channels, filters = c->filters;
+    ParallelFor(CeilDivide(filters, tile) * channels, std::max<int64_t>(kParallelGrain / (window * tile), 1), [=](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t first = at / channels * tile, channel = at % channels;
+        for (int64_t cell = 0; cell < window; ++cell) {
+          float* to = packed + (at * window + cell) * tile;
+          for (int64_t f = 0; f < tile; ++f) to[f] = first + f < filters ? weight_at(first + f, channel, cell) : 0.0f;
+        }
+      }
+    });
+    c->packed = packed;
+  }
+
+  // Tiles outermost, then images, then rows: a tile's filters stay in the first cache.
+  void Run(const lanes::Correlation& c) const {
+    const int64_t blocks = Blocks(), groups = CeilDivide(blocks, lanes::kBlocksAtATime);
+    ParallelFor(CeilDivide(c.filters, c.tile) * groups * c.out_height, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t block = at / c.out_height % groups * lanes::kBlocksAtATime;
+        lanes::CorrelateRow(c, at / (c.out_height * groups), at % c.out_height, block, std::min(lanes::kBlocksAtATime, blocks - block));
+      }
+    });
+  }
+
+  void WeightGradient(const TBlob& data, const TBlob& head, OpReqType req, const TBlob& gradient) const {
+    lanes::WeightGradient w{data.dptr<float>(), head.dptr<float>(), Blocks(), g_.in_channels, g_.out_channels, g_.in[0], g_.in[1],
+                            g_.out[0], g_.out[1], {}, {}};
+    std::copy_n(g_.kernel, 2, w.kernel);
+    std::copy_n(g_.pad, 2, w.pad);
+    auto* to = gradient.dptr<float>();
+    const int64_t window = w.kernel[0] * w.kernel[1], tile = lanes::GradientTile(), tiles = g_.out_channels / tile;
+    ParallelFor((tiles + g_.out_channels % tile) * g_.in_channels, 1, [&](int64_t begin, int64_t end) {
+      float sums[8 * lanes::kMaxWindow];
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t group = at / g_.in_channels, channel = at % g_.in_channels;
+        const int64_t filters = group < tiles ? tile : 1, first = group < tiles ? group * tile : tiles * tile + group - tiles;
+        lanes::GradientOf(w, channel, first, filters, sums);
+        for (int64_t k = 0; k < filters * window; ++k) {
+          Assign(req, to, ((first + k / window) * g_.in_channels + channel) * window + k % window, sums[k]);
+        }
+      }
+    });
+  }
+
+  void BiasGradient(const TBlob& head, OpReqType req, const TBlob& gradient) const {
+    const int64_t plane = g_.out[0] * g_.out[1] * lanes::Width();
+    const auto* from = head.dptr<float>();
+    auto* to = gradient.dptr<float>();
+    ParallelFor(g_.out_channels, std::max<int64_t>(kParallelGrain / (plane * Blocks()), 1), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        float sum = 0;
+        for (int64_t block = 0; block < Blocks(); ++block) sum += lanes::SumOf(from + (block * g_.out_channels + o) * plane, plane);
+        Assign(req, to, o, sum);
+      }
+    });
+  }
+
+  ConvolutionGeometry g_;
+};
+
+// What oneDNN's blocks of eight channels would add in zeros. It has kernels of its own for three input channels, none for one or two.
+bool FillsBlocks(const ConvolutionGeometry& g) {
+  constexpr int64_t kBlock = 8;
+  constexpr double kWorthwhile = 1.2;
+  if (g.in_channels < 3) return false;
+  const auto padded = [](int64_t channels) { return channels == 3 ? 3 : CeilDivide(channels, kBlock) * kBlock; };
+  return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) < kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
+}
+
+std::string WhyNot(const ConvolutionParam& param, const ConvolutionGeometry& g, const PlanRequest& request) {
+  for (const TensorSpec& spec : request.in) {
+    if (spec.type != DType::kFloat32) return "float32 only";
+    if (spec.shape.Size() == 0) return "an empty array";
+  }
+  if (g.groups != 1) return "for one group";
+  if (param.stride != TShape{1, 1} || param.dilate != TShape{1, 1}) return "for windows at every cell, without dilation";
+  if (g.kernel[0] * g.kernel[1] > lanes::kMaxWindow) return format("a window of more than {} cells", lanes::kMaxWindow);
+  if (g.batch % lanes::Width() != 0) return format("a batch that is no multiple of {}", lanes::Width());
+  if (FillsBlocks(g)) return "the channels fill oneDNN's blocks";
+  const std::optional<Layout>& weight = request.in_layout[P::kWeight];
+  if (weight && !weight->plain()) return "a plain weight only";
+  return "";
+}
+
+Expected<Plan, Refusal> PlanLanes(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+  const ConvolutionParam& param = static_cast<const ConvolutionProperty&>(base).param();
+  const ConvolutionGeometry geometry(param, request.in[P::kData].shape, request.out[0].shape);
+  if (std::string why = WhyNot(param, geometry, request); !why.empty()) return Refusal{why};
+
+  Plan plan = PlainPlan(base, request);
+  const BlockedLayout::Block images{0, lanes::Width()};
+  plan.in[P::kData] = plan.out[0] = backend.Intern(std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
+  const auto bytes = [&](bool forward) { return LaneConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
+  plan.forward_workspace = bytes(true);
+  if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp) plan.backward_workspace = bytes(false);
+  plan.make = [geometry] { return std::make_unique<LaneConvolution>(geometry); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(convolution_lanes, registry) {
+  registry.AddRow({"Convolution", mxtrain::DeviceType::kCPU, "lanes", 50, mxtrain::PlanLanes});
+}
