@@ -1,14 +1,16 @@
 #include "mxtrain/base/file.h"
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "mxtrain/base/error.h"
 
@@ -36,6 +38,41 @@ class Descriptor {
   int fd_;
 };
 
+// What the last four bytes of a gzip file say about the size of its contents (modulo 2^32, of its last member).
+size_t SizeAtEnd(std::string_view packed) {
+  if (packed.size() < 4) return 0;
+  size_t size = 0;
+  for (size_t i = 1; i <= 4; ++i) size = size << 8 | static_cast<unsigned char>(packed[packed.size() - i]);
+  // No more than deflate can pack: a damaged file must not take memory.
+  constexpr size_t kMostPerByte = 1032;
+  return std::min(size, packed.size() * kMostPerByte);
+}
+
+// The contents of gzip's members one after the other.
+std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes) {
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(libdeflate_alloc_decompressor(),
+                                                                                             libdeflate_free_decompressor);
+  if (!unpacker) Throw(ErrorKind::kMemory, "cannot unpack {}: no memory", path);
+  std::string bytes;
+  size_t done = 0, room = SizeAtEnd(packed);
+  while (!packed.empty()) {
+    bytes.resize(std::min(done + room, max_bytes));
+    size_t used = 0, made = 0;
+    const libdeflate_result result = libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done,
+                                                                   bytes.size() - done, &used, &made);
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+      if (bytes.size() == max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);
+      room = 2 * room + packed.size();
+      continue;
+    }
+    if (result != LIBDEFLATE_SUCCESS) Throw(ErrorKind::kData, "{} is damaged: its gzip data end early or do not check", path);
+    packed.remove_prefix(used);
+    done += made;
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
 }  // namespace
 
 std::string ReadFile(const std::string& path) {
@@ -62,24 +99,7 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
     if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} holds {} bytes; at most {} are read", path, packed.size(), max_bytes);
     return packed;
   }
-  z_stream stream{};
-  if (inflateInit2(&stream, 15 + 32) != Z_OK) Throw(ErrorKind::kMemory, "cannot unpack {}: no memory", path);
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string bytes;
-  char buffer[1 << 16];
-  int status = Z_OK;
-  while (status == Z_OK && bytes.size() <= max_bytes) {
-    stream.next_out = reinterpret_cast<Bytef*>(buffer);
-    stream.avail_out = sizeof buffer;
-    status = inflate(&stream, Z_NO_FLUSH);
-    bytes.append(buffer, sizeof buffer - stream.avail_out);
-    if (status == Z_STREAM_END && stream.avail_in > 0) status = inflateReset(&stream);  // a file may hold several members
-  }
-  inflateEnd(&stream);
-  if (bytes.size() > max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);
-  if (status != Z_STREAM_END) Throw(ErrorKind::kData, "{} is damaged: its gzip data end early or do not check", path);
-  return bytes;
+  return Unpack(path, packed, max_bytes);
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
