@@ -160,7 +160,7 @@ TEST_CASE("checkpoints of the reference system predict and learn the same here")
       if (kind == "gradients") CheckGradients(runtime, c);
       SaveOurs(runtime, c, ours + "/" + name);
     } catch (const Error& error) {
-      FAIL_CHECK(error.what());
+      FAIL_CHECK(std::string(error.what()));
     }
   }
   CHECK(count >= 10);

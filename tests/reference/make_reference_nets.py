@@ -86,9 +86,11 @@ def alexnet(x):
 
 
 def leaky(x):
+    # The prelu stands on the data, whose gradient has an array of its own. Anywhere else mxnet 1.9.1 writes the gradient of the prelu's input
+    # over the head gradient before it sums that of gamma, which so comes out gamma times too large (sum of g gamma x, not g x, over x <= 0).
+    x = S.LeakyReLU(x, name="prelu", act_type="prelu")
     x = S.LeakyReLU(conv(x, "conv0", 6), name="leaky", act_type="leaky", slope=0.1)
     x = S.LeakyReLU(conv(x, "conv1", 6), name="elu", act_type="elu", slope=0.5)
-    x = S.LeakyReLU(conv(x, "conv2", 6), name="prelu", act_type="prelu")
     return head(x)
 
 
@@ -111,11 +113,41 @@ def arithmetic(x):
     return S.Group([head(y), S.mean(y, axis=1, name="mean"), S.max(y, axis=(1, 2), keepdims=True, name="peak")])
 
 
+def attention(x):
+    """transpose, batch_dot, norm, broadcasting, argmax: attention of the positions of a map to each other."""
+    x = S.Reshape(conv(x, "maps", 6, stride=(4, 4)), shape=(0, 0, -1), name="rows")
+    query, keys = S.transpose(x, axes=(0, 2, 1), name="query"), S.SwapAxis(x, dim1=1, dim2=2, name="keys")
+    scores = S.batch_dot(query, keys, transpose_b=True, name="scores")
+    length = S.norm(scores, ord=2, axis=2, keepdims=True, name="length")
+    scores = scores / S.broadcast_like(length + 1.0, scores, name="lengths")
+    mixed = S.batch_dot(scores, x, transpose_b=True, name="mixed")
+    scale = S.broadcast_axis(S.expand_dims(S.norm(mixed, ord=1, axis=(1, 2), name="sum"), axis=1), axis=1, size=6, name="scale")
+    total = S.squeeze(S.broadcast_to(S.mean(mixed, axis=1, keepdims=True), shape=(0, 1, 6), name="same"), axis=1) * (scale * 0.01)
+    best = S.argmax(scores, axis=2, name="best") + S.argmin(scores, axis=1, name="worst")
+    return S.Group([head(total), S.BlockGrad(best, name="places"), S.BlockGrad(S.argmax_channel(total, name="channel"))])
+
+
+def slices(x):
+    """Several outputs of one node, some of them read twice or not at all, along several axes."""
+    parts = S.SliceChannel(conv(x, "maps", 8), name="parts", num_outputs=4)
+    columns = S.SliceChannel(parts[0], name="columns", num_outputs=22, axis=3, squeeze_axis=True)
+    rows = S.Concat(parts[1], S.tanh(parts[2]), parts[1] * parts[2], dim=1, name="joined")
+    return head(S.Concat(S.Flatten(rows), S.Flatten(columns[3] * columns[21]), dim=1, name="flat"))
+
+
+def dilated(x):
+    """Convolutions with groups and dilation at once, uneven strides and pads."""
+    x = S.Activation(conv(x, "conv0", 8), name="relu0", act_type="relu")
+    x = S.Convolution(x, name="uneven", num_filter=12, kernel=(3, 2), pad=(2, 1), stride=(2, 1), dilate=(2, 3), num_group=4)
+    x = conv(x, "depthwise", 12, pad=3, dilate=(3, 3), num_group=12, no_bias=True)
+    return head(conv(S.Activation(x, name="sig", act_type="sigmoid"), "last", 4, num_group=2, dilate=(2, 1), pad=0))
+
+
 def regression(x):
     return S.LinearRegressionOutput(S.FullyConnected(S.Flatten(x), name="fc", num_hidden=3), name="lro", grad_scale=2.0)
 
 
-GRADIENTS = [mlp, lenet, bn_conv, inception, residual, leaky, regression]
+GRADIENTS = [mlp, lenet, bn_conv, inception, residual, leaky, regression, attention, slices, dilated]
 PREDICTIONS = [grouped, alexnet, pooling_full, arithmetic]
 
 
