@@ -225,7 +225,10 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
   }
   for (size_t i = 0; i < n.setup.in.size(); ++i) {
     if (!property_->HasGradient(static_cast<int>(i))) continue;
-    add(format("gradient {} not wanted", i), [&](PassTrial& t) { t.grad_req[i] = OpReqType::kNullOp; });
+    add(format("gradient {} not wanted", i), [&](PassTrial& t) {
+      t.grad_req[i] = OpReqType::kNullOp;
+      t.required = case_.any_gradients;
+    });
   }
   return trials;
 }
@@ -313,8 +316,8 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Plan
     Pass pass(setup, trial);
     if (pass.Plan()) {
       CompareOutcome(n, setup, trial, row, pass.Run());
-    } else if (row.rank == kRefRank) {
-      Problem("the reference row refuses: " + pass.refusal());
+    } else if (row.rank == kRefRank || (trial.required && Listed(case_.must_accept, row.name))) {
+      Problem("the row refuses: " + pass.refusal());
     }
   }
   where_ = where;

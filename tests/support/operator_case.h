@@ -63,6 +63,7 @@ struct OperatorCase {
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
   Tolerance tolerance;
   std::vector<std::string> must_accept;                // rows that may not refuse this case in float32; the last row never may
+  bool any_gradients = true;                           // nor may they when single gradients are not wanted
   std::vector<std::string> may_allocate = {"onednn"};  // rows whose libraries allocate by themselves
   uint64_t seed = 1;
 };

@@ -29,6 +29,7 @@ struct PassTrial {
   std::vector<OpReqType> out_req, grad_req;  // kWriteTo, kAddTo, kNullOp; an in-place pair turns its kWriteTo into kWriteInplace
   std::optional<InplacePair> forward_pair, backward_pair;
   std::vector<std::optional<Layout>> offer;
+  bool required = false;  // a row that may not refuse the case may not refuse this either
 };
 
 struct PassOutcome {

@@ -20,17 +20,18 @@ int64_t RoundUp(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// Parts of a workspace behind oneDNN's own: two arrays of a value per channel, and the mask of a ReLU that nobody will read.
+// Parts of a workspace behind oneDNN's own: two arrays of a value per channel, and what oneDNN writes although nobody will read it: forward
+// the mask of a ReLU, backward the gradient of data that want none.
 struct Parts {
-  int64_t first = 0, second = 0, mask = 0, bytes = 0;
+  int64_t first = 0, second = 0, unread = 0, bytes = 0;
 
   Parts() = default;
-  Parts(int64_t scratchpad, int64_t channels, int64_t mask_bytes) {
+  Parts(int64_t scratchpad, int64_t channels, int64_t unread_bytes) {
     const int64_t channel_bytes = RoundUp(channels * static_cast<int64_t>(sizeof(float)));
     first = RoundUp(scratchpad);
     second = first + channel_bytes;
-    mask = second + channel_bytes;
-    bytes = mask + mask_bytes;
+    unread = second + channel_bytes;
+    bytes = unread + unread_bytes;
   }
 };
 
@@ -62,7 +63,7 @@ class BatchNormOneDnn final : public Operator {
     float* variance = global() ? aux[P::kMovingVariance].dptr<float>()
                       : saves  ? ctx.saved[kSavedVariance].dptr<float>()
                                : At(ctx, parts.second);
-    void* mask = saves && settled_.record.relu ? ctx.saved[kSavedMask].data : static_cast<void*>(At(ctx, parts.mask));
+    void* mask = saves && settled_.record.relu ? ctx.saved[kSavedMask].data : static_cast<void*>(At(ctx, parts.unread));
     forward_->Execute({{Arg::kSrc, in[P::kData].data},
                        {Arg::kScale, in[P::kGamma].data},
                        {Arg::kShift, in[P::kBeta].data},
@@ -78,8 +79,9 @@ class BatchNormOneDnn final : public Operator {
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType>, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
     const Parts& parts = settled_.backward_parts;
+    const bool data = req[P::kData] != OpReqType::kNullOp;
     const float* mean = (global() ? aux[P::kMovingMean] : ctx.saved[kSavedMean]).dptr<float>();
     const float* variance = (global() ? aux[P::kMovingVariance] : ctx.saved[kSavedVariance]).dptr<float>();
     const bool gamma = settled_.want_gamma && settled_.record.scale;
@@ -90,7 +92,7 @@ class BatchNormOneDnn final : public Operator {
                         {Arg::kMean, const_cast<float*>(mean)},
                         {Arg::kVariance, const_cast<float*>(variance)},
                         {Arg::kWorkspace, settled_.record.relu ? ctx.saved[kSavedMask].data : nullptr},
-                        {Arg::kDiffSrc, in_grad[P::kData].data},
+                        {Arg::kDiffSrc, data ? in_grad[P::kData].data : At(ctx, parts.unread)},
                         {Arg::kDiffScale, gamma ? in_grad[P::kGamma].data : At(ctx, parts.first)},
                         {Arg::kDiffShift, settled_.want_beta ? in_grad[P::kBeta].data : At(ctx, parts.second)},
                         {Arg::kScratchpad, ctx.workspace.data}});
@@ -117,7 +119,6 @@ std::string WhyNot(const BatchNormParam& param, const PlanRequest& request) {
   if (shape.Size() == 0) return "an empty array";
   if (shape.ndim() < 2 || shape.ndim() > 5 || ChannelAxis(param, shape.ndim()) != 1) return "channels on axis 1 of 2 to 5 only";
   if (request.out_req[P::kOutput] != OpReqType::kWriteTo) return "only writes its output";
-  if (request.needs_backward && request.grad_req[P::kData] == OpReqType::kNullOp) return "the gradient of the data is not wanted";
   return "";
 }
 
@@ -171,7 +172,9 @@ Expected<Plan, Refusal> PlanBatchNormOneDnn(const OperatorProperty& base, const 
   plan.forward_workspace = settled->forward_parts.bytes;
   if (request.needs_backward) {
     const int64_t channel_bytes = channels * static_cast<int64_t>(sizeof(float));
-    settled->backward_parts = Parts(settled->backward->scratchpad_bytes(), channels, 0);
+    const int64_t data_bytes = settled->record.data.layout->Bytes(request.in[P::kData].shape, DType::kFloat32);
+    const bool data = request.grad_req[P::kData] != OpReqType::kNullOp;
+    settled->backward_parts = Parts(settled->backward->scratchpad_bytes(), channels, data ? 0 : data_bytes);
     plan.backward_workspace = settled->backward_parts.bytes;
     plan.accumulates = false;
     plan.saved = {channel_bytes, channel_bytes};

@@ -103,6 +103,16 @@ TEST_CASE("BatchNorm: oneDNN takes images in blocks and plain") {
   }
 }
 
+// The first layer of a net: its oneDNN row once refused where the data want no gradient.
+TEST_CASE("BatchNorm: oneDNN serves data without gradient") {
+  for (bool fix_gamma : {false, true}) {
+    OperatorCase c = CaseOf("first layer", {.data = {2, 3, 5, 4}, .fix_gamma = fix_gamma});
+    c.types = {DType::kFloat32};
+    c.must_accept = {"onednn"};
+    RunCase(c);
+  }
+}
+
 TEST_CASE("_BatchNormReLU") {
   Run("relu", {.data = {3, 8, 4, 3}, .relu = true});
   Run("relu, gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .relu = true});
