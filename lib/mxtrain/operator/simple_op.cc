@@ -273,7 +273,7 @@ Layout CommonLayout(const SimpleOp::Entry& entry, const PlanRequest& request) {
 
 // Pairs whose two arrays have equally many bytes.
 std::vector<InplacePair> Grant(SimpleOpInplaceOption option, const PlanRequest& request) {
-  if (request.in[0].shape != request.out[0].shape || request.in[0].type != request.out[0].type) return {};
+  if (request.in[0].shape.Size() != request.out[0].shape.Size() || request.in[0].type != request.out[0].type) return {};
   return PairsOf(option);
 }
 

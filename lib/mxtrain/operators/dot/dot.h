@@ -3,6 +3,7 @@
 // the first of a, with transpose_b the last of b). Every case is one product of two matrices, C [m, n] = A [m, k] B [k, n], whose rows and
 // columns lie at strides.
 #include "mxtrain/operator/property.h"
+#include "mxtrain/operators/dot/matrix_product.h"
 
 namespace mxtrain::dot {
 
@@ -13,12 +14,6 @@ struct DotParam : Parameter<DotParam> {
     f.Add("transpose_b", &DotParam::transpose_b).Default(false).Help("the last axis of b is summed over, not the first");
     f.Ignored("forward_stype", "arrays are dense");
   }
-};
-
-// An array as a matrix: element (row, column) lies at row * row_stride + column * column_stride.
-struct MatrixView {
-  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
-  MatrixView Transposed() const { return {columns, rows, column_stride, row_stride}; }
 };
 
 // The axes of `shape` in front of (or behind) the summed one become rows (columns).

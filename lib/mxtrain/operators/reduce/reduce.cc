@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "mxtrain/operator/axes.h"
 #include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain::reduce {
@@ -14,12 +15,9 @@ std::array<bool, TShape::kMaxDims> ReducedAxes(const TShape& shape, const Reduce
     return reduced;
   }
   for (const int64_t given : *param.axis) {
-    const int64_t axis = given < 0 ? given + shape.ndim() : given;
-    if (axis < 0 || axis >= shape.ndim()) {
-      Throw(ErrorKind::kConfig, "{}: axis {} is out of range for shape {}", who, given, shape.ToString());
-    }
-    if (reduced[static_cast<size_t>(axis)]) Throw(ErrorKind::kConfig, "{}: axis {} is named twice", who, given);
-    reduced[static_cast<size_t>(axis)] = true;
+    const auto axis = static_cast<size_t>(CheckAxis(given, shape, who));
+    if (reduced[axis]) Throw(ErrorKind::kConfig, "{}: axis {} is named twice", who, given);
+    reduced[axis] = true;
   }
   if (!param.exclude) return reduced;
   for (bool& r : reduced) r = !r;
@@ -33,10 +31,7 @@ Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who
   Groups groups;
   for (int i = 0; i < shape.ndim(); ++i) {
     Groups::Space& space = reduced[static_cast<size_t>(i)] ? groups.reduced : groups.kept;
-    space.dim[space.ndim] = shape[i];
-    space.stride[space.ndim] = shape.Product(i + 1, shape.ndim());
-    space.size *= shape[i];
-    ++space.ndim;
+    space.Add(shape[i], shape.Product(i + 1, shape.ndim()));
   }
   return groups;
 }

@@ -24,6 +24,11 @@ struct Groups {
     int ndim = 0;
     int64_t size = 1;
     int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+    void Add(int64_t length, int64_t step) {
+      dim[ndim] = length;
+      stride[ndim++] = step;
+      size *= length;
+    }
     // Offset in the input of the index-th element of this space.
     MXTRAIN_HD int64_t Offset(int64_t index) const {
       int64_t offset = 0;

@@ -1,0 +1,10 @@
+#pragma once
+// Axes as users write them.
+#include "mxtrain/base/shape.h"
+
+namespace mxtrain {
+
+// The axis of `shape` that `axis` means; negative ones count from the end. Throws kConfig "WHO: axis 3 is out of range for shape [2, 3]".
+MXTRAIN_API int CheckAxis(int64_t axis, const TShape& shape, std::string_view who);
+
+}  // namespace mxtrain

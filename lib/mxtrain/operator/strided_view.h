@@ -1,0 +1,33 @@
+#pragma once
+// Elements of a plain array in another order: permuted, cut out, reversed, repeated. What the operators of data movement are made of.
+#include "mxtrain/operator/kernel.h"
+
+namespace mxtrain {
+
+// Element (i0, i1, ...) lies at offset + i0 * stride[0] + i1 * stride[1] + ... A stride may be negative, or 0 for a repeated axis.
+struct StridedView {
+  int ndim = 0;
+  int64_t offset = 0;
+  int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+
+  void Add(int64_t length, int64_t step) {
+    dim[ndim] = length;
+    stride[ndim++] = step;
+  }
+  // The array itself.
+  static StridedView Whole(const TShape& shape) {
+    StridedView view;
+    for (int i = 0; i < shape.ndim(); ++i) view.Add(shape[i], shape.Product(i + 1, shape.ndim()));
+    return view;
+  }
+};
+
+// dense = the view of `array`, or += it. `dense` is plain with as many elements as the view.
+MXTRAIN_API void CopyFromView(OpReqType req, const TBlob& array, const StridedView& view, const TBlob& dense);
+// The view of `array` = dense, or += it; other elements stay as they are. No element may be seen twice.
+MXTRAIN_API void CopyToView(OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+
+// The gradient of taking a view: `array` is zero but for the view, which is `dense`; or += that.
+MXTRAIN_API void ScatterView(OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+
+}  // namespace mxtrain

@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+// Along axis 1 of [outer, length, inner]; the first of equals.
+OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t length, int64_t inner) {
+  OperatorCase c;
+  c.op = op;
+  c.name = format("{} of {}", op, shape.ToString());
+  c.kwargs = kwargs;
+  c.shapes = {shape};
+  c.inputs = {Distinct(-3, 3)};
+  const bool smallest = std::string(op) == "argmin";
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    Values y;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) {
+        Values row;
+        for (int64_t k = 0; k < length; ++k) row.push_back(in[0][static_cast<size_t>((o * length + k) * inner + i)]);
+        const auto found = smallest ? std::min_element(row.begin(), row.end()) : std::max_element(row.begin(), row.end());
+        y.push_back(static_cast<double>(found - row.begin()));
+      }
+    }
+    return Arrays{y};
+  };
+  c.types = kAllFloatingTypes;
+  c.tolerance = {0, "comparisons"};
+  c.must_accept = {"simple"};
+  return c;
+}
+
+TEST_CASE("argmax and argmin") {
+  RunCase(Case("argmax", {{"axis", "1"}}, {3, 7, 5}, 3, 7, 5));
+  RunCase(Case("argmax", {{"axis", "-1"}, {"keepdims", "True"}}, {3, 7, 5}, 21, 5, 1));
+  RunCase(Case("argmax", {}, {3, 7}, 1, 21, 1));
+  RunCase(Case("argmin", {{"axis", "0"}}, {6, 2}, 1, 6, 2));
+  RunCase(Case("argmin", {{"axis", "1"}}, {2, 1}, 2, 1, 1));
+  RunCase(Case("argmin", {{"axis", "1"}}, {0, 3}, 0, 3, 1));
+  RunCase(Case("argmax_channel", {}, {4, 6}, 4, 6, 1));
+  OperatorCase ties = Case("argmax", {{"axis", "1"}}, {2, 4}, 2, 4, 1);
+  ties.inputs = {Cycle({1, 3, 3, 2, 5, 4, 5, 5})};
+  ties.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 0}}; };
+  ties.gradient = [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{Values(8, 0.0)}; };
+  RunCase(ties);
+  ties.inputs = {Cycle({1, std::nan(""), 3, 2, 5, 4, 5, 6})};
+  ties.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 3}}; };
+  RunCase(ties);
+}
+
+TEST_CASE("argmax: shapes") {
+  const auto shape = [](const char* op, const Kwargs& kwargs) {
+    std::vector<TShape> in = {TShape{2, 3, 4}}, out(1), aux;
+    TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
+    return out[0];
+  };
+  CHECK(shape("argmax", {}) == TShape{1});
+  CHECK(shape("argmax", {{"keepdims", "1"}}) == TShape{1, 1, 1});
+  CHECK(shape("argmin", {{"axis", "1"}}) == TShape{2, 4});
+  CHECK(shape("argmin", {{"axis", "-1"}, {"keepdims", "1"}}) == TShape{2, 3, 1});
+  CHECK(shape("argmax_channel", {}) == TShape{2, 4});
+  CHECK_THROWS_WITH(shape("argmax", {{"axis", "3"}}), "argmax: axis 3 is out of range for shape [2, 3, 4]");
+}
+
+}  // namespace
+}  // namespace mxtrain::test

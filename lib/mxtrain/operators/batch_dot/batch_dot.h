@@ -1,0 +1,34 @@
+#pragma once
+// batch_dot: for every index of the leading axes a product of two matrices: [B.., m, k] x [B.., k, n] -> [B.., m, n]; with transpose_a the
+// left ones lie as [k, m], with transpose_b the right ones as [n, k].
+#include "mxtrain/operator/property.h"
+#include "mxtrain/operators/dot/matrix_product.h"
+
+namespace mxtrain::dot {
+
+struct BatchDotParam : Parameter<BatchDotParam> {
+  bool transpose_a = false, transpose_b = false;
+  static void Declare(Fields<BatchDotParam>& f) {
+    f.Add("transpose_a", &BatchDotParam::transpose_a).Default(false).Help("the last two axes of a change places");
+    f.Add("transpose_b", &BatchDotParam::transpose_b).Default(false).Help("the last two axes of b change places");
+    f.Ignored("forward_stype", "arrays are dense");
+  }
+};
+
+// The last two axes as the matrix, the others as the batch.
+MatrixView BatchView(const TShape& shape, bool transpose);
+
+class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
+ public:
+  std::string TypeString() const override { return "batch_dot"; }
+  std::string Description() const override { return "products of matrices, one for every index of the leading axes"; }
+  std::vector<std::string> ListArguments() const override { return {"lhs", "rhs"}; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+                                             const std::vector<int>&) const override {
+    return {out_grad[0], in_data[0], in_data[1]};
+  }
+  double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
+};
+
+}  // namespace mxtrain::dot

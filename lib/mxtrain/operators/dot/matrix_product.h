@@ -1,0 +1,21 @@
+#pragma once
+// C [m, n] = A [m, k] B [k, n] over plain arrays, whose rows and columns lie at strides; of many such products, one behind the other.
+#include "mxtrain/operator/kernel.h"
+
+namespace mxtrain::dot {
+
+// An array as matrices: element (row, column) of matrix i lies at i * batch_stride + row * row_stride + column * column_stride.
+struct MatrixView {
+  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
+  int64_t batch = 1, batch_stride = 0;
+  MatrixView Transposed() const { return {columns, rows, column_stride, row_stride, batch, batch_stride}; }
+};
+
+// c = a b, or += a b, honouring the request; sums in double. The views fit each other.
+void MultiplyMatrices(const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c, const MatrixView& vc,
+                      OpReqType req);
+
+// Nanoseconds, for plans.
+double ProductCost(const MatrixView& a, const MatrixView& b);
+
+}  // namespace mxtrain::dot
