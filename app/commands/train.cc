@@ -8,6 +8,7 @@
 #include "app/report/listeners.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::commands {
@@ -112,12 +113,15 @@ class Train final : public Command {
     std::vector<std::string> warnings;
     if (resume_from_.empty() && NothingSaved(folder)) {
       console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
+      RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
     const Checkpoint checkpoint = resume_from_.empty() ? CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings)
                                                        : LoadCheckpoint(session.runtime(), resume_from_);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     trainer->Resume(checkpoint);
+    // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next time.
+    if (resume_ && warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
   int Report(const CommonFlags& flags, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {

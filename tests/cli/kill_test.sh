@@ -74,9 +74,12 @@ for i in $(seq 2 "$kills"); do
   delay=$((i % 2 ? 200 : 10))
   killed "$(awk -v seed=$((RANDOM + i)) 'BEGIN { srand(seed); print 0.05 + 0.5 * rand() }')" $delay --resume
 done
+# What a killed process left beside its checkpoints goes when the run is resumed; what a living one writes stays. No process has the first number.
+touch killed/checkpoints/last.new.tmp-4194305 killed/checkpoints/last.new.tmp-$$
 echo "$hits kills of running processes, $(awk 'END { print NR }' killed.out) lines said, $(saves) saves ended"
 holds "fewer than half of the kills met a running process" test $((2 * hits)) -ge "$kills"
 expect 0 train net.yaml --out killed --resume -q --threads 1
+holds "files of killed processes are left" test "$(ls -d killed/checkpoints/*.tmp-*)" = "killed/checkpoints/last.new.tmp-$$"
 holds "the killed run ends in other bytes" "$helper" compare unbroken/checkpoints/last killed/checkpoints/last
 
 for workers in 1 2 4; do

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -16,6 +18,8 @@
 
 namespace mxtrain {
 namespace {
+
+constexpr std::string_view kBeside = ".tmp-";  // and the number of the process that writes
 
 class Descriptor {
  public:
@@ -51,15 +55,15 @@ size_t SizeAtEnd(std::string_view packed) {
 // The contents of gzip's members one after the other.
 std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes) {
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(libdeflate_alloc_decompressor(),
-                                                                                             libdeflate_free_decompressor);
+                                                                                              libdeflate_free_decompressor);
   if (!unpacker) Throw(ErrorKind::kMemory, "cannot unpack {}: no memory", path);
   std::string bytes;
   size_t done = 0, room = SizeAtEnd(packed);
   while (!packed.empty()) {
     bytes.resize(std::min(done + room, max_bytes));
     size_t used = 0, made = 0;
-    const libdeflate_result result = libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done,
-                                                                   bytes.size() - done, &used, &made);
+    const libdeflate_result result =
+        libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done, bytes.size() - done, &used, &made);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
       if (bytes.size() == max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);
       room = 2 * room + packed.size();
@@ -103,7 +107,7 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  const std::string beside = path + ".tmp-" + std::to_string(getpid());
+  const std::string beside = path + std::string(kBeside) + std::to_string(getpid());
   try {
     Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC);
     size_t done = 0;
@@ -128,6 +132,25 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
   fsync(directory.fd());  // some file systems refuse to sync a folder; the rename is then as safe as they make it
 }
 
-uint64_t Checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+int RemoveAbandonedFiles(const std::string& folder) {
+  int removed = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const size_t at = name.rfind(kBeside);
+    if (at == std::string::npos || !entry.is_regular_file(ignored)) continue;
+    pid_t process = 0;
+    const char *begin = name.data() + at + kBeside.size(), *end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(begin, end, process);
+    if (error != std::errc() || rest != end || process <= 0) continue;
+    const bool gone = kill(process, 0) != 0 && errno == ESRCH;
+    if (gone && std::filesystem::remove(entry.path(), ignored)) ++removed;
+  }
+  return removed;
+}
+
+uint64_t Checksum(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 }  // namespace mxtrain

@@ -15,6 +15,9 @@ MXTRAIN_API std::string ReadFile(const std::string& path);
 MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes);
 // Writes beside the target, syncs, renames over it, and syncs the folder.
 MXTRAIN_API void WriteFileAtomically(const std::string& path, std::string_view bytes);
+// Removes from a folder what WriteFileAtomically left there when its process was killed: files NAME.tmp-PID of processes that are no more.
+// Returns how many; a folder that is not there holds none. Processes of other machines cannot be seen: call it where one machine writes.
+MXTRAIN_API int RemoveAbandonedFiles(const std::string& folder);
 
 // XXH3-64 of the bytes.
 MXTRAIN_API uint64_t Checksum(std::string_view bytes);

@@ -101,6 +101,25 @@ TEST_CASE("gzip members one after another are one file") {
   CHECK(ReadMaybeGzip(folder.File("a.gz"), 1000) == kText + kText);
 }
 
+TEST_CASE("what killed processes left beside their files is removed, and nothing else") {
+  const TempFolder folder;
+  // Linux numbers no process so high; this one lives; the others are no files of WriteFileAtomically.
+  const std::vector<std::string> stay = {
+      "last", "last.tmp-" + std::to_string(getpid()), "last.tmp-", "last.tmp-4194305x", "last.tmp--4194305", "4194305", "last.tmp-0"};
+  for (const std::string& name : stay) WriteFileAtomically(folder.File(name), kText);
+  for (const char* name : {"last.tmp-4194305", "best.new.tmp-4194306"}) WriteFileAtomically(folder.File(name), kText);
+  fs::create_directory(folder.File("folder.tmp-4194305"));
+  CHECK(RemoveAbandonedFiles(fs::path(folder.File("last")).parent_path().string()) == 2);
+  for (const std::string& name : stay) {
+    CAPTURE(name);
+    CHECK(fs::exists(folder.File(name)));
+  }
+  CHECK(fs::exists(folder.File("folder.tmp-4194305")));
+  CHECK_FALSE(fs::exists(folder.File("last.tmp-4194305")));
+  CHECK_FALSE(fs::exists(folder.File("best.new.tmp-4194306")));
+  CHECK(RemoveAbandonedFiles(folder.File("absent")) == 0);
+}
+
 TEST_CASE("the check sum depends on every byte") {
   CHECK(Checksum("") == 0x2d06800538d394c2ull);  // XXH3-64 of nothing, from its specification
   CHECK(Checksum("abc") != Checksum("abd"));
