@@ -153,6 +153,7 @@ int main(int argc, char** argv) {
   all.push_back(commands::MakeBench());
   all.push_back(commands::MakeOps());
   all.push_back(commands::MakeDevices());
+  all.push_back(commands::MakeSynth());
   std::vector<CLI::App*> subs;
   for (auto& command : all) subs.push_back(command->Declare(app));
 

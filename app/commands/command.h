@@ -46,6 +46,7 @@ std::unique_ptr<Command> MakePlan();
 std::unique_ptr<Command> MakeBench();
 std::unique_ptr<Command> MakeOps();
 std::unique_ptr<Command> MakeDevices();
+std::unique_ptr<Command> MakeSynth();
 
 // Set by INT, TERM (1) and USR1 (2: save and go on); the signal that ended the run.
 std::atomic<int>& StopFlag();

@@ -1,0 +1,109 @@
+// mxtrain synth DIR
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/commands/synth_picture.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMinSize = 24, kMaxSize = 1024;
+constexpr int64_t kMaxCount = 1'000'000;
+constexpr const char* kUnfinished = ".unfinished";
+
+class Synth final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    const int all = static_cast<int>(ShapeNames().size());
+    CLI::App* sub = app.add_subcommand("synth", "a small generated image data set: shapes, a folder per class in train/ and val/");
+    sub->add_option("dir", dir_, "folder to make; it must not exist, or be empty")->required()->type_name("DIR");
+    sub->add_option("--count", count_, "pictures in all")->check(CLI::Range(int64_t{4}, kMaxCount))->capture_default_str();
+    sub->add_option("--classes", classes_, format("how many of: {}", join(ShapeNames(), ", ")))
+        ->check(CLI::Range(2, all))
+        ->capture_default_str();
+    sub->add_option("--size", size_, "pixels; sides lie between 3/4 and 3/2 of it")
+        ->check(CLI::Range(kMinSize, kMaxSize))
+        ->capture_default_str();
+    sub->add_option("--val", val_, "share of the pictures in val/")->check(CLI::Range(0.0, 0.9))->capture_default_str();
+    sub->footer("Examples:\n  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console&) override {
+    const int64_t of_class = count_ / classes_;
+    const int64_t val_of_class = val_ > 0 ? std::max<int64_t>(std::llround(static_cast<double>(of_class) * val_), 1) : 0;
+    if (of_class < 2 || val_of_class >= of_class) {
+      Throw(ErrorKind::kUsage, "--count {} leaves {} pictures for each of {} classes; at least 2 are needed", count_, of_class, classes_);
+    }
+    if (fs::exists(dir_) && !fs::is_directory(dir_))
+      Throw(ErrorKind::kFileSystem, "{} is a file; name a folder that does not exist yet", dir_);
+    if (fs::exists(dir_) && !fs::is_empty(dir_)) {
+      Throw(ErrorKind::kFileSystem, "{} is there and not empty; name another folder, or remove it first", dir_);
+    }
+    // Made under another name, so that what bears the name is whole.
+    fs::path target = fs::path(dir_).lexically_normal();
+    if (!target.has_filename()) target = target.parent_path();  // a slash at the end
+    const fs::path made = target.string() + kUnfinished;
+    CatchSignals();
+    try {
+      fs::remove_all(made);
+      for (int64_t i = 0; i < of_class; ++i) {
+        for (int k = 0; k < classes_; ++k) WriteOne(flags.seed.value_or(0), k, i, made / (i < val_of_class ? "val" : "train"));
+        if (StopFlag() == 1) break;
+      }
+      if (StopFlag() == 1) {
+        fs::remove_all(made);
+        return 128 + StopSignal();
+      }
+      fs::rename(made, target);
+    } catch (const fs::filesystem_error& e) {
+      Throw(ErrorKind::kFileSystem, "cannot make {}: {}", dir_, e.code().message());
+    }
+    Report(flags, of_class, val_of_class);
+    return 0;
+  }
+
+ private:
+  void WriteOne(uint64_t seed, int shape, int64_t number, const fs::path& part) const {
+    const SynthPicture picture = DrawSynthPicture(seed, static_cast<size_t>(shape), number, size_);
+    const fs::path folder = part / ShapeNames()[static_cast<size_t>(shape)];
+    if (number == 0 || !fs::exists(folder)) fs::create_directories(folder);
+    const fs::path file = folder / format("{:06}{}", number, picture.jpeg ? ".jpg" : ".png");
+    const std::string bytes = picture.jpeg ? io::EncodeJpeg(picture.image, picture.quality) : io::EncodePng(picture.image);
+    std::ofstream out(file, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) Throw(ErrorKind::kFileSystem, "cannot write {}", file.string());
+  }
+
+  void Report(const CommonFlags& flags, int64_t of_class, int64_t val_of_class) const {
+    const std::vector<std::string> names(ShapeNames().begin(), ShapeNames().begin() + classes_);
+    const int64_t train = (of_class - val_of_class) * classes_, val = val_of_class * classes_;
+    if (flags.json) {
+      std::cout << Json{{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}}.dump() << std::endl;
+    } else {
+      std::cout << format("{}: {} pictures in train, {} in val; classes {}\n", dir_, train, val, join(names, ", "));
+    }
+  }
+
+  std::string dir_;
+  int64_t count_ = 4000;
+  int classes_ = 6, size_ = 64;
+  double val_ = 0.2;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeSynth() {
+  return std::make_unique<Synth>();
+}
+
+}  // namespace mxtrain::commands
