@@ -84,6 +84,8 @@ std::optional<int64_t> PictureChannels(const io::Source& source, const std::vect
   return std::nullopt;
 }
 
+Math MathOf(const config::TrainConfig& train) { return train.math == "exact" ? Math::kExact : Math::kFast; }
+
 }  // namespace
 
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
@@ -281,6 +283,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.initializer = {t.initializer.name, t.initializer.params};
   o.metrics = Metrics();
   o.best_metric = t.best.metric;
+  o.math = MathOf(t);
   o.kvstore = t.kvstore.type;
   o.logical_workers = std::max(t.kvstore.workers, 1);
   o.save = {0, 0, 0, t.save.keep};
@@ -300,6 +303,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   executor::BindRequest request;
   request.ctx = ctx_;
   request.is_train = training;
+  request.math = MathOf(config().train);
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
     for (const config::NetInput& input : *inputs) request.inputs.insert(input.name);
   }

@@ -86,6 +86,7 @@ struct TrainConfig {
   Named optimizer;        // of Optimizer::Create
   Named lr_schedule;      // of LrSchedule::Create
   Named initializer;
+  std::string math;       // fast | exact
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;
   SaveConfig save;

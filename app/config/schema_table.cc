@@ -241,6 +241,10 @@ Section<TrainConfig> TrainSection() {
       .Kinds(MetricKinds())
       .Help("what is measured")
       .Also({"metric", "eval_metric"});
+  s.Add("math", &C::math)
+      .Default("fast")
+      .Choices({"fast", "exact"})
+      .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only");
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
       .Default("")

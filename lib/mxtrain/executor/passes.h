@@ -29,6 +29,7 @@ struct BindRequest {
   bool fuse = true;
   bool reference_kernels = false;             // the last row of every operator, all arrays plain: the oracle in tests
   bool deterministic = false;
+  Math math = Math::kFast;
   bool amp = false;
   int64_t memory_budget = 0;                  // bytes of arena that recomputation may aim at; 0: no limit
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain

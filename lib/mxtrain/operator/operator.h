@@ -46,11 +46,16 @@ struct BackwardReads {
   std::vector<bool> out_grad, in_data, out_data;
 };
 
+// How far a kernel may go from sums of products in float32. kFast: rounding errors up to four times those of the plain sum, as of Winograd's
+// convolution. kExact: the plain sum, in any order.
+enum class Math : uint8_t { kFast, kExact };
+
 struct PlanRequest {
   Context ctx;
   bool is_train = false;         // OpContext::is_train of the runs to come
   bool needs_backward = false;
   bool deterministic = false;
+  Math math = Math::kFast;
   int threads = 1;
   std::span<const TensorSpec> in, out, aux;                 // shapes and types, all known
   std::span<const std::optional<Layout>> in_layout;         // offered: how the array lies; nullopt: it will lie as the plan asks

@@ -101,6 +101,7 @@ void Trainer::BindExecutors() {
   Executor::BindRequest request;
   request.ctx = options_.ctx;
   request.deterministic = options_.deterministic;
+  request.math = options_.math;
   request.fuse = options_.fuse;
   for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
     for (const DataDesc& desc : descs) {

@@ -38,6 +38,7 @@ struct TrainOptions {
   ModelInfo model;                   // carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer
   Context ctx = Context::cpu();
   bool deterministic = false;
+  Math math = Math::kFast;
   bool fuse = true;
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit

@@ -30,6 +30,7 @@ struct NodeRequest {
     plan.is_train = request.is_train;
     plan.needs_backward = !grad_req.empty();
     plan.deterministic = request.deterministic;
+    plan.math = request.math;
     plan.threads = runtime.backend(node.ctx).threads();
     plan.in = in;
     plan.out = out;

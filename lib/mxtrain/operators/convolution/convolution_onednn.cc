@@ -56,6 +56,7 @@ class Planner {
     c.groups = param_.num_group;
     c.bias = !param_.no_bias;
     c.training = request_.is_train;
+    c.winograd_weights = request_.math == Math::kFast;
     c.accumulate = request_.out_req[0] == OpReqType::kAddTo;
     return c;
   }

@@ -56,9 +56,9 @@ Result ConvolutionBackwardData(Backend& backend, const Convolution& c) {
 Result ConvolutionBackwardWeights(Backend& backend, const Convolution& c) {
   return Build(backend, [&](const dnnl::engine& engine) {
     const Geometry g = GeometryOf(c);
-    const dnnl::convolution_backward_weights::desc desc(algorithm::convolution_direct, MemoryOf(c.src),
-                                                        MemoryOf(c.weights, WeightGroups(c)), BiasOf(c), MemoryOf(c.dst), g.stride,
-                                                        g.dilate, g.pad, g.pad);
+    const dnnl::convolution_backward_weights::desc desc(c.winograd_weights ? algorithm::convolution_auto : algorithm::convolution_direct,
+                                                        MemoryOf(c.src), MemoryOf(c.weights, WeightGroups(c)), BiasOf(c), MemoryOf(c.dst),
+                                                        g.stride, g.dilate, g.pad, g.pad);
     const dnnl::primitive_attr attributes = Attributes();
     return Describe(
         backend, engine, dnnl::primitive_desc(&desc.data, &attributes, engine, nullptr),
