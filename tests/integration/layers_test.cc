@@ -94,6 +94,7 @@ const std::vector<Home> kSystem = {
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
     {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/"}},
     {"dlfcn.h", {"lib/mxtrain/operator/"}},
+    {"signal.h", {"lib/mxtrain/base/"}},
     {"sys/", {"lib/mxtrain/", "app/"}},
 };
 
