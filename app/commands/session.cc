@@ -210,10 +210,28 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
   if (const std::optional<int64_t> channels = PictureChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode));
+  kwargs.emplace_back("cache", config().data.cache);
+  kwargs.emplace_back("cache_bytes", params::Print(config().data.cache_bytes));
   p.Init(kwargs, "data");
-  auto iter = io::NewPipeline(*runtime_, std::move(source), ToTransforms(c.transforms), p);
+  MeasureFor(c);
+  const std::vector<io::TransformSpec> transforms = Transforms(c);
+  auto iter = io::NewPipeline(*runtime_, std::move(source), transforms, p);
   CheckIter(*iter, c);
   return iter;
+}
+
+// `normalize: auto` is measured on the training set once, also for validation.
+void Session::MeasureFor(const config::SourceConfig& c) {
+  if (statistics_ || !io::WantsStatistics(ToTransforms(c.transforms))) return;
+  OpenData(false);
+  const int64_t channels = PictureChannels(*train_source_, net_.inputs).value_or(3);
+  statistics_ = io::MeasurePixels(*train_source_, static_cast<int>(channels));
+  console_.Message(LogLevel::kInfo, format("normalize: auto: mean {}, std {}, of {} pictures", params::Print(statistics_->mean),
+                                           params::Print(statistics_->std), statistics_->pictures));
+}
+
+std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c) const {
+  return statistics_ ? io::WithStatistics(ToTransforms(c.transforms), *statistics_) : ToTransforms(c.transforms);
 }
 
 // The shapes of the data against those that the net declares: the one error that everybody makes.
@@ -294,7 +312,7 @@ TrainOptions Session::MakeTrainOptions() const {
   const bool validates = HoldsOut() || !config().data.val.source.empty();
   const config::SourceConfig& chain = validates ? config().data.val : config().data.train;
   o.model.pipeline =
-      PipelineSpec{SourceOf(validates).source, DataParams(validates), ToTransforms(chain.transforms), Metrics(), config().data.exact_decode}.ToJson();
+      PipelineSpec{SourceOf(validates).source, DataParams(validates), Transforms(chain), Metrics(), config().data.exact_decode}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   return o;
 }

@@ -8,6 +8,7 @@
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/pixel_statistics.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/train/trainer.h"
@@ -52,6 +53,8 @@ class Session {
   bool HoldsOut() const { return config().data.val.source.empty() && config().data.val.holdout > 0; }
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
+  void MeasureFor(const config::SourceConfig& c);
+  std::vector<io::TransformSpec> Transforms(const config::SourceConfig& c) const;  // with the numbers that were measured
   void CheckIter(const DataIter& iter, const config::SourceConfig& c);
 
   report::Console& console_;
@@ -62,6 +65,7 @@ class Session {
   std::unique_ptr<Runtime> runtime_;
   std::vector<std::string> class_names_;
   std::shared_ptr<const io::Source> train_source_, val_source_;
+  std::optional<io::PixelStatistics> statistics_;
 };
 
 }  // namespace mxtrain::commands

@@ -59,6 +59,8 @@ struct DataConfig {
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
   bool exact_decode = false;
+  std::string cache;        // "none" or "ram"
+  int64_t cache_bytes = 0;  // 0: half of what is free
   double max_bad = 0;
 };
 

@@ -27,6 +27,12 @@ std::vector<NamedKind> TransformKinds() {
       {"center_crop", {"CenterCrop"}},
       {"random_crop", {"RandomCrop", "rand_crop"}},
       {"random_resized_crop", {"RandomResizedCrop"}},
+      {"rotate", {"RandomRotation", "rotation", "max_rotate_angle"}},
+      {"scale", {"random_scale", "max_random_scale"}},
+      {"aspect", {"max_aspect_ratio"}},
+      {"shear", {"max_shear_ratio"}},
+      {"lighting", {"pca_noise"}},
+      {"random_erasing", {"RandomErasing", "cutout"}},
       {"flip", {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
       {"normalize", {"Normalize"}}};
   std::vector<NamedKind> kinds;
@@ -149,7 +155,12 @@ Section<DataConfig> DataSection() {
   s.Add("prefetch", &C::prefetch).Default(3).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
   s.Add("exact_decode", &C::exact_decode)
       .Default(false)
-      .Help("JPEG at full size and accuracy, in place of faster with nearly the same pixels");
+      .Help("JPEG at full size and accuracy, in place of faster with nearly the same pixels and no look at what is cut off");
+  s.Add("cache", &C::cache)
+      .Default("none")
+      .Choices({"none", "ram"})
+      .Help("ram: keep decoded pictures, after the transforms that draw nothing at random");
+  s.Add("cache_bytes", &C::cache_bytes).Default(0).Range(0).Help("most memory for the cache; 0: half of what is free at the start").Also({"cache_size"});
   s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
   return s;
 }

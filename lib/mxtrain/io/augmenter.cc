@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "mxtrain/base/suggest.h"
 
@@ -9,8 +10,14 @@ namespace mxtrain::io {
 namespace {
 
 struct NormalizeParam : Parameter<NormalizeParam> {
+  enum From { kGiven, kAuto };
+  int from;
   std::vector<double> mean, std;
   static void Declare(Fields<NormalizeParam>& f) {
+    f.Add("from", &NormalizeParam::from)
+        .Enum({{"given", kGiven}, {"auto", kAuto}})
+        .Default(kGiven)
+        .Help("auto: mean and std of the training set's pixels");
     f.Add("mean", &NormalizeParam::mean).Default({0}).Help("subtracted from pixel / 255: one number, or one per channel");
     f.Add("std", &NormalizeParam::std).Default({1}).Help("divides the difference: one number, or one per channel");
   }
@@ -20,8 +27,12 @@ constexpr const char* kNormalize = "normalize";
 
 const std::vector<detail::TransformEntry>& Entries() {
   static const std::vector<detail::TransformEntry> entries = [] {
-    std::vector<detail::TransformEntry> all = detail::ResizeTransforms(), random = detail::RandomTransforms();
-    std::move(random.begin(), random.end(), std::back_inserter(all));
+    std::vector<detail::TransformEntry> all;
+    for (const auto family : {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms, detail::ColourTransforms,
+                              detail::ErasingTransforms}) {
+      std::vector<detail::TransformEntry> entries = family();
+      std::move(entries.begin(), entries.end(), std::back_inserter(all));
+    }
     return all;
   }();
   return entries;
@@ -55,14 +66,21 @@ std::vector<double> PerChannel(std::vector<double> values, const char* name, int
   return values;
 }
 
-std::vector<float> MakeTable(const NormalizeParam& param, int channels) {
+Levels MakeLevels(const NormalizeParam& param, int channels) {
+  if (param.from == NormalizeParam::kAuto) Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
   const std::vector<double> mean = PerChannel(param.mean, "mean", channels), std = PerChannel(param.std, "std", channels);
-  std::vector<float> table;
+  Levels levels;
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
     if (!(std[c] > 0)) Throw(ErrorKind::kConfig, "normalize: std = {}: expected numbers above 0", params::Print(std));
-    for (int value = 0; value < 256; ++value) table.push_back(static_cast<float>((value / 255.0 - mean[c]) / std[c]));
+    levels.scale.push_back(static_cast<float>(1 / (255 * std[c])));
+    levels.offset.push_back(static_cast<float>(-mean[c] / std[c]));
+    levels.by_255 = levels.by_255 && mean[c] == 0 && std[c] == 1;
   }
-  return table;
+  return levels;
+}
+
+Frame WholeOf(const Image& image) {
+  return {image.height, image.width, {0, 0, image.height, image.width}, 1};
 }
 
 }  // namespace
@@ -88,7 +106,7 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
     const auto entry = std::find_if(Entries().begin(), Entries().end(), [&](const auto& e) { return e.info.name == spec.name; });
     transforms_.push_back(entry->make(kwargs, spec.name));
   }
-  table_ = MakeTable(normalize, channels);
+  levels_ = MakeLevels(normalize, channels);
 }
 
 TShape Augmenter::OutputShape(const TShape& input) const {
@@ -104,27 +122,55 @@ TShape Augmenter::OutputShape(const TShape& input) const {
   return {channels_, size.height, size.width};
 }
 
-void Augmenter::Apply(Image* image, Image* scratch, RandomStream random) const {
-  for (const auto& transform : transforms_) transform->Apply(image, scratch, &random);
+size_t Augmenter::fixed() const {
+  const auto drawing = std::find_if(transforms_.begin(), transforms_.end(), [](const auto& t) { return t->draws(); });
+  return static_cast<size_t>(drawing - transforms_.begin());
 }
 
-double Augmenter::MinScale(int height, int width, RandomStream random) const {
-  return transforms_.empty() ? 1.0 : transforms_.front()->MinScale(height, width, random);
+Augmenter::Way Augmenter::Begin(int height, int width, RandomStream random, size_t first, size_t last) const {
+  Way way{Cut::Whole(height, width), first, last, random};
+  while (way.next < last && transforms_[way.next]->Fold(&way.cut, &way.random)) ++way.next;
+  return way;
 }
 
-void Augmenter::ToPlanes(std::span<const uint8_t> pixels, float* planes) const {
-  const float* table = table_.data();
-  if (channels_ == 1) {
-    for (size_t i = 0; i < pixels.size(); ++i) planes[i] = table[pixels[i]];
-    return;
+// Up to the last cut, which is returned and applies to **from.
+Cut Augmenter::Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const {
+  Cut cut = way.cut;
+  RandomStream random = way.random;
+  for (size_t next = way.next; next < way.last;) {
+    const bool as_is = *from == image && frame->scale == 1 && cut == Cut::Whole(image->height, image->width);
+    if (!as_is) {
+      io::Apply(cut, **from, *frame, scratch);
+      std::swap(*image, *scratch);
+    }
+    transforms_[next++]->Apply(image, scratch, &random);
+    *from = image;
+    *frame = WholeOf(*image);
+    cut = Cut::Whole(image->height, image->width);
+    while (next < way.last && transforms_[next]->Fold(&cut, &random)) ++next;
   }
-  const size_t plane = pixels.size() / 3;
-  float *red = planes, *green = planes + plane, *blue = planes + 2 * plane;
-  for (size_t i = 0; i < plane; ++i) {
-    red[i] = table[pixels[3 * i]];
-    green[i] = table[256 + pixels[3 * i + 1]];
-    blue[i] = table[512 + pixels[3 * i + 2]];
+  return cut;
+}
+
+void Augmenter::ToImage(const Way& way, const Image& from, const Frame& frame, Image* image, Image* scratch) const {
+  const Image* at = &from;
+  Frame shown = frame;
+  const Cut cut = Go(way, &at, &shown, image, scratch);
+  io::Apply(cut, *at, shown, scratch);
+  std::swap(*image, *scratch);
+}
+
+bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+                         float* planes) const {
+  const Image* at = &from;
+  Frame shown = frame;
+  const Cut cut = Go(way, &at, &shown, image, scratch);
+  if (cut.height() != size.height || cut.width() != size.width) {
+    image->Resize(cut.height(), cut.width(), channels_);
+    return false;
   }
+  ApplyToPlanes(cut, *at, shown, levels_, planes);
+  return true;
 }
 
 }  // namespace mxtrain::io

@@ -49,15 +49,23 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
     if (IsPicture(field)) Throw(ErrorKind::kConfig, "the label '{}' is a picture; labels are numbers", field.name);
     label_shapes_.push_back(field.shape);
   }
+  if (options.cache_bytes > 0 && augmenter_) cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
 }
 
 std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
                                            LoaderScratch* scratch) const {
+  if (cache_) {
+    if (const CachedExample* example = cache_->Find(index)) return LoadCached(*example, index, epoch, row, to, scratch);
+  }
   try {
     source_->Read(index, &scratch->sample);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
     return Refusal{error.what()};
+  }
+  if (cache_ && !cache_->full()) {
+    if (auto refusal = Keep(index, scratch->sample, scratch)) return refusal;
+    if (const CachedExample* example = cache_->Find(index)) return LoadCached(*example, index, epoch, row, to, scratch);
   }
   const RandomStream random(options_.seed, epoch, index);
   const Sample& sample = scratch->sample;
@@ -82,30 +90,91 @@ std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const Fie
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
-                                                  LoaderScratch* scratch) const {
-  const TShape& shape = *to.second;
-  if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == shape[0]) {
-    augmenter_->ToPlanes(value.pixels, to.first);
-    return std::nullopt;
-  }
+// The transforms up to `last`; the pixels lie in scratch->image.
+std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
+                                             LoaderScratch* scratch, Augmenter::Way* way, Frame* frame) const {
   Image* image = &scratch->image;
   if (!value.pixels.empty()) {
     CopyPixels(spec, value.pixels, image);
     ConvertChannels(augmenter_->channels(), image);
-  } else {
-    DecodeOptions options;
-    options.channels = augmenter_->channels();
-    options.exact = options_.exact_decode;
-    options.min_scale = [&](int height, int width) { return augmenter_->MinScale(height, width, random); };
-    scratch->bytes += static_cast<int64_t>(value.encoded.size());
-    if (auto refusal = scratch->decoder.Decode(value.encoded, options, image)) return refusal;
+    *frame = {image->height, image->width, {0, 0, image->height, image->width}, 1};
+    *way = augmenter_->Begin(image->height, image->width, random, 0, last);
+    return std::nullopt;
   }
-  augmenter_->Apply(image, &scratch->spare, random);
-  if (image->height != shape[1] || image->width != shape[2]) {
-    return Refusal{format("the picture has {}x{} pixels, expected {}x{}", image->width, image->height, shape[2], shape[1])};
+  DecodeOptions options;
+  options.channels = augmenter_->channels();
+  options.exact = options_.exact_decode;
+  options.part = [&](int height, int width) {
+    *way = augmenter_->Begin(height, width, random, 0, last);
+    return DecodeOptions::Part{way->cut.Needed(), way->cut.MinScale()};
+  };
+  scratch->bytes += static_cast<int64_t>(value.encoded.size());
+  if (auto refusal = scratch->decoder.Decode(value.encoded, options, image, frame)) return refusal;
+  *way = augmenter_->Begin(frame->height, frame->width, random, 0, last);
+  return std::nullopt;
+}
+
+std::optional<Refusal> ExampleLoader::WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
+                                                   LoaderScratch* scratch) const {
+  const TShape& shape = *to.second;
+  const PictureSize size{static_cast<int>(shape[1]), static_cast<int>(shape[2])};
+  if (augmenter_->ToPlanes(way, from, frame, size, &scratch->image, &scratch->spare, to.first)) return std::nullopt;
+  return Refusal{format("the picture has {}x{} pixels, expected {}x{}", scratch->image.width, scratch->image.height, shape[2], shape[1])};
+}
+
+std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+                                                  LoaderScratch* scratch) const {
+  if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == (*to.second)[0]) {
+    augmenter_->ToPlanes(value.pixels, to.first);
+    return std::nullopt;
   }
-  augmenter_->ToPlanes(image->pixels, to.first);
+  Augmenter::Way way{{}, 0, 0, random};
+  Frame frame;
+  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &way, &frame)) return refusal;
+  return WritePicture(way, scratch->image, frame, to, scratch);
+}
+
+// Into the cache, as far as the transforms draw nothing.
+std::optional<Refusal> ExampleLoader::Keep(int64_t index, const Sample& sample, LoaderScratch* scratch) const {
+  CachedExample example;
+  for (size_t i = 0; i < sample.data.size(); ++i) {
+    const FieldSpec& spec = source_->data_fields()[i];
+    Image& picture = example.pictures.emplace_back();
+    std::vector<float>& numbers = example.data.emplace_back();
+    if (!IsPicture(spec)) {
+      numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
+      continue;
+    }
+    const RandomStream none(0, 0, 0);
+    Augmenter::Way way{{}, 0, 0, none};
+    Frame frame;
+    if (auto refusal = Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &way, &frame)) return refusal;
+    augmenter_->ToImage(way, scratch->image, frame, &scratch->image, &scratch->spare);
+    picture.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
+    std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), picture.pixels.begin());
+  }
+  for (const FieldValue& label : sample.labels) example.labels.emplace_back(label.values.begin(), label.values.end());
+  cache_->Add(index, std::move(example));
+  return std::nullopt;
+}
+
+std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, int64_t index, int64_t epoch, int64_t row,
+                                                 const BatchPointers& to, LoaderScratch* scratch) const {
+  const RandomStream random(options_.seed, epoch, index);
+  for (size_t i = 0; i < example.pictures.size(); ++i) {
+    const Place place{RowOf(to.data[i], row, data_shapes_[i]), &data_shapes_[i]};
+    const Image& picture = example.pictures[i];
+    if (!IsPicture(source_->data_fields()[i])) {
+      std::copy(example.data[i].begin(), example.data[i].end(), place.first);
+      continue;
+    }
+    const auto way = augmenter_->Begin(picture.height, picture.width, random, augmenter_->fixed(), augmenter_->size());
+    const Frame frame{picture.height, picture.width, {0, 0, picture.height, picture.width}, 1};
+    if (auto refusal = WritePicture(way, picture, frame, place, scratch)) return refusal;
+  }
+  for (size_t i = 0; i < example.labels.size(); ++i) {
+    std::copy(example.labels[i].begin(), example.labels[i].end(), RowOf(to.labels[i], row, label_shapes_[i]));
+  }
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/expected.h"
 #include "mxtrain/io/augmenter.h"
+#include "mxtrain/io/example_cache.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -14,6 +15,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   int channels = 0;           // of pictures: 1, 3, or 0: those of the source, 3 where its files may differ
   bool exact_decode = false;  // see DecodeOptions
+  int64_t cache_bytes = 0;    // most memory for examples that are kept decoded; 0: none are kept
 };
 
 // Where the first row of each field's batch array lies.
@@ -43,11 +45,20 @@ class ExampleLoader {
 
   // A function of (index, epoch) and the seed. A reason when the example cannot be had; the row is then unspecified.
   std::optional<Refusal> Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to, LoaderScratch* scratch) const;
+  // Null without one.
+  const ExampleCache* cache() const { return cache_.get(); }
   void Clear(int64_t row, const BatchPointers& to) const;
   void CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const;
 
  private:
   using Place = std::pair<float*, const TShape*>;
+  std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
+                                    LoaderScratch* scratch) const;
+  std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
+                                LoaderScratch* scratch, Augmenter::Way* way, Frame* frame) const;
+  std::optional<Refusal> Keep(int64_t index, const Sample& sample, LoaderScratch* scratch) const;
+  std::optional<Refusal> WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
+                                      LoaderScratch* scratch) const;
   std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
   std::optional<Refusal> LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
@@ -58,6 +69,7 @@ class ExampleLoader {
   std::unique_ptr<const Augmenter> augmenter_;  // null without pictures
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
+  std::unique_ptr<ExampleCache> cache_;
 };
 
 }  // namespace mxtrain::io

@@ -28,21 +28,6 @@ cv::Mat View(Image& image) {
   return cv::Mat(image.height, image.width, CV_8UC(image.channels), image.pixels.data());
 }
 
-int MethodOf(int interpolation, const Box& box, int height, int width) {
-  switch (interpolation) {
-    case kNearest:
-      return cv::INTER_NEAREST;
-    case kBilinear:
-      return cv::INTER_LINEAR;
-    case kCubic:
-      return cv::INTER_CUBIC;
-    case kArea:
-      return cv::INTER_AREA;
-    default:
-      return 2 * height <= box.height || 2 * width <= box.width ? cv::INTER_AREA : cv::INTER_LINEAR;
-  }
-}
-
 }  // namespace
 
 SizePair ParseSize(const TShape& size, const char* owner) {
@@ -54,22 +39,23 @@ SizePair ParseSize(const TShape& size, const char* owner) {
   return {static_cast<int>(size[0]), static_cast<int>(size[size.ndim() - 1]), size.ndim() == 1};
 }
 
-void ResizeBox(const Image& from, const Box& box, int height, int width, int interpolation, Image* to) {
-  if (box.height == height && box.width == width) return CopyBox(from, box, 0, to);
-  KeepOpenCvToOneThread();
-  to->Resize(height, width, from.channels);
-  const cv::Mat part = View(const_cast<Image&>(from))(cv::Rect(box.x, box.y, box.width, box.height));
-  cv::Mat result = View(*to);
-  cv::resize(part, result, result.size(), 0, 0, MethodOf(interpolation, box, height, width));
+bool CoverAtLeast(int height, int width, Cut* cut) {
+  if (cut->height() >= height && cut->width() >= width) return true;
+  const double scale = std::max(double(height) / cut->height(), double(width) / cut->width());
+  const int new_height = std::max(height, static_cast<int>(std::lround(cut->height() * scale)));
+  const int new_width = std::max(width, static_cast<int>(std::lround(cut->width() * scale)));
+  return cut->Resize(new_height, new_width, kAuto);
 }
 
-void CoverAtLeast(int height, int width, Image* image, Image* scratch) {
-  if (image->height >= height && image->width >= width) return;
-  const double scale = std::max(double(height) / image->height, double(width) / image->width);
-  const int new_height = std::max(height, static_cast<int>(std::lround(image->height * scale)));
-  const int new_width = std::max(width, static_cast<int>(std::lround(image->width * scale)));
-  ResizeBox(*image, {0, 0, image->height, image->width}, new_height, new_width, kAuto, scratch);
-  std::swap(*image, *scratch);
+void Warp(const double (&matrix)[2][2], bool nearest, uint8_t fill, const Image& from, Image* to) {
+  KeepOpenCvToOneThread();
+  to->Resize(from.height, from.width, from.channels);
+  const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
+  const auto& m = matrix;
+  const cv::Matx23d inverse(m[0][0], m[0][1], cx - m[0][0] * cx - m[0][1] * cy, m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy);
+  cv::Mat result = View(*to);
+  cv::warpAffine(View(const_cast<Image&>(from)), result, inverse, result.size(),
+                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP, cv::BORDER_CONSTANT, cv::Scalar::all(fill));
 }
 
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to) {
@@ -87,20 +73,6 @@ void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to) {
     std::memcpy(out + bytes(first - box.x), from.row(from_y) + bytes(first), bytes(last - first));
     std::memset(out + bytes(last - box.x), fill, bytes(box.x + box.width - last));
   }
-}
-
-void FlipHorizontal(Image* image) {
-  const auto channels = static_cast<std::ptrdiff_t>(image->channels);
-  for (int y = 0; y < image->height; ++y) {
-    uint8_t* left = image->row(y);
-    uint8_t* right = left + (image->width - 1) * channels;
-    for (; left < right; left += channels, right -= channels) std::swap_ranges(left, left + channels, right);
-  }
-}
-
-void FlipVertical(Image* image) {
-  const std::ptrdiff_t row = std::ptrdiff_t{image->width} * image->channels;
-  for (int y = 0; y < image->height / 2; ++y) std::swap_ranges(image->row(y), image->row(y) + row, image->row(image->height - 1 - y));
 }
 
 }  // namespace mxtrain::io

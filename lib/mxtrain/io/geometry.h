@@ -1,16 +1,9 @@
 #pragma once
-// What the geometric transforms share. Private to io; OpenCV stands behind it, single-threaded.
+// What the geometric transforms share. Private to io; OpenCV stands behind Warp, single-threaded.
 #include "mxtrain/base/shape.h"
-#include "mxtrain/io/image.h"
+#include "mxtrain/io/cut.h"
 
 namespace mxtrain::io {
-
-// kAuto: area where the picture shrinks to half or less, else bilinear.
-enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
-
-struct Box {
-  int y = 0, x = 0, height = 0, width = 0;
-};
 
 // A size parameter: one number (a square, or a shorter edge) or (height, width). Throws kConfig naming `owner`.
 struct SizePair {
@@ -19,13 +12,12 @@ struct SizePair {
 };
 SizePair ParseSize(const TShape& size, const char* owner);
 
-// Part of `from` (inside it), resized.
-void ResizeBox(const Image& from, const Box& box, int height, int width, int interpolation, Image* to);
-// Enlarges a picture that does not cover height x width, keeping its proportions, so that it just does.
-void CoverAtLeast(int height, int width, Image* image, Image* scratch);
+// Enlarges what does not cover height x width, keeping its proportions, so that it just does. False as Cut::Resize.
+bool CoverAtLeast(int height, int width, Cut* cut);
+// The pixel at p of the result is that of the picture at matrix * (p - c) + c, where p = (x, y) and c is the middle; bilinear, or nearest;
+// what lies outside is `fill`.
+void Warp(const double (&matrix)[2][2], bool nearest, uint8_t fill, const Image& from, Image* to);
 // Copies a box that may reach beyond the picture; what lies outside is `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);
-void FlipHorizontal(Image* image);
-void FlipVertical(Image* image);
 
 }  // namespace mxtrain::io

@@ -55,15 +55,22 @@ ImageDecoder::ImageDecoder() : impl_(std::make_unique<Impl>()) {}
 ImageDecoder::~ImageDecoder() = default;
 
 std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options, Image* image) {
+  Frame whole;
+  return Decode(bytes, options, image, &whole);
+}
+
+std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options, Image* image, Frame* frame) {
   const auto info = Probe(bytes, impl_->jpeg);
   if (!info) return info.error();
   if (int64_t{info->height} * info->width > options.max_pixels) {
     return Refusal{format("{}x{} pixels are more than the {} that are allowed", info->width, info->height, options.max_pixels)};
   }
+  *frame = {info->height, info->width, {0, 0, info->height, info->width}, 1};
   const bool jpeg = info->format == ImageFormat::kJpeg;
-  const auto refusal = jpeg ? impl_->jpeg.Decode(bytes, *info, options, image) : DecodeWithStb(bytes, *info, image);
+  const auto refusal = jpeg ? impl_->jpeg.Decode(bytes, *info, options, image, frame) : DecodeWithStb(bytes, *info, image);
   if (refusal) return refusal;
   ApplyOrientation(info->orientation, image);
+  if (info->orientation != 1) frame->covers = {0, 0, image->height, image->width};
   if (options.channels != 0) ConvertChannels(options.channels, image);
   return std::nullopt;
 }

@@ -6,7 +6,8 @@
 // - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high byte);
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
-// A JPEG about which its decoder warns, a PNG whose checksums fail and a file that ends early are damaged: refused, never half shown.
+// A JPEG about which its decoder warns, or of more than 500 scans, a PNG whose checksums fail and a file that ends early are damaged:
+// refused, never half shown.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,19 @@ struct Image {
   const uint8_t* row(int y) const { return const_cast<Image*>(this)->row(y); }
 };
 
+// A part of a picture, in pixels from its upper left corner.
+struct Box {
+  int y = 0, x = 0, height = 0, width = 0;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+// How the pixels that were decoded lie in the whole picture.
+struct Frame {
+  int height = 0, width = 0;  // of the whole picture, as shown
+  Box covers;                 // which of the pixels of the whole picture, after its reduction by `scale`
+  double scale = 1;           // 1, 1/2, 1/4 or 1/8
+};
+
 enum class ImageFormat { kJpeg, kPng, kBmp };
 
 // What a file's header says.
@@ -47,12 +61,15 @@ struct ImageInfo {
 struct DecodeOptions {
   int channels = 0;                  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
   int64_t max_pixels = 100'000'000;  // larger pictures are refused by their header, before memory is taken
-  // True: a JPEG is decoded at full size with the accurate inverse DCT. False: with the fast one, and at a reduced size where `min_scale`
-  // allows; pixel values differ a little.
+  // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where `part` allows it, which changes pixel values a little, and no further
+  // than `part` reaches, so that damage below it goes unnoticed in a file that is not cut off.
   bool exact = true;
-  // The least factor in (0, 1] by which the picture of the given height and width may be reduced while it is decoded; empty: 1. Only JPEG
-  // can use it, in steps of 1/8.
-  std::function<double(int height, int width)> min_scale = {};
+  // What of the picture of the given height and width is wanted; empty: all. A JPEG is decoded there alone, with the same pixels.
+  struct Part {
+    Box box;
+    double min_scale = 1;  // the least factor by which the picture may be reduced beforehand
+  };
+  std::function<Part(int height, int width)> part = {};
 };
 
 // Reads the header alone. A reason is a phrase: "not a JPEG, PNG or BMP (begins with 'hello')".
@@ -64,7 +81,8 @@ class MXTRAIN_API ImageDecoder {
   ImageDecoder();
   ~ImageDecoder();
   // The reason when the picture cannot be had; *image is then unspecified. Throws only kMemory.
-  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image);
+  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image, Frame* frame);
+  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image);  // without `part`
 
  private:
   struct Impl;

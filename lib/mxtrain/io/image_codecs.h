@@ -4,7 +4,7 @@
 
 namespace mxtrain::io {
 
-// libjpeg-turbo. Each call reads the header anew.
+// libjpeg-turbo, with its state kept between pictures.
 class JpegCodec {
  public:
   JpegCodec();
@@ -13,14 +13,16 @@ class JpegCodec {
   JpegCodec& operator=(const JpegCodec&) = delete;
 
   Expected<ImageInfo, Refusal> Probe(std::string_view bytes);
-  // `info` as Probe gave it. *image: gray or RGB, stored orientation (not yet that of `info`).
-  std::optional<Refusal> Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image);
+  // Directly after Probe of the same bytes, which gave `info`. *image: gray or RGB, stored orientation (not yet that of `info`). A picture
+  // that is stored turned is decoded whole.
+  std::optional<Refusal> Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image, Frame* frame);
 
  private:
-  // A decoder that has met a file which ends in its header misreads the next one: after any failure a new one is made.
-  Refusal Damage(std::string_view reason);
-  void Renew();
-  void* handle_ = nullptr;
+  struct State;
+  template <typename F>
+  bool Guarded(F&& work);
+  Refusal Damage();
+  std::unique_ptr<State> state_;
 };
 
 // stb_image.

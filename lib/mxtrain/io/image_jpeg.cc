@@ -1,7 +1,13 @@
-#include <turbojpeg.h>
+// libjpeg reports errors through a function that must not return: it jumps back to Guarded, over code that holds nothing to destroy.
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+// libjpeg's header wants stdio's.
+#include <jpeglib.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/image_codecs.h"
@@ -9,18 +15,59 @@
 namespace mxtrain::io {
 namespace {
 
-const unsigned char* Data(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
+// A progressive picture is decoded anew for each of its scans: a few bytes each can cost a second each.
+constexpr int kMostScans = 500;
+// By how much smoothing between chroma samples reaches over an edge, in pixels.
+constexpr int kReach = 2;
+
+struct ErrorState {
+  jpeg_error_mgr manager;
+  std::jmp_buf jump;
+  char text[JMSG_LENGTH_MAX];  // of the first error or warning; empty: none
+};
+
+ErrorState* StateOf(j_common_ptr info) {
+  return reinterpret_cast<ErrorState*>(info->err);  // the manager is its first member
 }
 
-bool IsCmyk(int colorspace) {
-  return colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
+void Keep(j_common_ptr info) {
+  ErrorState* state = StateOf(info);
+  if (state->text[0] == '\0') info->err->format_message(info, state->text);
 }
 
-// The smallest of the scales n/8 that is not below `least`.
-tjscalingfactor ScaleFor(double least) {
-  const int eighths = std::clamp(static_cast<int>(std::ceil(least * 8 - 1e-9)), 1, 8);
-  return {eighths, 8};
+[[noreturn]] void OnError(j_common_ptr info) {
+  Keep(info);
+  std::longjmp(StateOf(info)->jump, 1);
+}
+
+void OnMessage(j_common_ptr info, int level) {
+  if (level < 0) Keep(info);
+}
+
+void OnProgress(j_common_ptr info) {
+  ErrorState* state = StateOf(info);
+  const int scans = reinterpret_cast<j_decompress_ptr>(info)->input_scan_number;
+  if (scans <= kMostScans) return;
+  std::snprintf(state->text, sizeof state->text, "more than %d scans", kMostScans);
+  std::longjmp(state->jump, 1);
+}
+
+void Prepare(ErrorState* state) {
+  jpeg_std_error(&state->manager);
+  state->manager.error_exit = OnError;
+  state->manager.emit_message = OnMessage;
+  state->text[0] = '\0';
+}
+
+bool IsCmyk(J_COLOR_SPACE space) {
+  return space == JCS_CMYK || space == JCS_YCCK;
+}
+
+// The smallest of 1, 2, 4 and 8 eighths that is not below `least`: the sizes that have fast transforms.
+int EighthsFor(double least) {
+  int eighths = 1;
+  while (eighths < 8 && eighths < least * 8 - 1e-9) eighths *= 2;
+  return eighths;
 }
 
 // Adobe writes CMYK inverted (0 is full ink): the product of what ink and black let through.
@@ -31,70 +78,149 @@ void CmykToRgb(const std::vector<uint8_t>& cmyk, Image* image) {
   }
 }
 
+// What of the reduced picture must be decoded for `box` of the whole one.
+Box ReducedBox(const Box& box, double scale, int height, int width) {
+  const auto first = [scale](int at) { return static_cast<int>(std::floor(at * scale)); };
+  const auto last = [scale](int at, int most) { return std::min(most, static_cast<int>(std::ceil(at * scale))); };
+  const int y = first(box.y), x = std::max(0, first(box.x) - kReach);
+  return {y, x, last(box.y + box.height, height) - y, std::min(width, last(box.x + box.width, width) + kReach) - x};
+}
+
 }  // namespace
 
-JpegCodec::JpegCodec() {
-  Renew();
+struct JpegCodec::State {
+  ErrorState errors;
+  jpeg_progress_mgr progress{};
+  jpeg_decompress_struct info{};
+  std::vector<uint8_t> inks;
+};
+
+JpegCodec::JpegCodec() : state_(std::make_unique<State>()) {
+  Prepare(&state_->errors);
+  state_->info.err = &state_->errors.manager;
+  if (!Guarded([&] { jpeg_create_decompress(&state_->info); })) {
+    Throw(ErrorKind::kMemory, "cannot make a JPEG decoder: {}", state_->errors.text);
+  }
+  state_->progress.progress_monitor = OnProgress;
+  state_->info.progress = &state_->progress;
 }
 
 JpegCodec::~JpegCodec() {
-  tjDestroy(handle_);
+  jpeg_destroy_decompress(&state_->info);
 }
 
-void JpegCodec::Renew() {
-  if (handle_) tjDestroy(handle_);
-  handle_ = tjInitDecompress();
-  if (!handle_) Throw(ErrorKind::kMemory, "cannot make a JPEG decoder: {}", tjGetErrorStr2(nullptr));
+// False when libjpeg gave up in `work`, which must own nothing.
+template <typename F>
+bool JpegCodec::Guarded(F&& work) {
+  if (setjmp(state_->errors.jump) != 0) return false;
+  work();
+  return true;
 }
 
-Refusal JpegCodec::Damage(std::string_view reason) {
-  std::string text = format("damaged or unsupported JPEG: {}", reason.substr(reason.starts_with("tj") ? reason.find(": ") + 2 : 0));
-  Renew();
-  return Refusal{std::move(text)};
+Refusal JpegCodec::Damage() {
+  jpeg_abort_decompress(&state_->info);
+  return Refusal{format("damaged or unsupported JPEG: {}", state_->errors.text)};
 }
 
 Expected<ImageInfo, Refusal> JpegCodec::Probe(std::string_view bytes) {
+  jpeg_decompress_struct& jpeg = state_->info;
+  jpeg_abort_decompress(&jpeg);
+  state_->errors.text[0] = '\0';
+  const bool good = Guarded([&] {
+    jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+  });
+  if (!good || state_->errors.text[0] != '\0') return Damage();
   ImageInfo info;
-  int subsampling = 0, colorspace = 0;
-  if (tjDecompressHeader3(handle_, Data(bytes), bytes.size(), &info.width, &info.height, &subsampling, &colorspace) != 0)
-    return Damage(tjGetErrorStr2(handle_));
-  // A file that ends before its scan counts as one of tables alone: no error, no size. Decoding to size 0 would mean "whatever it is".
-  if (info.width < 1 || info.height < 1) return Damage("it ends before its picture");
-  info.channels = IsCmyk(colorspace) ? 4 : colorspace == TJCS_GRAY ? 1 : 3;
+  info.width = static_cast<int>(jpeg.image_width);
+  info.height = static_cast<int>(jpeg.image_height);
+  info.channels = IsCmyk(jpeg.jpeg_color_space) ? 4 : jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
   info.orientation = ExifOrientation(bytes);
   if (info.orientation >= 5) std::swap(info.height, info.width);
   return info;
 }
 
-std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image) {
-  const bool turned = info.orientation >= 5, cmyk = info.channels == 4;
-  const double least = options.exact || !options.min_scale ? 1.0 : options.min_scale(info.height, info.width);
-  const tjscalingfactor scale = ScaleFor(least);
-  const int height = TJSCALED((turned ? info.width : info.height), scale), width = TJSCALED((turned ? info.height : info.width), scale);
-  const bool gray = options.channels == 1 || (options.channels == 0 && info.channels == 1);
-  const int flags = TJFLAG_LIMITSCANS | (options.exact ? TJFLAG_ACCURATEDCT : TJFLAG_FASTDCT);
+std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image,
+                                         Frame* frame) {
+  jpeg_decompress_struct& jpeg = state_->info;
+  const bool cmyk = info.channels == 4, gray = options.channels == 1 || (options.channels == 0 && info.channels == 1);
+  const DecodeOptions::Part part = options.part ? options.part(info.height, info.width) : DecodeOptions::Part{frame->covers, 1};
+  const int eighths = options.exact ? 8 : EighthsFor(part.min_scale);
+  frame->scale = eighths / 8.0;
+  Box box;
+  bool good = Guarded([&] {
+    jpeg.out_color_space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg.dct_method = JDCT_ISLOW;
+    jpeg.scale_num = static_cast<unsigned>(eighths);
+    jpeg.scale_denom = 8;
+    jpeg_start_decompress(&jpeg);
+    const int height = static_cast<int>(jpeg.output_height), width = static_cast<int>(jpeg.output_width);
+    box = info.orientation == 1 ? ReducedBox(part.box, frame->scale, height, width) : Box{0, 0, height, width};
+    if (box.width == width) return;
+    auto x = static_cast<JDIMENSION>(box.x), columns = static_cast<JDIMENSION>(box.width);
+    jpeg_crop_scanline(&jpeg, &x, &columns);  // from the beginning of a block
+    box.x = static_cast<int>(x);
+    box.width = static_cast<int>(columns);
+  });
+  if (!good) return Damage();
 
-  image->Resize(height, width, gray && !cmyk ? 1 : 3);
-  std::vector<uint8_t> inks(cmyk ? static_cast<size_t>(height) * static_cast<size_t>(width) * 4 : 0);
-  uint8_t* to = cmyk ? inks.data() : image->pixels.data();
-  const int pixel_format = cmyk ? TJPF_CMYK : gray ? TJPF_GRAY : TJPF_RGB;
-  if (tjDecompress2(handle_, Data(bytes), bytes.size(), to, width, 0, height, pixel_format, flags) != 0)
-    return Damage(tjGetErrorStr2(handle_));
-  if (cmyk) CmykToRgb(inks, image);
+  image->Resize(box.height, box.width, gray && !cmyk ? 1 : 3);
+  const size_t stride = static_cast<size_t>(box.width) * static_cast<size_t>(jpeg.output_components);
+  if (cmyk) state_->inks.resize(stride * static_cast<size_t>(box.height));
+  uint8_t* const rows = cmyk ? state_->inks.data() : image->pixels.data();
+  const bool whole = static_cast<int>(jpeg.output_height) == box.y + box.height;
+  const bool read_on = !whole && (options.exact || !bytes.ends_with("\xff\xd9"));
+  good = Guarded([&] {
+    if (box.y > 0) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(box.y));
+    for (int y = 0; y < box.height;) {
+      JSAMPROW row = rows + stride * static_cast<size_t>(y);
+      y += static_cast<int>(jpeg_read_scanlines(&jpeg, &row, 1));
+    }
+    if (read_on && jpeg.output_scanline + 1 < jpeg.output_height) {
+      jpeg_skip_scanlines(&jpeg, jpeg.output_height - 1 - jpeg.output_scanline);
+    }
+  });
+  std::vector<uint8_t> spare(good && read_on ? stride : 0);
+  good = good && Guarded([&] {
+           JSAMPROW row = spare.data();
+           if (read_on) jpeg_read_scanlines(&jpeg, &row, 1);
+           whole || read_on ? static_cast<void>(jpeg_finish_decompress(&jpeg)) : jpeg_abort_decompress(&jpeg);
+         });
+  if (!good || state_->errors.text[0] != '\0') return Damage();
+  if (info.orientation == 1) frame->covers = {box.y, box.x, box.height, box.width};
+  if (cmyk) CmykToRgb(state_->inks, image);
   return std::nullopt;
 }
 
 std::string EncodeJpeg(const Image& image, int quality) {
   if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty picture of {}x{} pixels as JPEG", image.width, image.height);
-  const std::unique_ptr<void, int (*)(tjhandle)> handle(tjInitCompress(), tjDestroy);
-  if (!handle) Throw(ErrorKind::kMemory, "cannot make a JPEG encoder: {}", tjGetErrorStr2(nullptr));
-  const bool gray = image.channels == 1;
+  ErrorState errors;
+  Prepare(&errors);
+  jpeg_compress_struct jpeg{};
+  jpeg.err = &errors.manager;
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
-  const int status = tjCompress2(handle.get(), image.pixels.data(), image.width, 0, image.height, gray ? TJPF_GRAY : TJPF_RGB, &buffer,
-                                 &size, gray ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
-  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(buffer, tjFree);
-  if (status != 0) Throw(ErrorKind::kData, "cannot write a picture as JPEG: {}", tjGetErrorStr2(handle.get()));
+  const bool good = [&] {
+    if (setjmp(errors.jump) != 0) return false;
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, &buffer, &size);
+    jpeg.image_width = static_cast<JDIMENSION>(image.width);
+    jpeg.image_height = static_cast<JDIMENSION>(image.height);
+    jpeg.input_components = image.channels;
+    jpeg.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, quality, TRUE);
+    jpeg_start_compress(&jpeg, TRUE);
+    for (int y = 0; y < image.height; ++y) {
+      JSAMPROW row = const_cast<uint8_t*>(image.row(y));
+      jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    return true;
+  }();
+  jpeg_destroy_compress(&jpeg);
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(buffer, std::free);
+  if (!good) Throw(ErrorKind::kData, "cannot write a picture as JPEG: {}", errors.text);
   return std::string(reinterpret_cast<const char*>(buffer), size);
 }
 

@@ -213,8 +213,10 @@ TEST_CASE("the exact orientation of every pixel") {
 
 TEST_CASE("a JPEG is reduced while decoding where that is allowed") {
   const std::string jpeg = EncodeJpeg(Gradient(120, 80, 3));
-  DecodeOptions options{.exact = false, .min_scale = [](int height, int) { return 31.0 / height; }};
-  CHECK(DecodeImage(jpeg, options)->height == 45);  // 3/8 is the smallest step that is not below 31/120
+  DecodeOptions options{.exact = false, .part = [](int height, int width) {
+                          return DecodeOptions::Part{{0, 0, height, width}, 31.0 / height};
+                        }};
+  CHECK(DecodeImage(jpeg, options)->height == 60);  // 1/2 is the smallest step that is not below 31/120
   options.exact = true;
   CHECK(DecodeImage(jpeg, options)->height == 120);
 }

@@ -21,6 +21,11 @@ int WorkerCount(int asked) {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 16);
 }
 
+int64_t CacheBytes(const PipelineParam& param) {
+  if (param.cache == PipelineParam::kNone) return 0;
+  return param.cache_bytes > 0 ? param.cache_bytes : std::max<int64_t>(1, AvailableMemory() / 2);
+}
+
 void CheckParam(const PipelineParam& param, const Source& source) {
   if (param.part_index >= param.num_parts) {
     Throw(ErrorKind::kConfig, "part_index = {} is not below num_parts = {}", param.part_index, param.num_parts);
@@ -85,6 +90,7 @@ class Pipeline final : public DataIter {
   bool Advance(DataBatch* batch);
   void Deliver(Slot* slot, DataBatch* batch);
   void CheckBad() const;
+  void ReportFullCache();
 
   void Work(int worker);
   void LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const;
@@ -101,6 +107,7 @@ class Pipeline final : public DataIter {
   // Of the consumer; `stats_` is read by others too.
   mutable std::mutex stats_mutex_;
   Stats stats_;
+  bool reported_full_ = false;
   std::set<int64_t> bad_;  // indices of what stats_.bad names
 
   std::atomic<int64_t> bytes_{0};
@@ -111,7 +118,7 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
                    const PipelineParam& param)
     : runtime_(runtime),
       param_((CheckParam(param, *source), param)),
-      loader_(std::move(source), transforms, {static_cast<uint64_t>(param.seed), param.channels, param.exact_decode}),
+      loader_(std::move(source), transforms, {static_cast<uint64_t>(param.seed), param.channels, param.exact_decode, CacheBytes(param)}),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
   const int64_t size = loader_.source().size();
   examples_ = (size - param_.part_index + param_.num_parts - 1) / param_.num_parts;
@@ -180,6 +187,7 @@ bool Pipeline::Next(DataBatch* batch) {
   if (!ring_->plan()) Reset(0, 0);
   const bool more = Advance(batch);
   if (more && training()) CheckBad();
+  ReportFullCache();
   std::lock_guard lock(stats_mutex_);
   stats_.wait_seconds += static_cast<double>(Nanoseconds() - begin) * 1e-9;
   return more;
@@ -250,6 +258,14 @@ void Pipeline::CheckBad() const {
   const auto& [name, reason] = stats_.bad.back();
   Throw(ErrorKind::kData, "{} of {} examples cannot be had, more than max_bad = {} allows; the last is {}: {}", bad_.size(), examples_,
         param_.max_bad, name, reason);
+}
+
+void Pipeline::ReportFullCache() {
+  const ExampleCache* cache = loader_.cache();
+  if (reported_full_ || !cache || !cache->full()) return;
+  reported_full_ = true;
+  runtime_.log().Warning("the cache is full: {} of {} examples take {} MiB; the others are decoded each time", cache->count(),
+                         loader_.source().size(), cache->bytes() >> 20);
 }
 
 DataIter::Stats Pipeline::stats() const {

@@ -22,8 +22,9 @@ struct PipelineParam : Parameter<PipelineParam> {
   // many of them are an error. Evaluation (and inference) leaves out nothing: the last batch is padded; an example that cannot be had is
   // named in the batch's `bad`, and the batch has one example less. Padding repeats the first examples of the epoch.
   enum Mode { kTraining, kEvaluation };
-  int64_t batch_size, seed;
-  int mode, part_index, num_parts, workers, prefetch, channels;
+  int64_t batch_size, seed, cache_bytes;
+  enum Cache { kNone, kRam };
+  int mode, part_index, num_parts, workers, prefetch, channels, cache;
   bool shuffle, keep_remainder, exact_decode;
   double max_bad;
   std::string data_name, label_name;
@@ -44,7 +45,12 @@ struct PipelineParam : Parameter<PipelineParam> {
     f.Add("keep_remainder", &P::keep_remainder).Default(false).Help("training: keep an epoch's incomplete last batch, padded");
     f.Add("max_bad", &P::max_bad).Default(0.01).Range(0, 1).Help("training: part of the examples that may be bad");
     f.Add("channels", &P::channels).Default(0).Range(0, 3).Help("of pictures: 1 gray, 3 RGB, 0 as the source (files: 3)");
-    f.Add("exact_decode", &P::exact_decode).Default(false).Help("JPEG at full size and accuracy, slower");
+    f.Add("exact_decode", &P::exact_decode).Default(false).Help("JPEG at full size and to its end, slower");
+    f.Add("cache", &P::cache)
+        .Enum({{"none", kNone}, {"ram", kRam}})
+        .Default(kNone)
+        .Help("ram: pictures are kept decoded, after the transforms that draw nothing at random");
+    f.Add("cache_bytes", &P::cache_bytes).Default(0).Range(0).Help("most memory for the cache; 0: half of what is free at the start");
     f.Add("data_name", &P::data_name).Default("").Help("name of the data, where there is one; default: the source's");
     f.Add("label_name", &P::label_name).Default("").Help("name of the label, where there is one; default: the source's");
   }

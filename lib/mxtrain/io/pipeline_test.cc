@@ -417,6 +417,55 @@ TEST_CASE("pictures without labels, names of fields, channels") {
         }) == "part_index = 2 is not below num_parts = 1");
 }
 
+TEST_CASE("a cache changes no pixel and reads no file twice") {
+  const TempDir dir;
+  WritePictures(dir, 12);
+  dir.Write("even/broken.png", "no picture");
+  Runtime runtime = MakeRuntime();
+  const std::vector<TransformSpec> chain = {
+      {"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}}}};
+  const auto make = [&](const std::vector<TransformSpec>& transforms, const Kwargs& more) {
+    Kwargs kwargs{{"batch_size", "4"}, {"shuffle", "True"}, {"seed", "3"}, {"max_bad", "0.5"}, {"workers", "2"}, {"exact_decode", "True"}};
+    kwargs.insert(kwargs.end(), more.begin(), more.end());
+    return NewPipeline(runtime, Folder(dir), transforms, Param(kwargs));
+  };
+  for (const auto& transforms : {chain, kRandomTransforms, kPlainTransforms}) {
+    const auto plain = make(transforms, {}), cached = make(transforms, {{"cache", "ram"}}),
+               small = make(transforms, {{"cache", "ram"}, {"cache_bytes", "3000"}});
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      for (const auto* iter : {&plain, &cached, &small}) (*iter)->Reset(epoch);
+      const std::vector<Copied> reference = RunOut(*plain);
+      CHECK(reference.size() == 3);
+      CHECK((RunOut(*cached) == reference));
+      CHECK((RunOut(*small) == reference));
+    }
+    const int64_t once = cached->stats().bytes;
+    CHECK(plain->stats().bytes > 2 * once);
+    CHECK(small->stats().bytes > once);
+    CHECK(cached->stats().bad.size() == plain->stats().bad.size());
+  }
+}
+
+TEST_CASE("a cache that is full says so once, with figures") {
+  const TempDir dir;
+  WritePictures(dir, 12);
+  std::vector<std::string> warnings;
+  RuntimeOptions options;
+  options.log = Logger([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarning) warnings.emplace_back(text);
+  });
+  Runtime runtime(options, nullptr);
+  const auto iter = NewPipeline(runtime, Folder(dir), kPlainTransforms,
+                                Param({{"batch_size", "4"}, {"cache", "ram"}, {"cache_bytes", "1500"}, {"workers", "1"}}));
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    iter->Reset(epoch);
+    RunOut(*iter);
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("the cache is full: ") == 0);
+  CHECK(warnings[0].find(" of 12 examples take 0 MiB; the others are decoded each time") != std::string::npos);
+}
+
 TEST_CASE("MNIST comes as pixel / 255") {
   const auto folder = test::DataDir("mnist");
   if (!folder) {

@@ -269,7 +269,8 @@ TEST_CASE("image_list: a folder, a file, a list") {
 }
 
 TEST_CASE("an unknown source or parameter gets the nearest known one") {
-  Has(WhyNot("minst", {}), "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, csv, image_folder, list, image_list");
+  Has(WhyNot("minst", {}),
+      "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, csv, image_folder, list, image_list");
   Has(WhyNot("mnist", {{"pth", "x"}}), "did you mean 'path'?");
   Has(WhyNot("mnist", {}), "mnist needs the parameter 'path'");
   CHECK(ListSources().size() == 7);

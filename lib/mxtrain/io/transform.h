@@ -10,6 +10,8 @@
 
 namespace mxtrain::io {
 
+struct Cut;
+
 struct PictureSize {
   int height = -1, width = -1;  // -1: not the same for all pictures
   bool known() const { return height >= 0 && width >= 0; }
@@ -19,12 +21,13 @@ struct PictureSize {
 class Transform {
  public:
   virtual ~Transform() = default;
+  // Whether random numbers are drawn.
+  virtual bool draws() const = 0;
+  // Adds this step to a cut, drawing what Apply would. False, with nothing changed or drawn, where Apply must be called instead.
+  virtual bool Fold(Cut* /*cut*/, RandomStream* /*random*/) const { return false; }
   // Replaces *image; *scratch is memory that may be used and exchanged with it.
   virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
   virtual PictureSize OutputSize(PictureSize input) const = 0;
-  // The least factor by which a picture of this size may be reduced beforehand without being enlarged here. `random` is at this
-  // transform's first number.
-  virtual double MinScale(int /*height*/, int /*width*/, RandomStream /*random*/) const { return 1; }
 };
 
 struct TransformInfo {
@@ -39,13 +42,29 @@ struct TransformSpec {
 };
 
 namespace detail {
+// A step that can be added to every cut that is not resized yet.
+class CutTransform : public Transform {
+ public:
+  void Apply(Image* image, Image* scratch, RandomStream* random) const override;
+};
+
 // The families, each beside its sources.
 struct TransformEntry {
   TransformInfo info;
   std::unique_ptr<Transform> (*make)(const Kwargs& kwargs, std::string_view name);
 };
-std::vector<TransformEntry> ResizeTransforms();  // resize, center_crop
-std::vector<TransformEntry> RandomTransforms();  // flip, random_crop, random_resized_crop
+std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop
+std::vector<TransformEntry> RandomTransforms();   // flip, random_crop, random_resized_crop
+std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear
+std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, saturation, hue, lighting
+std::vector<TransformEntry> ErasingTransforms();  // random_erasing
+
+// Two numbers, the least and the greatest, within low .. high; one number a stands for `one`(a). Throws kConfig naming owner and parameter.
+struct NumberRange {
+  double low = 0, high = 0;
+};
+NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter, double low, double high,
+                       NumberRange (*one)(double) = nullptr);
 
 template <typename T, typename Param>
 TransformEntry MakeTransformEntry(const char* name, const char* help) {

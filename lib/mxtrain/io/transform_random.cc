@@ -21,13 +21,15 @@ struct FlipParam : Parameter<FlipParam> {
   }
 };
 
-class Flip final : public Transform {
+class Flip final : public detail::CutTransform {
  public:
   explicit Flip(const FlipParam& param) : param_(param) {}
 
-  void Apply(Image* image, Image*, RandomStream* random) const override {
-    if (!random->Chance(param_.p)) return;
-    param_.direction == FlipParam::kHorizontal ? FlipHorizontal(image) : FlipVertical(image);
+  bool draws() const override { return true; }
+  bool Fold(Cut* cut, RandomStream* random) const override {
+    bool& side = param_.direction == FlipParam::kHorizontal ? cut->mirrored : cut->upside_down;
+    if (random->Chance(param_.p)) side = !side;
+    return true;
   }
   PictureSize OutputSize(PictureSize input) const override { return input; }
 
@@ -45,20 +47,37 @@ struct RandomCropParam : Parameter<RandomCropParam> {
   }
 };
 
-class RandomCrop final : public Transform {
+class RandomCrop final : public detail::CutTransform {
  public:
   explicit RandomCrop(const RandomCropParam& param) : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
 
+  bool draws() const override { return true; }
+  // The place among the padded pixels that are there; the padding itself is no part of a cut.
+  bool Fold(Cut* cut, RandomStream* random) const override {
+    if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, cut)) return false;
+    cut->Crop(Place(cut->height(), cut->width(), random));
+    return true;
+  }
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
-    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, image, scratch);
-    const auto y = static_cast<int>(random->Below(image->height + 2 * pad_ - size_.height + 1)) - pad_;
-    const auto x = static_cast<int>(random->Below(image->width + 2 * pad_ - size_.width + 1)) - pad_;
-    CopyBox(*image, {y, x, size_.height, size_.width}, static_cast<uint8_t>(fill_), scratch);
+    if (pad_ == 0) return CutTransform::Apply(image, scratch, random);
+    Cut cut = Cut::Whole(image->height, image->width);
+    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, &cut);
+    if (cut.resized()) {
+      io::Apply(cut, *image, {image->height, image->width, cut.box, 1}, scratch);
+      std::swap(*image, *scratch);
+    }
+    CopyBox(*image, Place(image->height, image->width, random), static_cast<uint8_t>(fill_), scratch);
     std::swap(*image, *scratch);
   }
   PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
 
  private:
+  Box Place(int height, int width, RandomStream* random) const {
+    const auto y = static_cast<int>(random->Below(height + 2 * pad_ - size_.height + 1)) - pad_;
+    const auto x = static_cast<int>(random->Below(width + 2 * pad_ - size_.width + 1)) - pad_;
+    return {y, x, size_.height, size_.width};
+  }
+
   SizePair size_;
   int pad_, fill_;
 };
@@ -80,22 +99,21 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
 
 // A box of random area and proportions, tried ten times; then the largest centred box within the proportions. (Szegedy et al., "Going
 // deeper with convolutions", CVPR 2015; the fallback is the usual one.)
-class RandomResizedCrop final : public Transform {
+class RandomResizedCrop final : public detail::CutTransform {
  public:
   explicit RandomResizedCrop(const RandomResizedCropParam& param) : param_(param), size_(ParseSize(param.size, "random_resized_crop")) {
     CheckRange(param.area, "area", 1);
     CheckRange(param.aspect, "aspect", 1e3);
   }
 
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
-    ResizeBox(*image, Choose(image->height, image->width, random), size_.height, size_.width, param_.interpolation, scratch);
-    std::swap(*image, *scratch);
+  bool draws() const override { return true; }
+  bool Fold(Cut* cut, RandomStream* random) const override {
+    if (cut->resized()) return false;
+    const Box box = Choose(cut->height(), cut->width(), random);
+    cut->Crop(box);
+    return cut->Resize(size_.height, size_.width, param_.interpolation);
   }
   PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
-  double MinScale(int height, int width, RandomStream random) const override {
-    const Box box = Choose(height, width, &random);
-    return std::min(1.0, std::max(double(size_.height) / box.height, double(size_.width) / box.width));
-  }
 
  private:
   static void CheckRange(const std::vector<double>& range, const char* name, double most) {

@@ -20,23 +20,18 @@ struct ResizeParam : Parameter<ResizeParam> {
   }
 };
 
-class Resize final : public Transform {
+class Resize final : public detail::CutTransform {
  public:
   explicit Resize(const ResizeParam& param) : size_(ParseSize(param.size, "resize")), interpolation_(param.interpolation) {}
 
-  void Apply(Image* image, Image* scratch, RandomStream*) const override {
-    const PictureSize to = SizeFor(image->height, image->width);
-    if (to.height == image->height && to.width == image->width) return;
-    ResizeBox(*image, {0, 0, image->height, image->width}, to.height, to.width, interpolation_, scratch);
-    std::swap(*image, *scratch);
+  bool draws() const override { return false; }
+  bool Fold(Cut* cut, RandomStream*) const override {
+    const PictureSize to = SizeFor(cut->height(), cut->width());
+    return cut->Resize(to.height, to.width, interpolation_);
   }
   PictureSize OutputSize(PictureSize input) const override {
     if (!size_.single) return {size_.height, size_.width};
     return input.known() ? SizeFor(input.height, input.width) : PictureSize();
-  }
-  double MinScale(int height, int width, RandomStream) const override {
-    const PictureSize to = SizeFor(height, width);
-    return std::min(1.0, std::max(double(to.height) / height, double(to.width) / width));
   }
 
  private:
@@ -58,14 +53,15 @@ struct CenterCropParam : Parameter<CenterCropParam> {
   }
 };
 
-class CenterCrop final : public Transform {
+class CenterCrop final : public detail::CutTransform {
  public:
   explicit CenterCrop(const CenterCropParam& param) : size_(ParseSize(param.size, "center_crop")) {}
 
-  void Apply(Image* image, Image* scratch, RandomStream*) const override {
-    CoverAtLeast(size_.height, size_.width, image, scratch);
-    CopyBox(*image, {(image->height - size_.height) / 2, (image->width - size_.width) / 2, size_.height, size_.width}, 0, scratch);
-    std::swap(*image, *scratch);
+  bool draws() const override { return false; }
+  bool Fold(Cut* cut, RandomStream*) const override {
+    if (!CoverAtLeast(size_.height, size_.width, cut)) return false;
+    cut->Crop({(cut->height() - size_.height) / 2, (cut->width() - size_.width) / 2, size_.height, size_.width});
+    return true;
   }
   PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
 

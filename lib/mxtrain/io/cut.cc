@@ -1,0 +1,427 @@
+// Each row of the result: the rows of the box that it needs, weighted and summed to numbers, then the taps of each of its pixels along
+// that sum. Compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/io/cut.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain::io {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename D>
+hn::Vec<D> FromBytes(D d, const uint8_t* from) {
+  const hn::Rebind<uint8_t, D> d8;
+  const hn::Rebind<int32_t, D> d32;
+  return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, from)));
+}
+
+template <typename D>
+void ToBytes(D, hn::Vec<D> value, uint8_t* to) {
+  const hn::Rebind<uint8_t, D> d8;
+  hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(value)), d8, to);
+}
+
+// sums[i] = sum over taps of weights[t] * rows[t][i], for i < n; rows and sums may be touched a vector beyond.
+void SumRows(const uint8_t* const* rows, const float* weights, int taps, size_t n, float* sums) {
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    auto sum = hn::Mul(FromBytes(d, rows[0] + i), hn::Set(d, weights[0]));
+    for (int t = 1; t < taps; ++t) sum = hn::MulAdd(FromBytes(d, rows[t] + i), hn::Set(d, weights[t]), sum);
+    hn::StoreU(sum, d, sums + i);
+  }
+}
+
+// line[x] = sum over taps of weights[x * taps + t] * sums[first[x] + t], pixels of three channels; both may be touched a number beyond.
+void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
+  const hn::CappedTag<float, 4> d;
+  for (int x = 0; x < width; ++x, weights += taps, line += 3) {
+    for (size_t c = 0; c < 3; c += hn::Lanes(d)) {
+      const float* from = sums + 3 * first[x] + c;
+      auto sum = hn::Mul(hn::LoadU(d, from), hn::Set(d, weights[0]));
+      for (int t = 1; t < taps; ++t) sum = hn::MulAdd(hn::LoadU(d, from + 3 * t), hn::Set(d, weights[t]), sum);
+      hn::StoreU(sum, d, line + c);
+    }
+  }
+}
+
+void LineToBytes(const float* line, size_t n, uint8_t* to) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) ToBytes(d, hn::LoadU(d, line + i), to + i);
+  if (i == n) return;
+  HWY_ALIGN uint8_t rest[HWY_MAX_BYTES];
+  ToBytes(d, hn::LoadU(d, line + i), rest);
+  for (size_t k = 0; i < n; ++i, ++k) to[i] = rest[k];
+}
+
+template <typename D>
+hn::Vec<D> Level(D d, hn::Vec<D> pixel, float scale, float offset, bool by_255) {
+  if (by_255) return hn::Div(pixel, hn::Set(d, 255.0f));
+  return hn::MulAdd(pixel, hn::Set(d, scale), hn::Set(d, offset));
+}
+
+template <typename D>
+hn::Vec<D> Rounded(D d, hn::Vec<D> value) {
+  return hn::Clamp(hn::Round(value), hn::Zero(d), hn::Set(d, 255.0f));
+}
+
+// Rounded numbers of interleaved channels to a row of each plane; the line may be read a vector of each channel beyond.
+void LineToPlanes(const float* line, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
+                  size_t plane) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
+  for (size_t i = 0; i < n; i += lanes) {
+    hn::Vec<decltype(d)> v[3];
+    if (channels == 3) {
+      hn::LoadInterleaved3(d, line + 3 * i, v[0], v[1], v[2]);
+    } else {
+      v[0] = hn::LoadU(d, line + i);
+    }
+    for (int c = 0; c < channels; ++c) {
+      const auto level = Level(d, Rounded(d, v[c]), scale[c], offset[c], by_255);
+      float* to = planes + static_cast<size_t>(c) * plane + i;
+      if (i + lanes <= n) {
+        hn::StoreU(level, d, to);
+      } else {
+        hn::Store(level, d, rest);
+        for (size_t k = 0; i + k < n; ++k) to[k] = rest[k];
+      }
+    }
+  }
+}
+
+// Pixels of interleaved channels to numbers, as many as whole vectors hold; returns how many.
+size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
+                     size_t plane) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::Vec<decltype(d8)> v[3];
+    if (channels == 3) {
+      hn::LoadInterleaved3(d8, pixels + 3 * i, v[0], v[1], v[2]);
+    } else {
+      v[0] = hn::LoadU(d8, pixels + i);
+    }
+    for (int c = 0; c < channels; ++c) {
+      const auto value = hn::ConvertTo(d, hn::PromoteTo(d32, v[c]));
+      hn::StoreU(Level(d, value, scale[c], offset[c], by_255), d, planes + static_cast<size_t>(c) * plane + i);
+    }
+  }
+  return i;
+}
+
+// As many pixels as whole vectors hold; returns how many.
+size_t MixRgb(const float (&m)[3][4], size_t n, uint8_t* pixels) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::Vec<decltype(d8)> v[3];
+    hn::LoadInterleaved3(d8, pixels + 3 * i, v[0], v[1], v[2]);
+    hn::Vec<decltype(d)> f[3];
+    for (int c = 0; c < 3; ++c) f[c] = hn::ConvertTo(d, hn::PromoteTo(d32, v[c]));
+    for (int c = 0; c < 3; ++c) {
+      auto sum = hn::MulAdd(f[0], hn::Set(d, m[c][0]), hn::Set(d, m[c][3]));
+      sum = hn::MulAdd(f[1], hn::Set(d, m[c][1]), sum);
+      sum = hn::MulAdd(f[2], hn::Set(d, m[c][2]), sum);
+      v[c] = hn::DemoteTo(d8, hn::NearestInt(sum));
+    }
+    hn::StoreInterleaved3(v[0], v[1], v[2], d8, pixels + 3 * i);
+  }
+  return i;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain::io
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/cut.h"
+
+namespace mxtrain::io {
+HWY_EXPORT(SumRows);
+HWY_EXPORT(SumColumnsRgb);
+HWY_EXPORT(LineToBytes);
+HWY_EXPORT(LineToPlanes);
+HWY_EXPORT(BytesToPlanes);
+HWY_EXPORT(MixRgb);
+
+namespace {
+
+// Of every instruction set: HWY_MAX_BYTES is that of one.
+constexpr size_t kMostLanes = 64;         // a vector of bytes
+constexpr size_t kSpare = 4 * kMostLanes;  // that vectors may touch beyond an end
+
+// Which pixels of a line make each pixel of the result, and with what weights.
+struct Axis {
+  int taps = 1;
+  std::vector<int> first;      // [n], counted from the first pixel that was decoded
+  std::vector<float> weights;  // [n, taps]
+};
+
+// One direction of a cut over decoded pixels.
+struct Side {
+  int box_begin, box_size, grid, window_begin, window_size;
+  bool reversed;
+  double scale;     // of the decoded picture
+  int begin, size;  // decoded
+};
+
+double CubicWeight(double x) {
+  constexpr double a = -0.75;
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// The weights of the pixels from *begin on that a sample at `at` (0 is the left edge of pixel 0) takes, `step` being the distance of
+// samples.
+void SampleWeights(int how, double at, double step, int* begin, std::vector<double>* weights) {
+  weights->clear();
+  if (how == kNearest) {
+    *begin = static_cast<int>(std::floor(at));
+    weights->push_back(1);
+  } else if (how == kArea && step > 1) {
+    const double low = at - step / 2, high = at + step / 2;
+    *begin = static_cast<int>(std::floor(low));
+    for (int i = *begin; i < high - 1e-9; ++i) weights->push_back((std::min(high, i + 1.0) - std::max(low, double(i))) / step);
+  } else if (how == kCubic) {
+    *begin = static_cast<int>(std::floor(at - 0.5)) - 1;
+    for (int i = 0; i < 4; ++i) weights->push_back(CubicWeight(at - 0.5 - (*begin + i)));
+  } else {
+    *begin = static_cast<int>(std::floor(at - 0.5));
+    const double part = at - 0.5 - *begin;
+    weights->assign({1 - part, part});
+  }
+}
+
+void MakeAxis(const Side& side, int how, Axis* axis) {
+  const double begin = side.box_begin * side.scale, size = side.box_size * side.scale, step = size / side.grid;
+  // The edges of the box, among the decoded pixels.
+  const int low = std::max(side.begin, static_cast<int>(std::floor(begin + 1e-6)));
+  const int high = std::min(side.begin + side.size, static_cast<int>(std::ceil(begin + size - 1e-6)));
+  const int widest = how == kNearest ? 1 : how == kArea && step > 1 ? static_cast<int>(std::ceil(step)) + 1 : how == kCubic ? 4 : 2;
+  axis->taps = std::min(widest, high - low);
+  axis->first.resize(static_cast<size_t>(side.window_size));
+  axis->weights.assign(static_cast<size_t>(side.window_size) * static_cast<size_t>(axis->taps), 0.0f);
+  static thread_local std::vector<double> weights;
+  for (int i = 0; i < side.window_size; ++i) {
+    const int grid = side.window_begin + (side.reversed ? side.window_size - 1 - i : i);
+    int at = 0;
+    SampleWeights(how, begin + (grid + 0.5) * step, step, &at, &weights);
+    const int first = std::clamp(at, low, high - axis->taps);
+    axis->first[static_cast<size_t>(i)] = first - side.begin;
+    float* to = axis->weights.data() + static_cast<size_t>(i) * static_cast<size_t>(axis->taps);
+    for (size_t t = 0; t < weights.size(); ++t) {
+      const int tap = std::clamp(at + static_cast<int>(t), low, high - 1) - first;
+      to[std::clamp(tap, 0, axis->taps - 1)] += static_cast<float>(weights[t]);
+    }
+  }
+}
+
+// Memory that a thread uses again and again.
+struct Workspace {
+  Axis rows, columns;
+  std::vector<const uint8_t*> taps;
+  std::vector<float> sums, line;
+  std::vector<uint8_t> last;  // copies of lines at the end of the picture, with room behind them
+};
+
+Workspace& ThreadWorkspace() {
+  static thread_local Workspace workspace;
+  return workspace;
+}
+
+int MethodOf(const Cut& cut) {
+  if (cut.interpolation != kAuto) return cut.interpolation;
+  return 2 * cut.grid_height <= cut.box.height || 2 * cut.grid_width <= cut.box.width ? kArea : kBilinear;
+}
+
+void SumColumns(const Axis& axis, int channels, int width, const float* sums, float* line) {
+  if (channels == 3) return HWY_DYNAMIC_DISPATCH(SumColumnsRgb)(sums, axis.first.data(), axis.weights.data(), axis.taps, width, line);
+  const float* weights = axis.weights.data();
+  for (int x = 0; x < width; ++x, weights += axis.taps) {
+    const float* from = sums + axis.first[static_cast<size_t>(x)];
+    line[x] = from[0] * weights[0];
+    for (int t = 1; t < axis.taps; ++t) line[x] = std::fma(from[t], weights[t], line[x]);
+  }
+}
+
+// Calls `emit(y, line)` for each row of the result, a line of numbers not yet rounded.
+template <typename Emit>
+void ForEachLine(const Cut& cut, const Image& from, const Frame& frame, Emit&& emit) {
+  Workspace& work = ThreadWorkspace();
+  const int how = MethodOf(cut);
+  const Box &box = cut.box, &window = cut.window, &covers = frame.covers;
+  MakeAxis({box.y, box.height, cut.grid_height, window.y, window.height, cut.upside_down, frame.scale, covers.y, covers.height}, how,
+           &work.rows);
+  MakeAxis({box.x, box.width, cut.grid_width, window.x, window.width, cut.mirrored, frame.scale, covers.x, covers.width}, how,
+           &work.columns);
+  const auto channels = static_cast<size_t>(from.channels);
+  const int low = std::min(work.columns.first.front(), work.columns.first.back());
+  const int high = std::max(work.columns.first.front(), work.columns.first.back());
+  const size_t begin = channels * static_cast<size_t>(low), n = channels * static_cast<size_t>(high + work.columns.taps - low);
+  for (int& first : work.columns.first) first -= low;
+  work.sums.resize(n + kSpare);
+  work.line.resize(channels * static_cast<size_t>(window.width) + 3 * kSpare);
+  const auto taps = static_cast<size_t>(work.rows.taps);
+  work.taps.resize(taps);
+  work.last.resize(taps * (n + kSpare));
+  const uint8_t* const end = from.pixels.data() + from.pixels.size();
+  for (int y = 0; y < window.height; ++y) {
+    for (size_t t = 0; t < taps; ++t) {
+      const uint8_t* row = from.row(work.rows.first[static_cast<size_t>(y)] + static_cast<int>(t)) + begin;
+      if (static_cast<size_t>(end - row) < n + kSpare) {
+        row = static_cast<const uint8_t*>(std::memcpy(work.last.data() + t * (n + kSpare), row, n));
+      }
+      work.taps[t] = row;
+    }
+    HWY_DYNAMIC_DISPATCH(SumRows)
+    (work.taps.data(), work.rows.weights.data() + static_cast<size_t>(y) * taps, work.rows.taps, n, work.sums.data());
+    SumColumns(work.columns, from.channels, window.width, work.sums.data(), work.line.data());
+    emit(y, work.line.data());
+  }
+}
+
+// Where the result's pixels are those of the picture, in their order.
+const uint8_t* PlainRow(const Cut& cut, const Image& from, const Frame& frame, int y) {
+  const int row = cut.upside_down ? cut.window.height - 1 - y : y;
+  return from.row(cut.box.y + cut.window.y + row - frame.covers.y) + (cut.box.x + cut.window.x - frame.covers.x) * from.channels;
+}
+
+void CopyMirrored(const uint8_t* from, int channels, int width, uint8_t* to) {
+  if (channels == 1) {
+    std::reverse_copy(from, from + width, to);
+    return;
+  }
+  for (int x = 0; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 3);
+}
+
+// Copied whole pixels: nothing is resized.
+bool IsPlain(const Cut& cut, const Frame& frame) {
+  return !cut.resized() && frame.scale == 1;
+}
+
+}  // namespace
+
+void Cut::Crop(const Box& part) {
+  window.y += upside_down ? window.height - part.y - part.height : part.y;
+  window.x += mirrored ? window.width - part.x - part.width : part.x;
+  window.height = part.height;
+  window.width = part.width;
+  if (resized()) return;
+  box = {box.y + window.y, box.x + window.x, window.height, window.width};
+  grid_height = box.height;
+  grid_width = box.width;
+  window = {0, 0, box.height, box.width};
+}
+
+bool Cut::Resize(int new_height, int new_width, int how) {
+  if (new_height == window.height && new_width == window.width) return true;
+  if (resized()) return false;
+  grid_height = new_height;
+  grid_width = new_width;
+  window = {0, 0, new_height, new_width};
+  interpolation = how;
+  return true;
+}
+
+Box Cut::Needed() const {
+  if (!resized()) return box;
+  const auto part = [](int box_begin, int box_size, int grid, int begin, int size, int* from, int* count) {
+    const double step = double(box_size) / grid, reach = 4 * std::max(1.0, step) + 2;
+    const int low = std::max(0, static_cast<int>(begin * step - reach));
+    const int high = std::min(box_size, static_cast<int>((begin + size) * step + reach));
+    *from = box_begin + low;
+    *count = high - low;
+  };
+  Box needed;
+  part(box.y, box.height, grid_height, window.y, window.height, &needed.y, &needed.height);
+  part(box.x, box.width, grid_width, window.x, window.width, &needed.x, &needed.width);
+  return needed;
+}
+
+double Cut::MinScale() const {
+  if (!resized()) return 1;
+  return std::min(1.0, std::max(double(grid_height) / box.height, double(grid_width) / box.width));
+}
+
+void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to) {
+  MXTRAIN_ASSERT(to != &from);
+  to->Resize(cut.height(), cut.width(), from.channels);
+  const size_t bytes = static_cast<size_t>(cut.width()) * static_cast<size_t>(from.channels);
+  if (!IsPlain(cut, frame)) {
+    ForEachLine(cut, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, to->row(y)); });
+    return;
+  }
+  for (int y = 0; y < to->height; ++y) {
+    const uint8_t* row = PlainRow(cut, from, frame, y);
+    cut.mirrored ? CopyMirrored(row, from.channels, to->width, to->row(y)) : static_cast<void>(std::memcpy(to->row(y), row, bytes));
+  }
+}
+
+void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const Levels& levels, float* planes) {
+  const auto width = static_cast<size_t>(cut.width()), plane = width * static_cast<size_t>(cut.height());
+  if (!IsPlain(cut, frame)) {
+    ForEachLine(cut, from, frame, [&](int y, const float* line) {
+      HWY_DYNAMIC_DISPATCH(LineToPlanes)
+      (line, from.channels, width, levels.scale.data(), levels.offset.data(), levels.by_255, planes + static_cast<size_t>(y) * width,
+       plane);
+    });
+    return;
+  }
+  const size_t bytes = width * static_cast<size_t>(from.channels);
+  if (bytes * static_cast<size_t>(cut.height()) == from.pixels.size() && !cut.mirrored && !cut.upside_down) {
+    return PixelsToPlanes(from.pixels, from.channels, levels, planes);
+  }
+  static thread_local Image copy;
+  Apply(cut, from, frame, &copy);
+  PixelsToPlanes(copy.pixels, copy.channels, levels, planes);
+}
+
+void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const Levels& levels, float* planes) {
+  const size_t plane = pixels.size() / static_cast<size_t>(channels);
+  const auto run = [&](const uint8_t* from, size_t n, float* to, size_t stride) {
+    return HWY_DYNAMIC_DISPATCH(BytesToPlanes)(from, channels, n, levels.scale.data(), levels.offset.data(), levels.by_255, to, stride);
+  };
+  const size_t done = run(pixels.data(), plane, planes, plane), left = plane - done;
+  if (left == 0) return;
+  uint8_t rest[3 * kMostLanes] = {};
+  float numbers[3 * kMostLanes];
+  std::memcpy(rest, pixels.data() + done * static_cast<size_t>(channels), left * static_cast<size_t>(channels));
+  run(rest, kMostLanes, numbers, kMostLanes);
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) std::copy_n(numbers + c * kMostLanes, left, planes + c * plane + done);
+}
+
+void MixChannels(const float (&matrix)[3][4], Image* image) {
+  MXTRAIN_ASSERT(image->channels == 3);
+  const size_t pixels = image->pixels.size() / 3, done = HWY_DYNAMIC_DISPATCH(MixRgb)(matrix, pixels, image->pixels.data());
+  if (done == pixels) return;
+  uint8_t rest[3 * kMostLanes] = {};
+  const size_t bytes = 3 * (pixels - done);
+  std::memcpy(rest, image->pixels.data() + 3 * done, bytes);
+  HWY_DYNAMIC_DISPATCH(MixRgb)(matrix, kMostLanes, rest);
+  std::memcpy(image->pixels.data() + 3 * done, rest, bytes);
+}
+
+}  // namespace mxtrain::io
+#endif  // HWY_ONCE

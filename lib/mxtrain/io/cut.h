@@ -1,0 +1,57 @@
+#pragma once
+// Parts of pictures, resized and mirrored: what most chains begin with, done in one pass.
+#include <span>
+#include <vector>
+
+#include "mxtrain/io/image.h"
+
+namespace mxtrain::io {
+
+// kAuto: area where the picture shrinks to half or less, else bilinear.
+enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
+
+// A box of a picture is resized to a grid of pixels, of which a window is kept and then mirrored. Steps are added one after another; the
+// result is that of each step alone, but for the pixels that no later step keeps.
+struct MXTRAIN_API Cut {
+  Box box;  // of the whole picture
+  int grid_height = 0, grid_width = 0;
+  Box window;  // of the grid
+  bool mirrored = false, upside_down = false;
+  int interpolation = kAuto;
+
+  static Cut Whole(int height, int width) { return {{0, 0, height, width}, height, width, {0, 0, height, width}}; }
+  int height() const { return window.height; }  // of the result
+  int width() const { return window.width; }
+  bool resized() const { return grid_height != box.height || grid_width != box.width; }
+
+  // A part of the result so far, inside it.
+  void Crop(const Box& part);
+  // False, and nothing is changed, where the result so far has another size and was resized already: that must be done first.
+  bool Resize(int new_height, int new_width, int how);
+  // The part of the box that the window's pixels are made of, and a little more.
+  Box Needed() const;
+  // The least factor by which the picture may be reduced beforehand without being enlarged here.
+  double MinScale() const;
+
+  friend bool operator==(const Cut&, const Cut&) = default;
+};
+
+// For each channel: number = pixel * scale + offset; where `by_255` it is pixel / 255 to the last bit.
+struct Levels {
+  std::vector<float> scale, offset;
+  bool by_255 = true;
+};
+
+// `frame` says what of the whole picture `from` shows: all that the cut needs. Samples lie at the middle of pixels; taps beyond the box
+// take its edge. nearest takes the pixel that holds the middle; bilinear two taps and cubic four (a = -0.75), at the original distance
+// also when shrinking; area the mean of what a new pixel covers, and bilinear along an axis that grows. Results are rounded to 8 bits.
+MXTRAIN_API void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to);
+// The same, and then to planes [C, height, width] of numbers.
+MXTRAIN_API void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const Levels& levels, float* planes);
+// Interleaved pixels to planes.
+MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const Levels& levels, float* planes);
+
+// out[c] = sum over k of matrix[c][k] * pixel[k] + matrix[c][3], rounded and clamped; for RGB in place.
+MXTRAIN_API void MixChannels(const float (&matrix)[3][4], Image* image);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,101 @@
+#include "mxtrain/io/pixel_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/image.h"
+
+namespace mxtrain::io {
+namespace {
+
+bool IsAuto(const TransformSpec& spec) {
+  if (spec.name != "normalize") return false;
+  return std::any_of(spec.kwargs.begin(), spec.kwargs.end(),
+                     [](const auto& item) { return (item.first.empty() || item.first == "from") && item.second == "auto"; });
+}
+
+// Exact counts, so that the order does not matter.
+class Histogram {
+ public:
+  explicit Histogram(int channels) : counts_(static_cast<size_t>(channels), std::vector<int64_t>(256)) {}
+  void Add(std::span<const uint8_t> pixels) {
+    for (size_t i = 0; i < pixels.size(); i += counts_.size()) {
+      for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][pixels[i + c]];
+    }
+  }
+  PixelStatistics Statistics(int64_t pictures) const {
+    PixelStatistics result{{}, {}, pictures};
+    for (const std::vector<int64_t>& counts : counts_) {
+      double n = 0, sum = 0, squares = 0;
+      for (size_t v = 0; v < 256; ++v) {
+        const double value = static_cast<double>(v) / 255, count = static_cast<double>(counts[v]);
+        n += count, sum += count * value, squares += count * value * value;
+      }
+      result.mean.push_back(sum / n);
+      result.std.push_back(std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n))));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> counts_;  // [channels][256]
+};
+
+}  // namespace
+
+bool WantsStatistics(const std::vector<TransformSpec>& specs) {
+  return !specs.empty() && IsAuto(specs.back());
+}
+
+PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) {
+  const std::vector<FieldSpec>& fields = source.data_fields();
+  if (std::none_of(fields.begin(), fields.end(), [](const FieldSpec& f) { return f.kind == FieldKind::kPicture; })) {
+    Throw(ErrorKind::kConfig, "normalize: auto measures pictures, but the data are numbers");
+  }
+  Histogram histogram(channels);
+  ImageDecoder decoder;
+  DecodeOptions options;
+  options.channels = channels;
+  Image image;
+  Sample sample;
+  std::string last;
+  int64_t pictures = 0;
+  const int64_t count = std::min(most, source.size());
+  for (int64_t i = 0; i < count; ++i) {
+    try {
+      source.Read(i * source.size() / count, &sample);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
+      last = error.what();
+      continue;
+    }
+    for (size_t k = 0; k < fields.size(); ++k) {
+      if (fields[k].kind != FieldKind::kPicture) continue;
+      const FieldValue& value = sample.data[k];
+      if (!value.pixels.empty()) {
+        image.Resize(static_cast<int>(fields[k].shape[1]), static_cast<int>(fields[k].shape[2]), static_cast<int>(fields[k].shape[0]));
+        std::copy(value.pixels.begin(), value.pixels.end(), image.pixels.begin());
+        ConvertChannels(channels, &image);
+      } else if (auto refusal = decoder.Decode(value.encoded, options, &image)) {
+        last = refusal->reason;
+        continue;
+      }
+      histogram.Add(image.pixels);
+      ++pictures;
+    }
+  }
+  if (pictures == 0) Throw(ErrorKind::kData, "normalize: auto: none of {} pictures can be had; the last: {}", count, last);
+  return histogram.Statistics(pictures);
+}
+
+std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs, const PixelStatistics& statistics) {
+  if (!WantsStatistics(specs)) return specs;
+  std::vector<double> std = statistics.std;
+  std::replace_if(
+      std.begin(), std.end(), [](double s) { return !(s > 0); }, 1.0);
+  specs.back().kwargs = {{"mean", params::Print(statistics.mean)}, {"std", params::Print(std)}};
+  return specs;
+}
+
+}  // namespace mxtrain::io

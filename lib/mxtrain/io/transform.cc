@@ -1,0 +1,30 @@
+#include "mxtrain/io/transform.h"
+
+#include <utility>
+
+#include "mxtrain/io/cut.h"
+
+namespace mxtrain::io::detail {
+
+void CutTransform::Apply(Image* image, Image* scratch, RandomStream* random) const {
+  Cut cut = Cut::Whole(image->height, image->width);
+  MXTRAIN_ASSERT(Fold(&cut, random));
+  io::Apply(cut, *image, {image->height, image->width, cut.box, 1}, scratch);
+  std::swap(*image, *scratch);
+}
+
+NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter, double low, double high,
+                       NumberRange (*one)(double)) {
+  NumberRange range;
+  if (given.size() == 1 && one) {
+    range = one(given[0]);
+  } else if (given.size() == 2) {
+    range = {given[0], given[1]};
+  }
+  const bool counted = given.size() == 2 || (given.size() == 1 && one);
+  if (counted && range.low >= low && range.low <= range.high && range.high <= high) return range;
+  Throw(ErrorKind::kConfig, "{}: {} = {}: expected {}two numbers, the least and the greatest, within {} .. {}", owner, parameter,
+        params::Print(given), one ? "one number, or " : "", low, high);
+}
+
+}  // namespace mxtrain::io::detail

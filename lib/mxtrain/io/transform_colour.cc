@@ -1,0 +1,158 @@
+// brightness, contrast, saturation, hue and lighting: each a linear map of the channels, rounded to 8 bits.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "mxtrain/io/cut.h"
+#include "mxtrain/io/transform.h"
+
+namespace mxtrain::io {
+namespace {
+
+using Matrix = float[3][4];
+
+constexpr double kLuma[3] = {0.299, 0.587, 0.114};  // ITU-R BT.601
+
+// `amount` a: a factor from max(0, 1 - a) to 1 + a.
+struct AmountParam : Parameter<AmountParam> {
+  double amount;
+  static void Declare(Fields<AmountParam>& f) {
+    f.Add("amount", &AmountParam::amount).Required().Range(0, 10).Help("a: a factor from 1 - a (at least 0) to 1 + a is drawn");
+  }
+};
+
+struct HueParam : Parameter<HueParam> {
+  double amount;
+  static void Declare(Fields<HueParam>& f) {
+    f.Add("amount", &HueParam::amount).Required().Range(0, 0.5).Help("a: a turn from -a to a of the colour circle is drawn");
+  }
+};
+
+struct LightingParam : Parameter<LightingParam> {
+  double std;
+  static void Declare(Fields<LightingParam>& f) {
+    f.Add("std", &LightingParam::std).Default(0.1).Range(0, 10).Help("standard deviation of the three numbers that are drawn");
+  }
+};
+
+double DrawFactor(double amount, RandomStream* random) {
+  return random->Uniform(std::max(0.0, 1 - amount), 1 + amount);
+}
+
+double MeanLuma(const Image& image) {
+  double sum = 0;
+  if (image.channels == 1) {
+    for (const uint8_t value : image.pixels) sum += value;
+    return sum / static_cast<double>(image.pixels.size());
+  }
+  int64_t sums[3] = {};
+  for (size_t i = 0; i < image.pixels.size(); i += 3) {
+    for (size_t c = 0; c < 3; ++c) sums[c] += image.pixels[i + c];
+  }
+  for (size_t c = 0; c < 3; ++c) sum += kLuma[c] * static_cast<double>(sums[c]);
+  return sum / static_cast<double>(image.pixels.size() / 3);
+}
+
+// value = value * factor + offset, on every channel.
+void Stretch(double factor, double offset, Image* image) {
+  if (image->channels == 3) {
+    const auto f = static_cast<float>(factor), o = static_cast<float>(offset);
+    return MixChannels({{f, 0, 0, o}, {0, f, 0, o}, {0, 0, f, o}}, image);
+  }
+  uint8_t table[256];
+  for (int v = 0; v < 256; ++v) table[v] = static_cast<uint8_t>(std::clamp(std::lround(v * factor + offset), 0L, 255L));
+  for (uint8_t& value : image->pixels) value = table[value];
+}
+
+template <typename Param, typename Kind>
+class Colouring final : public Transform {
+ public:
+  explicit Colouring(const Param& param) : param_(param) {}
+  bool draws() const override { return true; }
+  void Apply(Image* image, Image*, RandomStream* random) const override { Kind::Apply(param_, image, random); }
+  PictureSize OutputSize(PictureSize input) const override { return input; }
+
+ private:
+  Param param_;
+};
+
+struct Brightness {
+  static void Apply(const AmountParam& param, Image* image, RandomStream* random) { Stretch(DrawFactor(param.amount, random), 0, image); }
+};
+
+// Away from the mean luma, or towards it.
+struct Contrast {
+  static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
+    const double factor = DrawFactor(param.amount, random);
+    Stretch(factor, (1 - factor) * MeanLuma(*image), image);
+  }
+};
+
+// Away from each pixel's luma, or towards it.
+struct Saturation {
+  static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
+    const double factor = DrawFactor(param.amount, random);
+    if (image->channels != 3) return;
+    Matrix m = {};
+    for (int c = 0; c < 3; ++c) {
+      for (int k = 0; k < 3; ++k) m[c][k] = static_cast<float>((1 - factor) * kLuma[k] + (c == k ? factor : 0));
+    }
+    MixChannels(m, image);
+  }
+};
+
+// A turn of the two colour axes of YIQ (the reference system's way): luma stays.
+struct Hue {
+  static void Apply(const HueParam& param, Image* image, RandomStream* random) {
+    constexpr double kToYiq[3][3] = {{0.299, 0.587, 0.114}, {0.596, -0.274, -0.321}, {0.211, -0.523, 0.311}};
+    constexpr double kFromYiq[3][3] = {{1, 0.956, 0.621}, {1, -0.272, -0.647}, {1, -1.107, 1.705}};
+    const double angle = 2 * std::numbers::pi * random->Uniform(-param.amount, param.amount), u = std::cos(angle), w = std::sin(angle);
+    if (image->channels != 3) return;
+    const double turn[3][3] = {{1, 0, 0}, {0, u, -w}, {0, w, u}};
+    Matrix m = {};
+    for (int c = 0; c < 3; ++c) {
+      for (int k = 0; k < 3; ++k) {
+        double sum = 0;
+        for (int i = 0; i < 3; ++i) {
+          for (int j = 0; j < 3; ++j) sum += kFromYiq[c][i] * turn[i][j] * kToYiq[j][k];
+        }
+        m[c][k] = static_cast<float>(sum);
+      }
+    }
+    MixChannels(m, image);
+  }
+};
+
+// Noise along the principal axes of natural colours (Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional
+// neural networks", 2012): the eigenvectors of ImageNet's pixels, each by its eigenvalue and a normal number.
+struct Lighting {
+  static void Apply(const LightingParam& param, Image* image, RandomStream* random) {
+    constexpr double kValues[3] = {55.46, 4.794, 1.148};  // for pixels of 0 .. 255
+    constexpr double kVectors[3][3] = {{-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
+    double drawn[3];
+    for (double& number : drawn) {  // Box and Muller
+      const double radius = std::sqrt(-2 * std::log(1 - double{random->Uniform()}));
+      number = param.std * radius * std::cos(2 * std::numbers::pi * double{random->Uniform()});
+    }
+    double offset[3] = {};
+    for (int c = 0; c < 3; ++c) {
+      for (int k = 0; k < 3; ++k) offset[c] += kVectors[c][k] * kValues[k] * drawn[k];
+    }
+    if (image->channels != 3) return Stretch(1, kLuma[0] * offset[0] + kLuma[1] * offset[1] + kLuma[2] * offset[2], image);
+    Matrix m = {};
+    for (int c = 0; c < 3; ++c) m[c][c] = 1, m[c][3] = static_cast<float>(offset[c]);
+    MixChannels(m, image);
+  }
+};
+
+}  // namespace
+
+std::vector<detail::TransformEntry> detail::ColourTransforms() {
+  return {MakeTransformEntry<Colouring<AmountParam, Brightness>, AmountParam>("brightness", "lighter or darker, by a random factor"),
+          MakeTransformEntry<Colouring<AmountParam, Contrast>, AmountParam>("contrast", "more or less contrast, by a random factor"),
+          MakeTransformEntry<Colouring<AmountParam, Saturation>, AmountParam>("saturation", "more or less colour, by a random factor"),
+          MakeTransformEntry<Colouring<HueParam, Hue>, HueParam>("hue", "turns the colours, by a random angle"),
+          MakeTransformEntry<Colouring<LightingParam, Lighting>, LightingParam>("lighting", "colour noise of changing light (AlexNet's)")};
+}
+
+}  // namespace mxtrain::io

@@ -1,0 +1,118 @@
+// rotate, scale, aspect and shear: about the middle, the picture's size stays.
+#include <cmath>
+#include <numbers>
+
+#include "mxtrain/io/geometry.h"
+#include "mxtrain/io/transform.h"
+
+namespace mxtrain::io {
+namespace {
+
+using detail::NumberRange;
+
+template <typename Param>
+void DeclareCommon(Fields<Param>& f) {
+  f.Add("p", &Param::p).Default(1).Range(0, 1).Help("probability");
+  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels from outside the picture");
+  f.Add("interpolation", &Param::interpolation)
+      .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}})
+      .Default(kBilinear)
+      .Help("how values between pixels are found");
+}
+
+struct AngleParam : Parameter<AngleParam> {
+  std::vector<double> degrees;
+  double p;
+  int fill, interpolation;
+  static void Declare(Fields<AngleParam>& f) {
+    f.Add("degrees", &AngleParam::degrees).Required().Help("least and greatest angle; one number a: -a .. a");
+    DeclareCommon(f);
+  }
+};
+
+struct FactorParam : Parameter<FactorParam> {
+  std::vector<double> factor;
+  double p;
+  int fill, interpolation;
+  static void Declare(Fields<FactorParam>& f) {
+    f.Add("factor", &FactorParam::factor).Required().Help("least and greatest factor, drawn evenly by its logarithm");
+    DeclareCommon(f);
+  }
+};
+
+// From the result's coordinates to the picture's.
+using Matrix = double[2][2];
+
+// `Kind::Fill(drawn, m)` makes the matrix of the number that was drawn.
+template <typename Param, typename Kind>
+class Warping final : public Transform {
+ public:
+  explicit Warping(const Param& param)
+      : range_(Kind::Range(param)), p_(param.p), fill_(static_cast<uint8_t>(param.fill)), nearest_(param.interpolation == kNearest) {}
+
+  bool draws() const override { return true; }
+  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+    const bool chosen = random->Chance(p_);
+    const double drawn = random->Uniform(range_.low, range_.high);
+    if (!chosen) return;
+    Matrix matrix;
+    Kind::Fill(drawn, matrix);
+    Warp(matrix, nearest_, fill_, *image, scratch);
+    std::swap(*image, *scratch);
+  }
+  PictureSize OutputSize(PictureSize input) const override { return input; }
+
+ private:
+  NumberRange range_;
+  double p_;
+  uint8_t fill_;
+  bool nearest_;
+};
+
+NumberRange Angles(const AngleParam& param, const char* owner, double most) {
+  const auto around_zero = [](double a) { return NumberRange{-a, a}; };
+  const NumberRange degrees = detail::ParseRange(param.degrees, owner, "degrees", -most, most, around_zero);
+  return {degrees.low * std::numbers::pi / 180, degrees.high * std::numbers::pi / 180};
+}
+
+NumberRange Logarithms(const FactorParam& param, const char* owner) {
+  const NumberRange factor = detail::ParseRange(param.factor, owner, "factor", 0.01, 100);
+  return {std::log(factor.low), std::log(factor.high)};
+}
+
+void SetMatrix(Matrix& m, double a, double b, double c, double d) {
+  m[0][0] = a, m[0][1] = b, m[1][0] = c, m[1][1] = d;
+}
+
+// Counter-clockwise, as the picture is seen (y grows downwards).
+struct Rotate {
+  static NumberRange Range(const AngleParam& param) { return Angles(param, "rotate", 360); }
+  static void Fill(double angle, Matrix& m) { SetMatrix(m, std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)); }
+};
+
+struct Shear {
+  static NumberRange Range(const AngleParam& param) { return Angles(param, "shear", 80); }
+  static void Fill(double angle, Matrix& m) { SetMatrix(m, 1, -std::tan(angle), 0, 1); }
+};
+
+struct Scale {
+  static NumberRange Range(const FactorParam& param) { return Logarithms(param, "scale"); }
+  static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log), 0, 0, std::exp(-log)); }
+};
+
+// Width by the root of the factor, height by its inverse: the area stays.
+struct Aspect {
+  static NumberRange Range(const FactorParam& param) { return Logarithms(param, "aspect"); }
+  static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log / 2), 0, 0, std::exp(log / 2)); }
+};
+
+}  // namespace
+
+std::vector<detail::TransformEntry> detail::WarpTransforms() {
+  return {MakeTransformEntry<Warping<AngleParam, Rotate>, AngleParam>("rotate", "turns the picture about its middle, counter-clockwise"),
+          MakeTransformEntry<Warping<FactorParam, Scale>, FactorParam>("scale", "enlarges (above 1) or shrinks what is seen"),
+          MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>("aspect", "changes width / height of what is seen"),
+          MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>("shear", "moves rows sideways, by their distance from the middle")};
+}
+
+}  // namespace mxtrain::io
