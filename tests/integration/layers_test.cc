@@ -82,7 +82,7 @@ const std::vector<Home> kHomes = {
     {"xxhash.h", {"lib/mxtrain/base/"}},
     {"hwy/", {"lib/mxtrain/operators/", "lib/mxtrain/io/"}},
     {"jpeglib.h", {"lib/mxtrain/io/image"}},
-    {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc"}},
+    {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc", "lib/mxtrain/io/cut_test.cc"}},
     {"stb_image", {"lib/mxtrain/io/image"}},
     {"opencv2/", {"lib/mxtrain/io/"}},
     {"oneapi/dnnl/", {"lib/mxtrain/device/cpu/onednn/"}},
