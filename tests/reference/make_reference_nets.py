@@ -11,7 +11,12 @@ Writes for every net DIR/NAME-symbol.json and DIR/NAME-0001.params (a checkpoint
     train:I    output I of a forward pass for training, grad:X gradients and after:X auxiliary states after it (nets of GRADIENTS)
 and DIR/nets.txt, a line "NAME predict" or "NAME gradients" each. Nothing of it is committed.
 """
+import os
 import sys
+
+# Where the machine has AVX-512, mxnet 1.9.1 fuses convolution and batch norm for prediction into something else than its own forward pass
+# with gradient arrays computes (5 % apart). Read when a net is bound.
+os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
 
 import mxnet as mx
 import numpy as np
