@@ -102,6 +102,9 @@ int ReportError(const commands::CommonFlags& flags, report::Console& console, co
     console.Message(LogLevel::kError, e.what());
     if (flags.json) std::cout << Json{{"error", e.what()}, {"code", static_cast<int>(e.kind())}}.dump() << std::endl;
     return static_cast<int>(e.kind());
+  } catch (const std::filesystem::filesystem_error& e) {
+    console.Message(LogLevel::kError, e.what());
+    return static_cast<int>(ErrorKind::kFileSystem);
   } catch (const std::bad_alloc&) {
     console.Message(LogLevel::kError, "out of memory; lower data.batch_size");
     return static_cast<int>(ErrorKind::kMemory);

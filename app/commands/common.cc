@@ -11,7 +11,8 @@ std::atomic<int> stop_signal{0};
 
 void OnSignal(int signal) {
   if (signal == SIGUSR1) {
-    stop_flag = 2;
+    int none = 0;
+    stop_flag.compare_exchange_strong(none, 2);
     return;
   }
   if (stop_signal != 0) std::_Exit(128 + signal);  // the second one: at once

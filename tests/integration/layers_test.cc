@@ -74,7 +74,6 @@ struct Home {
 const std::vector<Home> kHomes = {
     {"CLI/", {"app/commands/", "app/main.cc"}},
     {"yaml-cpp/", {"app/config/"}},
-    {"spdlog/", {"lib/mxtrain/base/log"}},
     {"fmt/", {"lib/mxtrain/base/format", "lib/mxtrain/base/log"}},
     {"nlohmann/", {"lib/mxtrain/base/json"}},
     {"libdeflate.h", {"lib/mxtrain/base/"}},

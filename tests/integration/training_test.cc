@@ -281,6 +281,26 @@ TEST_CASE("a loss that is not finite ends the run and names the step") {
   }
 }
 
+TEST_CASE("what a listener throws ends the run, with steps in flight") {
+  struct Refuses : TrainListener {
+    void OnSave(const SaveEvent&) override { Throw(ErrorKind::kFileSystem, "the disk is full"); }
+  };
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.folder = folder.path("checkpoints");
+  Process process(data, spec);
+  Refuses listener;
+  CHECK_THROWS_WITH(process.trainer->Run(listener), "the disk is full");
+  // A step that nobody waits for: the trainer's end does.
+  DataBatch batch;
+  process.train->Reset(0);
+  REQUIRE(process.train->Next(&batch));
+  process.trainer->Step(batch);
+  process.trainer.reset();
+}
+
 TEST_CASE("a trained model predicts the same from its checkpoint and from the reference system's files") {
   const TempDir data, folder;
   WriteTable(data);

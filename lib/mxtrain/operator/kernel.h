@@ -60,8 +60,7 @@ void SwitchReq(OpReqType req, F&& f) {
 
 inline constexpr int64_t kParallelGrain = 16384;  // elements below which a second thread costs more than it brings
 
-// f(i) for every i in [0, n), on the device of `ctx`. In a .cc file this is the CPU; a .cu file includes kernel_cuda.h, which has the same
-// function for the GPU.
+// f(i) for every i in [0, n), on the CPU.
 template <typename F>
 void Launch(const RunContext& ctx, int64_t n, F f) {
   (void)ctx;

@@ -18,7 +18,7 @@ using PlanFn = std::function<Expected<Plan, Refusal>(const OperatorProperty&, co
 struct PlanRow {
   std::string op;
   DeviceType device = DeviceType::kCPU;
-  std::string name;  // "ref", "onednn", "simd"
+  std::string name;  // "ref", "onednn", "simd", "lanes"
   int rank = 0;
   PlanFn plan;
 };

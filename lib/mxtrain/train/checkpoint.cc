@@ -204,7 +204,8 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
     const std::string name = entry.path().filename().string();
     if (name.starts_with("epoch-") && !name.ends_with(".new")) epochs.push_back(name);
   }
-  std::sort(epochs.begin(), epochs.end());
+  // By number: from epoch 10000 on the names are longer.
+  std::sort(epochs.begin(), epochs.end(), [](const std::string& a, const std::string& b) { return std::pair(a.size(), a) < std::pair(b.size(), b); });
   for (size_t i = 0; i + static_cast<size_t>(keep) < epochs.size(); ++i) fs::remove(File(epochs[i]), ignored);
 }
 

@@ -60,6 +60,14 @@ TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused a
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also where their numbers grow longer") {
+  const CheckpointFolder checkpoints(folder.path("run"));
+  for (int64_t epoch : {9998, 9999, 10000, 10001}) checkpoints.Save(Make(epoch), {format("epoch-{:04}", epoch)}, 2);
+  CHECK_FALSE(std::filesystem::exists(checkpoints.File("epoch-9999")));
+  CHECK(std::filesystem::exists(checkpoints.File("epoch-10000")));
+  CHECK(std::filesystem::exists(checkpoints.File("epoch-10001")));
+}
+
 TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a warning; nothing whole is an error") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2, 3}) checkpoints.Save(Make(step), {format("epoch-{:04}", step)}, /*keep=*/2);

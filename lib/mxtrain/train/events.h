@@ -1,5 +1,5 @@
 #pragma once
-// What a run tells those who listen (console, CSV, JSON lines). Called on the training thread, in order; a listener must not throw.
+// What a run tells those who listen (console, CSV, JSON lines). Called on the training thread, in order. What a listener throws ends the run.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -93,6 +93,11 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
 }
 
 Trainer::~Trainer() {
+  // Steps in flight use members; an exception that leaves Run does not wait for them.
+  try {
+    runtime_.engine().WaitForAll();
+  } catch (const Error&) {  // the one that ended the run is on its way already
+  }
   runtime_.engine().DeleteVariable(sums_, {}, options_.ctx);
   for (engine::VarHandle mark : step_marks_) runtime_.engine().DeleteVariable(mark, {}, options_.ctx);
 }

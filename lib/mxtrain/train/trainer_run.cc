@@ -168,7 +168,8 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
     const bool by_time = save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
     const bool by_request = stop && *stop == 2;
     if (by_steps || by_time || by_request) {
-      if (by_request) *stop = 0;
+      int request = 2;
+      if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
       runtime_.engine().WaitForAll();
       clock->Pause();
       Save({}, listener);
