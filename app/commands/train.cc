@@ -120,7 +120,7 @@ class Train final : public Command {
                                                        : LoadCheckpoint(session.runtime(), resume_from_);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     trainer->Resume(checkpoint);
-    // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next time.
+    // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next save.
     if (resume_ && warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 

@@ -75,6 +75,7 @@ for i in $(seq 2 "$kills"); do
   killed "$(awk -v seed=$((RANDOM + i)) 'BEGIN { srand(seed); print 0.05 + 0.5 * rand() }')" $delay --resume
 done
 # What a killed process left beside its checkpoints goes when the run is resumed; what a living one writes stays. No process has the first number.
+mkdir -p killed/checkpoints
 touch killed/checkpoints/last.new.tmp-4194305 killed/checkpoints/last.new.tmp-$$
 echo "$hits kills of running processes, $(awk 'END { print NR }' killed.out) lines said, $(saves) saves ended"
 holds "fewer than half of the kills met a running process" test $((2 * hits)) -ge "$kills"

@@ -18,7 +18,17 @@ void* Allocate(std::size_t size, std::size_t alignment) {
   return data;
 }
 
+void* AllocateOrNull(std::size_t size, std::size_t alignment) noexcept {
+  try {
+    return Allocate(size, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
+
+// All forms: a sanitizer brings its own for those that are left out, and sees one allocator's memory freed by another.
 
 void* operator new(std::size_t size) {
   return Allocate(size, 1);
@@ -31,6 +41,18 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 }
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return Allocate(size, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return AllocateOrNull(size, 1);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return AllocateOrNull(size, 1);
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return AllocateOrNull(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return AllocateOrNull(size, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* data) noexcept {
   std::free(data);
@@ -54,6 +76,18 @@ void operator delete(void* data, std::size_t, std::align_val_t) noexcept {
   std::free(data);
 }
 void operator delete[](void* data, std::size_t, std::align_val_t) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, const std::nothrow_t&) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, const std::nothrow_t&) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, std::align_val_t, const std::nothrow_t&) noexcept {
   std::free(data);
 }
 

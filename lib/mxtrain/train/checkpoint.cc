@@ -197,6 +197,7 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
   for (const std::string& name : names) give_name(name);
   if (fs::exists(File("last"))) fs::rename(File("last"), File("previous"));
   fs::rename(fresh, File("last"));
+  RemoveAbandonedFiles(path_);
 
   if (keep <= 0) return;
   std::vector<std::string> epochs;

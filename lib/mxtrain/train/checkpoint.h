@@ -65,7 +65,7 @@ class MXTRAIN_API CheckpointFolder {
   std::string File(const std::string& name) const { return path_ + "/" + name; }
 
   // Writes `last`, moving the one before to `previous`; `names` get the same bytes (hard links where the file system has them). Keeps the
-  // newest `keep` files epoch-*, 0 for all.
+  // newest `keep` files epoch-*, 0 for all. What killed processes left under temporary names goes (base/file.h).
   void Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const;
   // `last`; where that is missing or damaged the newest whole checkpoint of the folder, with a warning. Throws kData when there is none.
   Checkpoint LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const;
