@@ -43,6 +43,7 @@ class Check final : public Command {
     for (DataIter* iter : {train.get(), val.get()}) {
       if (iter) findings += ReadAll(*iter, console);
     }
+    if (StopFlag() == 1) return 128 + StopSignal();
     const std::string summary = format("{} training examples, {} for validation; {} steps; the net binds", train->examples(), val ? val->examples() : 0,
                                        trainer.total_steps());
     if (flags.json) {

@@ -28,13 +28,15 @@ class Train final : public Command {
     sub->add_option("--name", name_, "name of the run, in place of the configuration's")->type_name("NAME");
     sub->add_flag("--overwrite", overwrite_, "replace what --out holds");
     sub->add_option("--profile", profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing")->type_name("FILE");
-    sub->add_option("--min-metric", min_metric_, "exit with 9 when the best value of the `best` metric is below this")->type_name("VALUE");
+    sub->add_option("--min-metric", min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)")->type_name("VALUE");
     sub->footer("Examples:\n  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
                 "  mxtrain train config.yaml --resume");
     return sub;
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    if (resume_ && !resume_from_.empty()) Throw(ErrorKind::kUsage, "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
+    CatchSignals();
     Session session(config_, flags, console);
     session.BuildNet();
     auto train = session.TrainIter();
@@ -45,20 +47,20 @@ class Train final : public Command {
     Describe(session, console);
     if (dry_run_) return DryRun(session, options, *train, val.get(), console);
 
+    // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
+    Trainer trainer(session.runtime(), options, *train, val.get());
+    if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_));
     const report::RunFolder folder = OpenFolder(session);
-    options.checkpoint_folder = folder.checkpoints();
+    trainer.SaveTo(folder.checkpoints());
     console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
-
-    Trainer trainer(session.runtime(), options, *train, val.get());
-    if (resume_ || !resume_from_.empty()) Resume(session, folder, &trainer, console);
+    if (resume_) Resume(session, folder, &trainer, console);
 
     report::ConsoleListener on_console(console);
     report::CsvListener csv(folder.File("metrics.csv"));
     report::JsonlListener jsonl(folder.File("events.jsonl"));
     report::Listeners listeners;
     for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl}) listeners.Add(l);
-    CatchSignals();
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const TrainResult result = trainer.Run(listeners, &StopFlag());
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
@@ -111,17 +113,16 @@ class Train final : public Command {
 
   void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
     std::vector<std::string> warnings;
-    if (resume_from_.empty() && NothingSaved(folder)) {
+    if (NothingSaved(folder)) {
       console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
       RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
-    const Checkpoint checkpoint = resume_from_.empty() ? CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings)
-                                                       : LoadCheckpoint(session.runtime(), resume_from_);
+    const Checkpoint checkpoint = CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     trainer->Resume(checkpoint);
     // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next save.
-    if (resume_ && warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
+    if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
   int Report(const CommonFlags& flags, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
@@ -149,9 +150,13 @@ class Train final : public Command {
       std::cout << result.dump() << std::endl;
     }
     if (r.stopped) return 128 + StopSignal();
-    if (min_metric_ && !(r.best_value && *r.best_value >= *min_metric_)) {
-      console.Message(LogLevel::kError, format("the best {} is {}, below --min-metric {}", r.best_metric,
-                                               r.best_value ? report::FormatNumber(*r.best_value) : "unknown", *min_metric_));
+    const auto reached = [&](double wanted) {
+      return r.best_value && (r.higher_is_better ? *r.best_value >= wanted : *r.best_value <= wanted);
+    };
+    if (min_metric_ && !reached(*min_metric_)) {
+      console.Message(LogLevel::kError,
+                      format("the best {} is {}, {} --min-metric {}", r.best_metric, r.best_value ? report::FormatNumber(*r.best_value) : "unknown",
+                             r.higher_is_better ? "below" : "above", *min_metric_));
       return static_cast<int>(ErrorKind::kCheckFailed);
     }
     return 0;

@@ -38,11 +38,18 @@ void MakeFolder(const fs::path& path) {
 
 RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite) {
   if (!out.empty()) {
-    if (fs::exists(fs::path(out) / "config.yaml") && !overwrite) {
+    const bool run = fs::exists(fs::path(out) / "config.yaml");
+    if (run && !overwrite) {
       Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
     }
+    constexpr const char* kParts[] = {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log"};
+    for (const char* part : kParts) {
+      // What no run has written is not ours to replace.
+      if (run || !fs::exists(fs::path(out) / part)) continue;
+      Throw(ErrorKind::kFileSystem, "{} holds {}, which is of no run; choose another --out", out, part);
+    }
     MakeFolder(out);
-    for (const char* part : {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log"}) {
+    for (const char* part : kParts) {
       std::error_code error;
       fs::remove_all(fs::path(out) / part, error);
       if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}/{}: {}", out, part, error.message());

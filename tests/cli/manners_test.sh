@@ -154,6 +154,14 @@ expect 0 train points.yaml --out mine
 expect 8 train points.yaml --out mine
 says "mine holds a run already; add --overwrite to replace it, --resume to go on with it"
 expect 0 train points.yaml --out mine --overwrite
+mkdir -p project/checkpoints
+echo precious >project/checkpoints/mine
+expect 8 train points.yaml --out project
+says "project holds checkpoints, which is of no run; choose another --out"
+holds "files of no run were touched" test "$(cat project/checkpoints/mine)" = precious
+expect 3 train points.yaml --out unmade 'train.metrics=[{name: accuracy, output: sofmax}]'
+holds "a run that cannot begin left its folder" test ! -e unmade
+expect 2 train points.yaml --resume --resume-from mine/checkpoints/last
 expect 0 train points.yaml --out mine --resume train.epochs=4 --json
 prints '"epochs":4'
 expect 8 train points.yaml --name unheard --resume
@@ -172,6 +180,9 @@ says "cannot make the folder points.csv/run"
 # --- a check failed: 9
 expect 9 train points.yaml --min-metric 1.5
 says "below --min-metric 1.5"
+expect 0 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 1000
+expect 9 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 0.0000001
+says "above --min-metric 1e-07"
 expect 0 check points.yaml
 prints "no findings"
 expect 9 check points.yaml train.epoch=3

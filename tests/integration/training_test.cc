@@ -187,7 +187,7 @@ TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an un
     spec.symbol = NoisyNet();
     spec.optimizer = optimizer;
     const Outcome whole = RunWhole(data, spec);
-    for (int64_t step : {1, 5, 8, 13}) {  // first, at an epoch's end, after a milestone, after the second
+    for (int64_t step : {1, 5, 8, 13, 15}) {  // first, at an epoch's end, after a milestone, after the second, the last
       CAPTURE(optimizer.name);
       CAPTURE(step);
       const TempDir folder;

@@ -177,7 +177,12 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
 
 TrainState PeekState(const std::string& path) {
   const Parts parts = ReadParts(path, true);
-  return StateFromJson(ParseHeader(path, parts.header).at("state"));
+  const Json header = ParseHeader(path, parts.header);
+  try {
+    return StateFromJson(header.at("state"));
+  } catch (const nlohmann::json::exception& e) {
+    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
+  }
 }
 
 void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const {

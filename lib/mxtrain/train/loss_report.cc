@@ -40,13 +40,15 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
         *weight += 1;
         continue;
       }
-      const int64_t k = static_cast<int64_t>(y[r * inner + i]);
+      const float named = y[r * inner + i];
+      const int64_t k = std::abs(named) < 1e9f ? static_cast<int64_t>(named) : -1;  // NaN too
       if (head.ignores && k == static_cast<int64_t>(head.ignore_label)) continue;
-      *weight += 1;
-      if (k >= 0 && k < classes) {
-        const double value = row[k * inner];
-        loss += std::isnan(value) ? value : -std::log(std::max(value, 1e-30));
+      if (!(k >= 0 && k < classes)) {
+        Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name, y[r * inner + i], classes);
       }
+      *weight += 1;
+      const double value = row[k * inner];
+      loss += std::isnan(value) ? value : -std::log(std::max(value, 1e-30));
     }
   }
   return loss;

@@ -60,6 +60,7 @@ struct TrainResult {
   std::string best_metric;
   std::optional<double> best_value;
   int64_t best_epoch = 0;
+  bool higher_is_better = false;  // of best_value
   NamedValues last;                  // validation values of the last epoch, or training values without validation data
   double images_per_second = 0;      // training only, without the first 20 steps of this process
   bool stopped = false;              // by the flag
@@ -74,6 +75,8 @@ class MXTRAIN_API Trainer {
   Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val);
   ~Trainer();
 
+  // Before Run: where checkpoints go, in place of options.checkpoint_folder.
+  void SaveTo(const std::string& folder) { options_.checkpoint_folder = folder; }
   // Before Run: goes on where the checkpoint stands. Throws kConfig when its arrays do not fit the net.
   void Resume(const Checkpoint& checkpoint);
   // Before Run: parameters and auxiliary states from files, by name; what is missing keeps its initial value. Returns names: used, unused.
@@ -107,7 +110,8 @@ class MXTRAIN_API Trainer {
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   void TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
-  bool IsBetter(double value) const;
+  bool HigherIsBetter() const;
+  bool IsBetter(double value) const;  // than the best so far; a value that is not finite never is
 
   Runtime& runtime_;
   TrainOptions options_;
@@ -126,6 +130,7 @@ class MXTRAIN_API Trainer {
   double rescale_grad_ = 1;
   std::string rescale_reason_;
   engine::VarHandle sums_ = nullptr;                  // stands for loss_ and metrics_
+  int64_t saved_step_ = -1;                           // where the last save of this process stands
   std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
 };
 

@@ -84,13 +84,16 @@ void Trainer::Save(const std::vector<std::string>& names, TrainListener& listene
   runtime_.engine().WaitForAll();
   const CheckpointFolder folder(options_.checkpoint_folder);
   folder.Save(Snapshot(), names, options_.save.keep);
+  saved_step_ = state_.step;
   listener.OnSave({folder.File("last"), state_.epoch, state_.step, SecondsSince(begin)});
 }
 
+bool Trainer::HigherIsBetter() const { return options_.best_metric != "loss" && metrics_.HigherIsBetter(options_.best_metric); }
+
 bool Trainer::IsBetter(double value) const {
+  if (!std::isfinite(value)) return false;
   if (!state_.best_value) return true;
-  const bool higher = options_.best_metric != "loss" && metrics_.HigherIsBetter(options_.best_metric);
-  return higher ? value > *state_.best_value : value < *state_.best_value;
+  return HigherIsBetter() ? value > *state_.best_value : value < *state_.best_value;
 }
 
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
@@ -99,15 +102,14 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   listener.OnStart(Describe());
   auto stopping = [stop] { return stop && *stop == 1; };
   clock.Resume();
-  while (state_.step < total_steps_ && !stopping()) {
+  // An epoch whose steps are done but whose end is not, as a run leaves it that was stopped in between: it is ended.
+  auto whole = [this] { return state_.step_in_epoch >= steps_per_epoch_; };
+  while ((state_.step < total_steps_ || whole()) && !stopping()) {
     TrainEpoch(listener, stop, &clock);
-    const bool whole = state_.step_in_epoch >= steps_per_epoch_;
-    if (stopping() && !whole) {
-      Save({}, listener);
-      break;
-    }
+    if (stopping() && !whole()) break;
     EndEpoch(listener, stop, &clock, &result);
   }
+  if (stopping() && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
   result.stopped = stopping();
   result.epochs = state_.epoch;
@@ -115,6 +117,7 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   result.best_metric = state_.best_metric;
   result.best_value = state_.best_value;
   result.best_epoch = state_.best_epoch;
+  result.higher_is_better = HigherIsBetter();
   result.images_per_second = clock.ImagesPerSecond();
   return result;
 }
@@ -192,10 +195,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   e.train = TrainValues();
   auto stopping = [stop] { return stop && *stop == 1; };
   if (evaluation_) e.val = evaluation_->Run({}, stopping);
-  if (stopping() && evaluation_) {  // cut short: the epoch is ended again, whole, when the run is resumed
-    Save({}, listener);
-    return;
-  }
+  if (stopping() && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
   result->last = evaluation_ ? e.val : e.train;
 
   const bool finished = state_.step >= total_steps_;
@@ -222,8 +222,10 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
   if (whole && (by_epoch || finished)) names.push_back(format("epoch-{:04}", state_.epoch));
   if (e.best) names.push_back("best");
-  if (!names.empty() || finished) Save(names, listener);
-  clock->last_save = Time::now();
+  if (!names.empty() || finished) {
+    Save(names, listener);
+    clock->last_save = Time::now();
+  }
   clock->Resume();
 }
 
