@@ -1,17 +1,28 @@
-// How fast the pipeline delivers: MNIST batches (gather and scale) and photographs (decode, resize, crop, flip, normalise), by number of
-// decode threads. Beside it what decoding alone takes on one thread. Prints a table.
+// How fast pictures come, on one core, each way measured in turn in the same run:
+// - decoding alone: TurboJPEG and ours;
+// - each stage of ours, and the whole of ours (random_resized_crop 224, flip, normalise), exactly and with scaled decode;
+// - the same with OpenCV: decode, crop, resize, flip, to float. Its imdecode where the build found imgcodecs, else TurboJPEG in its place.
+// Then the pipeline on 1 and 2 threads, with the files' reading, without and with a cache, and MNIST batches. Prints a table.
 //
-//   io_bench MNIST_FOLDER IMAGE_FOLDER      either may be "-" to leave it out
+//   io_bench MNIST_FOLDER IMAGE_FOLDER [PICTURES]      either may be "-" to leave it out
+#include <turbojpeg.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
+#include <functional>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
 #include <string>
 #include <vector>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
+#include "opencv_decode.h"
 
 namespace {
 
@@ -22,65 +33,215 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Batches for about a second, after the first ones.
-double ExamplesPerSecond(DataIter& iter) {
-  constexpr double kSeconds = 1.5;
-  int64_t examples = 0, epoch = 0;
+// Of this thread alone, so that what else the machine does matters less.
+double ThreadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+const std::vector<TransformSpec> kChain = {
+    {"random_resized_crop", {{"", "224"}}}, {"flip", {}}, {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}}};
+
+// Our way with one picture, to planes.
+class Ours {
+ public:
+  explicit Ours(bool exact) : exact_(exact), augmenter_(kChain, 3), planes_(3 * 224 * 224) {}
+  void Whole(const std::string& bytes, int64_t index) {
+    Frame frame;
+    DecodePart(bytes, index, &frame);
+    augmenter_.ToPlanes(Begin(frame.height, frame.width, index), image_, frame, {224, 224}, &image_, &spare_, planes_.data());
+  }
+  void DecodePart(const std::string& bytes, int64_t index, Frame* frame) {
+    DecodeOptions options;
+    options.channels = 3;
+    options.exact = exact_;
+    options.part = [&](int height, int width) {
+      const Cut cut = Begin(height, width, index).cut;
+      return DecodeOptions::Part{cut.Needed(), cut.MinScale()};
+    };
+    decoder_.Decode(bytes, options, &image_, frame);
+  }
+  void Decode(const std::string& bytes) { decoder_.Decode(bytes, {}, &image_); }
+  // Of a picture that is decoded already.
+  void Augment(const Image& image, int64_t index) {
+    const Frame frame{image.height, image.width, {0, 0, image.height, image.width}, 1};
+    augmenter_.ToPlanes(Begin(image.height, image.width, index), image, frame, {224, 224}, &image_, &spare_, planes_.data());
+  }
+  Cut CutOf(int height, int width, int64_t index) const { return Begin(height, width, index).cut; }
+  void ToPlanes(const Image& image) { augmenter_.ToPlanes(image.pixels, planes_.data()); }
+
+ private:
+  Augmenter::Way Begin(int height, int width, int64_t index) const {
+    return augmenter_.Begin(height, width, RandomStream(1, 0, index), 0, augmenter_.size());
+  }
+  bool exact_;
+  Augmenter augmenter_;
+  ImageDecoder decoder_;
+  Image image_, spare_;
+  std::vector<float> planes_;
+};
+
+class Turbo {
+ public:
+  ~Turbo() { tjDestroy(handle_); }
+  cv::Mat Decode(const std::string& bytes) {
+    int width = 0, height = 0, subsampling = 0, space = 0;
+    const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+    tjDecompressHeader3(handle_, data, bytes.size(), &width, &height, &subsampling, &space);
+    cv::Mat picture(height, width, CV_8UC3);
+    tjDecompress2(handle_, data, bytes.size(), picture.data, width, 0, height, TJPF_BGR, TJFLAG_ACCURATEDCT);
+    return picture;
+  }
+
+ private:
+  tjhandle handle_ = tjInitDecompress();
+};
+
+// The same box and the same flip, to interleaved floats of 0 .. 1.
+void AugmentWithOpenCv(const cv::Mat& picture, const Cut& cut, cv::Mat* result) {
+  cv::Mat resized;
+  cv::resize(picture(cv::Rect(cut.box.x, cut.box.y, cut.box.width, cut.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
+  if (cut.mirrored) cv::flip(resized, resized, 1);
+  resized.convertTo(*result, CV_32F, 1 / 255.0);
+}
+
+struct Way {
+  const char* name;
+  std::function<void(size_t)> run;  // with picture number i
+  double seconds = 0;
+};
+
+// Each picture goes all ways, several times; the best time of each counts.
+void Interleave(size_t pictures, std::vector<Way>* ways) {
+  constexpr int kTimes = 5;
+  for (size_t i = 0; i < pictures; ++i) {
+    std::vector<double> best(ways->size(), 1e9);
+    for (int time = 0; time < kTimes; ++time) {
+      for (size_t w = 0; w < ways->size(); ++w) {
+        const double begin = ThreadSeconds();
+        (*ways)[w].run(i);
+        best[w] = std::min(best[w], ThreadSeconds() - begin);
+      }
+    }
+    for (size_t w = 0; w < ways->size(); ++w) (*ways)[w].seconds += best[w];
+  }
+}
+
+void MeasureWays(const Source& source, size_t most) {
+  cv::setNumThreads(1);
+  const size_t pictures = std::min(most, static_cast<size_t>(source.size()));
+  std::vector<std::string> files;
+  std::vector<Image> decoded;
+  Sample sample;
+  for (size_t i = 0; i < pictures; ++i) {
+    source.Read(static_cast<int64_t>(i) * source.size() / static_cast<int64_t>(pictures), &sample);
+    files.push_back(sample.data[0].encoded);
+    decoded.push_back(*DecodeImage(files.back()));
+  }
+  Turbo turbo;
+  Ours exact(true), fast(false);
+  Image cropped;
+  cv::Mat result;
+  Frame frame;
+  const auto index = [](size_t i) { return static_cast<int64_t>(i); };
+  const auto cut = [&](size_t i) { return exact.CutOf(decoded[i].height, decoded[i].width, index(i)); };
+  std::vector<Way> ways = {
+      {"OpenCV: the whole",
+       [&](size_t i) { AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }), cut(i), &result); }},
+      {"ours: the whole, exact", [&](size_t i) { exact.Whole(files[i], index(i)); }},
+      {"ours: the whole, scaled decode", [&](size_t i) { fast.Whole(files[i], index(i)); }},
+      {"TurboJPEG: decode", [&](size_t i) { turbo.Decode(files[i]); }},
+      {"ours: decode", [&](size_t i) { exact.Decode(files[i]); }},
+      {"ours: decode what the crop needs, exact", [&](size_t i) { exact.DecodePart(files[i], index(i), &frame); }},
+      {"ours: decode what the crop needs, scaled", [&](size_t i) { fast.DecodePart(files[i], index(i), &frame); }},
+      {"ours: crop, resize and flip to pixels",
+       [&](size_t i) {
+         Apply(cut(i), decoded[i], {decoded[i].height, decoded[i].width, {0, 0, decoded[i].height, decoded[i].width}, 1}, &cropped);
+       }},
+      {"ours: pixels to normalised planes", [&](size_t) { exact.ToPlanes(cropped); }},
+      {"ours: crop, resize, flip, normalise at once", [&](size_t i) { exact.Augment(decoded[i], index(i)); }},
+  };
+  Interleave(pictures, &ways);
+  std::printf("%zu pictures, one core, %s\n", pictures, OpenCvDecoderName());
+  for (const Way& way : ways) {
+    std::printf("  %-46s %8.0f images/s  %5.2f x OpenCV\n", way.name, static_cast<double>(pictures) / way.seconds,
+                ways[0].seconds / way.seconds);
+  }
+}
+
+struct Stream {
+  std::string name;
+  std::unique_ptr<DataIter> iter;
+  int64_t epoch = 0, examples = 0;
+  double seconds = 0;
+};
+
+// In turns of a third of a second.
+void MeasureStreams(std::vector<Stream>* streams, int turns) {
   DataBatch batch;
-  iter.Reset(epoch);
-  iter.Next(&batch);
-  const double begin = Seconds();
-  while (Seconds() - begin < kSeconds) {
-    if (iter.Next(&batch)) {
-      examples += batch.count;
-    } else {
-      iter.Reset(++epoch);
+  for (Stream& s : *streams) {  // the first epoch fills caches
+    s.iter->Reset(0);
+    while (s.iter->Next(&batch)) {
     }
   }
-  return static_cast<double>(examples) / (Seconds() - begin);
-}
-
-void Measure(Runtime& runtime, const char* what, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
-             const char* exact) {
-  for (const int workers : {1, 2}) {
-    PipelineParam param;
-    param.Init({{"batch_size", "64"}, {"shuffle", "True"}, {"workers", std::to_string(workers)}, {"exact_decode", exact}}, "io_bench");
-    const auto iter = NewPipeline(runtime, source, transforms, param);
-    std::printf("%-44s %d thread%s %10.0f examples/s\n", what, workers, workers == 1 ? " " : "s", ExamplesPerSecond(*iter));
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Stream& s : *streams) {
+      s.iter->Reset(++s.epoch);
+      s.iter->Next(&batch);
+      const double begin = Seconds();
+      while (Seconds() - begin < 0.33) {
+        if (s.iter->Next(&batch)) {
+          s.examples += batch.count;
+        } else {
+          s.iter->Reset(++s.epoch);
+        }
+      }
+      s.seconds += Seconds() - begin;
+      batch = {};
+      s.iter->Reset(0, s.iter->batches_per_epoch());  // the threads rest
+    }
   }
+  for (const Stream& s : *streams) std::printf("  %-46s %8.0f images/s\n", s.name.c_str(), static_cast<double>(s.examples) / s.seconds);
 }
 
-// The ceiling: files in memory, full size, nothing else.
-void MeasureDecoding(const Source& source) {
-  std::vector<Sample> samples(std::min<size_t>(200, static_cast<size_t>(source.size())));
-  for (size_t i = 0; i < samples.size(); ++i) source.Read(static_cast<int64_t>(i), &samples[i]);
-  ImageDecoder decoder;
-  Image image;
-  const double begin = Seconds();
-  for (const Sample& sample : samples) decoder.Decode(sample.data[0].encoded, {}, &image);
-  std::printf("%-44s 1 thread  %10.0f examples/s\n", "decoding alone, full size",
-              static_cast<double>(samples.size()) / (Seconds() - begin));
+void MeasurePipeline(Runtime& runtime, const char* what, const std::shared_ptr<const Source>& source,
+                     const std::vector<TransformSpec>& transforms, const std::vector<Kwargs>& variants) {
+  std::printf("%s\n", what);
+  std::vector<Stream> streams;
+  for (const Kwargs& variant : variants) {
+    std::string name;
+    PipelineParam param;
+    Kwargs kwargs{{"batch_size", "64"}, {"shuffle", "True"}};
+    for (const auto& item : variant) {
+      name += format("{}{} = {}", name.empty() ? "" : ", ", item.first, item.second);
+      kwargs.push_back(item);
+    }
+    param.Init(kwargs, "io_bench");
+    streams.push_back({name, NewPipeline(runtime, source, transforms, param)});
+  }
+  MeasureStreams(&streams, 6);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: io_bench MNIST_FOLDER|- IMAGE_FOLDER|-\n");
+  if (argc != 3 && argc != 4) {
+    std::fprintf(stderr, "usage: io_bench MNIST_FOLDER|- IMAGE_FOLDER|- [PICTURES]\n");
     return 2;
   }
   const std::string mnist = argv[1], folder = argv[2];
   Runtime runtime({}, nullptr);
-  if (mnist != "-") Measure(runtime, "MNIST", MakeSource("mnist", {{"path", mnist}}), {}, "False");
-  if (folder == "-") return 0;
-  const std::shared_ptr<const Source> photographs = MakeSource("image_folder", {{"path", folder}});
-  const std::vector<TransformSpec> transforms = {{"resize", {{"", "144"}}},
-                                                 {"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}},
-                                                 {"flip", {}},
-                                                 {"normalize", {{"mean", "0.5"}}}};
-  MeasureDecoding(*photographs);
-  Measure(runtime, "photographs, resize 144, crop 128, flip", photographs, transforms, "False");
-  Measure(runtime, "the same, decoded exactly", photographs, transforms, "True");
+  if (folder != "-") {
+    const std::shared_ptr<const Source> photographs = MakeSource("image_folder", {{"path", folder}});
+    MeasureWays(*photographs, argc == 4 ? std::stoul(argv[3]) : 300);
+    MeasurePipeline(runtime, "pipeline, random_resized_crop 224, flip, normalise", photographs, kChain,
+                    {{{"workers", "1"}}, {{"workers", "2"}}, {{"workers", "1"}, {"exact_decode", "True"}}});
+    MeasurePipeline(runtime, "pipeline, resize 144, random_resized_crop 128, flip, normalise", photographs,
+                    {{"resize", {{"", "144"}}}, {"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}}, {"flip", {}}, kChain.back()},
+                    {{{"workers", "1"}}, {{"workers", "1"}, {"cache", "ram"}}});
+  }
+  if (mnist != "-") MeasurePipeline(runtime, "MNIST", MakeSource("mnist", {{"path", mnist}}), {}, {{{"workers", "1"}}, {{"workers", "2"}}});
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -2,6 +2,8 @@
 //
 //   helper idx DIR N SIDE         MNIST-format training and test sets of N generated pictures each: bright squares, the class is the place
 //   helper pictures DIR N         PNG files of two classes, dark/ and light/, N each
+//   helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
+//   helper scans FILE N           a progressive JPEG of 16 x 16 pixels that says N times the same scan
 //   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
 //   helper compare A B            two checkpoints: every array and where the run stands, byte for byte; 1 when they differ
 //   helper json                   stdin is JSON, a document per line; 1 when not
@@ -69,6 +71,30 @@ void WritePictures(const fs::path& folder, int count) {
   }
 }
 
+void WriteJpeg(const fs::path& path, int side) {
+  io::Image image;
+  image.Resize(side, side, 3);
+  for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>(60 + p % 3 * 40 + p * 31 % 47);
+  fs::create_directories(fs::absolute(path).parent_path());
+  WriteFileAtomically(path.string(), io::EncodeJpeg(image));
+}
+
+// What a bomb does: each scan refines nothing, but is decoded over the whole picture.
+void WriteScans(const std::string& path, int64_t count) {
+  const auto segment = [](char marker, const std::string& body) {
+    const size_t length = body.size() + 2;
+    return std::string{'\xff', marker, static_cast<char>(length >> 8), static_cast<char>(length & 0xff)} + body;
+  };
+  const std::string huffman = std::string("\x00\x01", 2) + std::string(15, '\0') + std::string(1, '\0');  // one code, for "nothing more"
+  std::string bytes = "\xff\xd8";
+  bytes += segment('\xdb', std::string(1, '\0') + std::string(64, '\x01'));                                     // quantisation: 1
+  bytes += segment('\xc2', std::string("\x08\x00\x10\x00\x10\x01\x01\x11\x00", 9));                         // progressive, 16 x 16, gray
+  bytes += segment('\xc4', huffman);
+  const std::string scan = segment('\xda', std::string("\x01\x01\x00\x00\x00\x00", 6)) + std::string(1, '\x00');
+  for (int64_t i = 0; i < count; ++i) bytes += scan;
+  WriteFileAtomically(path, bytes + "\xff\xd9");
+}
+
 void WriteDigits(const std::string& mnist, const fs::path& folder, int64_t count) {
   const auto source = io::MakeSource("mnist", {{"path", mnist}, {"split", "test"}});
   io::Sample sample;
@@ -126,6 +152,8 @@ int Run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
   if (command == "idx" && words.size() == 4) return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
   if (command == "pictures" && words.size() == 3) return WritePictures(words[1], std::stoi(words[2])), 0;
+  if (command == "jpeg" && words.size() == 3) return WriteJpeg(words[1], std::stoi(words[2])), 0;
+  if (command == "scans" && words.size() == 3) return WriteScans(words[1], std::stoll(words[2])), 0;
   if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
   if (command == "compare" && words.size() == 3) return SameCheckpoints(words[1], words[2]) ? 0 : 1;
   if (command == "trace" && words.size() == 5) {
@@ -136,7 +164,7 @@ int Run(const std::vector<std::string>& words) {
     return test::CheckTrace(words[1], names) ? 0 : 1;
   }
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
-  std::cerr << "usage: helper idx | pictures | digits | compare | json | trace, see helper.cc\n";
+  std::cerr << "usage: helper idx | pictures | jpeg | scans | digits | compare | json | trace, see helper.cc\n";
   return 2;
 }
 

@@ -37,17 +37,26 @@ void SumRows(const uint8_t* const* rows, const float* weights, int taps, size_t 
   }
 }
 
-// line[x] = sum over taps of weights[x * taps + t] * sums[first[x] + t], pixels of three channels; both may be touched a number beyond.
-void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
-  const hn::CappedTag<float, 4> d;
+// One pixel of three channels at a time, as many numbers as lanes; kTaps 0: `taps` of them.
+template <int kTaps, typename D>
+void SumPixels(D d, const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
+  if (kTaps != 0) taps = kTaps;
   for (int x = 0; x < width; ++x, weights += taps, line += 3) {
     for (size_t c = 0; c < 3; c += hn::Lanes(d)) {
-      const float* from = sums + 3 * first[x] + c;
+      const float* from = sums + first[x] + c;
       auto sum = hn::Mul(hn::LoadU(d, from), hn::Set(d, weights[0]));
       for (int t = 1; t < taps; ++t) sum = hn::MulAdd(hn::LoadU(d, from + 3 * t), hn::Set(d, weights[t]), sum);
       hn::StoreU(sum, d, line + c);
     }
   }
+}
+
+// line[x] = sum over taps of weights[x * taps + t] * pixel t of those that begin at sums[first[x]]; three channels. Both may be touched a
+// number beyond.
+void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
+  const hn::CappedTag<float, 4> d;
+  if (taps == 2) return SumPixels<2>(d, sums, first, weights, taps, width, line);
+  SumPixels<0>(d, sums, first, weights, taps, width, line);
 }
 
 void LineToBytes(const float* line, size_t n, uint8_t* to) {
@@ -168,7 +177,7 @@ HWY_EXPORT(MixRgb);
 namespace {
 
 // Of every instruction set: HWY_MAX_BYTES is that of one.
-constexpr size_t kMostLanes = 64;         // a vector of bytes
+constexpr size_t kMostLanes = 64;          // a vector of bytes
 constexpr size_t kSpare = 4 * kMostLanes;  // that vectors may touch beyond an end
 
 // Which pixels of a line make each pixel of the result, and with what weights.
@@ -176,6 +185,7 @@ struct Axis {
   int taps = 1;
   std::vector<int> first;      // [n], counted from the first pixel that was decoded
   std::vector<float> weights;  // [n, taps]
+  std::vector<double> sample;  // of the one being made
 };
 
 // One direction of a cut over decoded pixels.
@@ -193,25 +203,37 @@ double CubicWeight(double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+int Floor(double x) {
+  const int whole = static_cast<int>(x);
+  return whole - (x < whole);
+}
+
+constexpr int kMostWeights = 4;  // but for area
+
 // The weights of the pixels from *begin on that a sample at `at` (0 is the left edge of pixel 0) takes, `step` being the distance of
-// samples.
-void SampleWeights(int how, double at, double step, int* begin, std::vector<double>* weights) {
-  weights->clear();
+// samples. Returns how many.
+int SampleWeights(int how, double at, double step, int* begin, double* weights) {
   if (how == kNearest) {
-    *begin = static_cast<int>(std::floor(at));
-    weights->push_back(1);
-  } else if (how == kArea && step > 1) {
-    const double low = at - step / 2, high = at + step / 2;
-    *begin = static_cast<int>(std::floor(low));
-    for (int i = *begin; i < high - 1e-9; ++i) weights->push_back((std::min(high, i + 1.0) - std::max(low, double(i))) / step);
-  } else if (how == kCubic) {
-    *begin = static_cast<int>(std::floor(at - 0.5)) - 1;
-    for (int i = 0; i < 4; ++i) weights->push_back(CubicWeight(at - 0.5 - (*begin + i)));
-  } else {
-    *begin = static_cast<int>(std::floor(at - 0.5));
-    const double part = at - 0.5 - *begin;
-    weights->assign({1 - part, part});
+    *begin = Floor(at);
+    weights[0] = 1;
+    return 1;
   }
+  if (how == kArea && step > 1) {
+    const double low = at - step / 2, high = at + step / 2;
+    *begin = Floor(low);
+    int count = 0;
+    for (int i = *begin; i < high - 1e-9; ++i) weights[count++] = (std::min(high, i + 1.0) - std::max(low, double(i))) / step;
+    return count;
+  }
+  if (how == kCubic) {
+    *begin = Floor(at - 0.5) - 1;
+    for (int i = 0; i < 4; ++i) weights[i] = CubicWeight(at - 0.5 - (*begin + i));
+    return 4;
+  }
+  *begin = Floor(at - 0.5);
+  weights[1] = at - 0.5 - *begin;
+  weights[0] = 1 - weights[1];
+  return 2;
 }
 
 void MakeAxis(const Side& side, int how, Axis* axis) {
@@ -220,20 +242,21 @@ void MakeAxis(const Side& side, int how, Axis* axis) {
   const int low = std::max(side.begin, static_cast<int>(std::floor(begin + 1e-6)));
   const int high = std::min(side.begin + side.size, static_cast<int>(std::ceil(begin + size - 1e-6)));
   const int widest = how == kNearest ? 1 : how == kArea && step > 1 ? static_cast<int>(std::ceil(step)) + 1 : how == kCubic ? 4 : 2;
-  axis->taps = std::min(widest, high - low);
+  const int taps = std::min(widest, high - low);
+  axis->taps = taps;
   axis->first.resize(static_cast<size_t>(side.window_size));
-  axis->weights.assign(static_cast<size_t>(side.window_size) * static_cast<size_t>(axis->taps), 0.0f);
-  static thread_local std::vector<double> weights;
-  for (int i = 0; i < side.window_size; ++i) {
+  axis->weights.assign(static_cast<size_t>(side.window_size) * static_cast<size_t>(taps), 0.0f);
+  axis->sample.resize(static_cast<size_t>(std::max(kMostWeights, widest + 1)));
+  float* to = axis->weights.data();
+  for (int i = 0; i < side.window_size; ++i, to += taps) {
     const int grid = side.window_begin + (side.reversed ? side.window_size - 1 - i : i);
     int at = 0;
-    SampleWeights(how, begin + (grid + 0.5) * step, step, &at, &weights);
-    const int first = std::clamp(at, low, high - axis->taps);
+    const int count = SampleWeights(how, begin + (grid + 0.5) * step, step, &at, axis->sample.data());
+    const int first = std::clamp(at, low, high - taps);
     axis->first[static_cast<size_t>(i)] = first - side.begin;
-    float* to = axis->weights.data() + static_cast<size_t>(i) * static_cast<size_t>(axis->taps);
-    for (size_t t = 0; t < weights.size(); ++t) {
-      const int tap = std::clamp(at + static_cast<int>(t), low, high - 1) - first;
-      to[std::clamp(tap, 0, axis->taps - 1)] += static_cast<float>(weights[t]);
+    for (int t = 0; t < count; ++t) {
+      const int tap = std::clamp(at + t, low, high - 1) - first;
+      to[std::clamp(tap, 0, taps - 1)] += static_cast<float>(axis->sample[static_cast<size_t>(t)]);
     }
   }
 }
@@ -280,7 +303,7 @@ void ForEachLine(const Cut& cut, const Image& from, const Frame& frame, Emit&& e
   const int low = std::min(work.columns.first.front(), work.columns.first.back());
   const int high = std::max(work.columns.first.front(), work.columns.first.back());
   const size_t begin = channels * static_cast<size_t>(low), n = channels * static_cast<size_t>(high + work.columns.taps - low);
-  for (int& first : work.columns.first) first -= low;
+  for (int& first : work.columns.first) first = (first - low) * from.channels;  // of numbers
   work.sums.resize(n + kSpare);
   work.line.resize(channels * static_cast<size_t>(window.width) + 3 * kSpare);
   const auto taps = static_cast<size_t>(work.rows.taps);

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Bad inputs: for each a command, its exit code and what it says. Files are made above the table.
+. "$(dirname "$0")/common.sh"
+
+# row CODE TEXT ARGUMENT...
+row() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  says "$text"
+  holds "$last: ends in a crash" test "$(grep -ciE 'terminate called|assert|sanitizer' stderr)" -eq 0
+}
+
+# --- pictures: two classes of eight each, and copies with one thing wrong
+"$helper" pictures photos 8
+copy() { rm -rf "$1" && cp -r photos "$1"; }
+copy empty_class && mkdir empty_class/none
+copy cut && "$helper" jpeg whole.jpg 48 && head -c 700 whole.jpg >cut/dark/000.jpg
+copy huge && { printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xea\x60\0\0\xea\x60\x08\x02\0\0\0\0\0\0\0'; head -c 64 /dev/zero; } >huge/dark/000.png
+copy huge_jpeg && "$helper" jpeg huge_jpeg/dark/000.jpg 48 &&
+  printf '\xea\x60\xea\x60' | dd of=huge_jpeg/dark/000.jpg bs=1 conv=notrunc status=none \
+    seek=$(($(LC_ALL=C grep -aboP '\xff\xc0\x00\x11\x08' huge_jpeg/dark/000.jpg | cut -d: -f1) + 5))
+copy scans && "$helper" scans scans/dark/000.jpg 600
+copy text && echo 'these are words' >text/dark/000.jpg
+copy tiny && "$helper" jpeg tiny/dark/000.jpg 1
+copy more && cp -r photos/light more/bright
+mkdir nothing
+for i in 0 1 2 3; do echo "photos/dark/00$i.png 0"; done >labels.txt
+echo 'photos/dark/004.png 7' >>labels.txt
+sed 's/ 0$/ dark/; s/ 7$/ dusk/' labels.txt >words.txt
+
+cat >photos.yaml <<'END'
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: photos, transforms: [{random_resized_crop: 8}], shuffle: true}
+  val: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
+END
+for folder in cut huge_jpeg scans text tiny; do rm $folder/dark/000.png; done
+on() { echo "data.train.path=$1"; }
+list() { echo "data.$1={source: list, path: $2, transforms: [{resize: [8, 8]}]}"; }
+
+# --- nets and documents
+cat >shapes.yaml <<'END'
+net:
+  input: [3, 8, 8]
+  layers:
+    - Convolution: {num_filter: 2, kernel: 9}
+    - SoftmaxOutput
+data: {batch_size: 2, train: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}}
+END
+sed 's/kernel: 9/kernel: 3, inputs: nobody/' shapes.yaml >dangling.yaml
+cat >cycle.yaml <<'END'
+net:
+  input: [4]
+  layers:
+    - elemwise_add: {name: a, inputs: [data, b]}
+    - FullyConnected: {name: b, num_hidden: 4, inputs: a}
+    - SoftmaxOutput
+data: {batch_size: 2, train: {source: mnist, path: .}}
+END
+{
+  echo 'vars: {x: 1}'
+  echo 'blocks:'
+  echo '  a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]'
+  for i in 1 2 3 4 5 6 7 8; do
+    p=\*a$((i - 1))
+    echo "  a$i: &a$i [$p, $p, $p, $p, $p, $p, $p, $p, $p, $p]"
+  done
+  cat photos.yaml
+} >bomb.yaml
+
+# --- a model, and one with a byte turned
+expect 0 train photos.yaml --out model -q
+cp model/checkpoints/last flipped
+size=$(stat -c %s flipped)
+byte=$(od -An -tu1 -j $((size / 2)) -N 1 flipped)
+printf "\\x$(printf %x $((byte ^ 1)))" | dd of=flipped bs=1 seek=$((size / 2)) conv=notrunc status=none
+
+# configuration: 3
+row 3 "train has no key 'epoch'" train photos.yaml train.epoch=3
+row 3 "did you mean 'epochs'?" train photos.yaml train.epoch=3
+row 3 "train.epochs: expected an integer, got 'soon'" train photos.yaml train.epochs=soon
+row 3 "there is no configuration gone.yaml" train gone.yaml
+row 3 "shapes.yaml:4:" train shapes.yaml
+row 3 "nobody" train dangling.yaml
+row 3 "cycle.yaml:4:" train cycle.yaml
+row 3 "more than 100000 values, aliases written out" train bomb.yaml
+row 3 "the pictures come out in different sizes" train photos.yaml 'data.train.transforms=[{resize: 8}]'
+row 3 "the data give [3, 9, 9] for input 'data', which the net declares as [3, 8, 8]" train photos.yaml 'data.train.transforms=[{resize: [9, 9]}]'
+row 3 "batch_size = 64 is more than the 16 examples there are" train photos.yaml data.batch_size=64
+# data: 4
+row 4 "there is no" train photos.yaml "$(on gone)"
+row 4 "/empty_class/none holds no pictures" train photos.yaml "$(on empty_class)"
+row 4 "holds no folders; one folder per class is expected" train photos.yaml "$(on nothing)"
+row 4 "the folder 'bright' in" train photos.yaml data.val.path=more
+row 4 "labels.txt:5: the label 7 is outside the 2 classes (0 .. 1)" train photos.yaml "$(list val labels.txt)"
+row 4 "words.txt:5: the label 'dusk' is none of the 2 classes (dark, light)" train photos.yaml "$(list val words.txt)"
+for bad in cut huge huge_jpeg scans text; do
+  case $bad in
+    cut) why="Premature end of JPEG file" ;;
+    huge | huge_jpeg) why="60000x60000 pixels are more than the 100000000 that are allowed" ;;
+    scans) why="more than 500 scans" ;;
+    text) why="not a JPEG, PNG or BMP (begins with 'these are wo')" ;;
+  esac
+  row 4 "more than max_bad = 0.01 allows; the last is" train photos.yaml "$(on $bad)"
+  says "$why"
+  row 0 "1 examples could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
+  says "$why"
+  row 9 "$why" check photos.yaml "$(on $bad)" data.max_bad=0.1
+  file=$(ls -d $bad/dark/000.*)
+  row 4 "$why" infer model "$file"
+done
+row 4 "flipped is no whole checkpoint: its checksum does not fit its contents" eval flipped photos
+# a picture of one pixel is a picture
+expect 0 train photos.yaml "$(on tiny)" --out run_tiny -q
+expect 0 infer model tiny/dark/000.jpg
+# labels within the classes are taken
+head -4 labels.txt >good.txt
+expect 0 train photos.yaml "$(list val good.txt)" --out run_list -q
+
+# file system: 8. A folder that cannot be written: a mount that is read-only where this user may make one, else the kernel's own.
+mkdir mounted
+if unshare -rm sh -c 'mount -t tmpfs -o ro none "$1"' sh mounted 2>/dev/null; then
+  readonly_run() { unshare -rm sh -c 'mount -t tmpfs -o ro none mounted && exec "$@"' sh "$program" "$@"; }
+  place=mounted/run
+else
+  readonly_run() { "$program" "$@"; }
+  place=/proc/run
+fi
+readonly_run train photos.yaml --out $place >stdout 2>stderr
+code=$?
+last="train --out $place"
+holds "$last: exit code $code, expected 8" test $code -eq 8
+says "$place"
+finish
