@@ -119,13 +119,13 @@ void KernelSet::AddNode(int id) {
   for (size_t i = 0; i < temps.size(); ++i) {
     Resource& r = kernel->requested[i];
     r.who = kernel->name.c_str();
-    if (temps[i] < 0) {
+    if (temps[i] == MemoryPlan::kNoTempSpace) {
       r.type = ResourceRequest::kRandom;
       r.random = &state_.random;
       // A backward pass draws what its forward drew.
       const std::string& stream = node.kind == Node::Kind::kBackward ? graph_.nodes[node.forward].name : node.name;
       r.stream = StreamOf(stream);
-    } else {
+    } else if (temps[i] >= 0) {
       const Buffer b = scratch(temps[i]);
       r.type = ResourceRequest::kTempSpace;
       r.bytes = b.bytes;

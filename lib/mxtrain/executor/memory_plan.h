@@ -18,10 +18,12 @@ struct Buffer {
 };
 
 struct MemoryPlan {
+  static constexpr int kNoTempSpace = -2;
+
   std::vector<Buffer> buffers;
   std::vector<std::vector<int>> buffer_of;        // [node][output]; -1: no bytes (not wanted)
   std::vector<int> workspace_of;                  // [node]; -1: none
-  std::vector<std::vector<int>> temp_space_of;    // [node][request]; -1: not a kTempSpace
+  std::vector<std::vector<int>> temp_space_of;    // [node][request]; -1: of no bytes; kNoTempSpace: not a kTempSpace
   std::vector<std::vector<bool>> aliased;         // [node][output]: identity of an input, needs no run
   std::vector<std::vector<bool>> inplace;         // [node][output]: runs in place on an input
   std::vector<bool> runs;                         // [node]: has work to do

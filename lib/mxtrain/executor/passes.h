@@ -90,15 +90,18 @@ MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, 
 
 // --- shared by the passes -----------------------------------------------------------------------------------------------------------
 
-// Makes a Plan for a forward node: its row when `kernel` is given, else the best that takes the request. `grad_req` has an entry per
-// argument (empty without backward). Errors name the node and its place.
-std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
-                                     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
-                                     const char* kernel = nullptr);
+// Makes a Plan for a forward node: its row when `kernel` is given (or the request is for reference kernels), which may refuse, else the best
+// that takes the request. `grad_req` has an entry per argument (empty without backward). Errors name the node and its place.
+Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+                                                        Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
+                                                        std::span<const OpReqType> grad_req, const char* kernel = nullptr);
 // Rows before the chosen one, with the reasons why they declined: what `plan --kernels` shows.
 MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
                                                                       Runtime& runtime);
-// Which arguments of each node lie on a path to a variable whose gradient is wanted: [node][argument].
+// Shapes of the arguments of a forward node, without its auxiliary states: what OperatorProperty::ForwardResource takes.
+std::vector<TShape> ArgumentShapes(const ExecGraph& graph, const ExecNode& forward);
+// Which arguments of each forward node get a gradient: those on a path from a head, or from an operator that needs no head gradient, to a
+// variable whose gradient is wanted. [node][argument]; a node without a true one has no backward.
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request);
 // Number of readers of each entry, heads included: [node][output].
 std::vector<std::vector<int>> CountReaders(const ExecGraph& graph);

@@ -50,9 +50,9 @@ struct NodeRequest {
 
 }  // namespace
 
-std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
-                                     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
-                                     const char* kernel) {
+Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+                                                        Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
+                                                        std::span<const OpReqType> grad_req, const char* kernel) {
   const NodeRequest r(graph, node, request, runtime, in_layout, grad_req);
   Backend& backend = runtime.backend(node.ctx);
   try {
@@ -62,14 +62,14 @@ std::shared_ptr<const Plan> PlanNode(const ExecGraph& graph, const ExecNode& nod
     for (const PlanRow* row : rows) {
       if (row->name != kernel) continue;
       auto plan = row->plan(*node.op, r.plan, backend);
-      if (!plan) return nullptr;
+      if (!plan) return plan.error();
       plan->kernel = row->name.c_str();
       return std::make_shared<const Plan>(std::move(*plan));
     }
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), Describe(node));
   }
-  return nullptr;
+  return Refusal{format("there is no kernel '{}' of this operator", kernel)};
 }
 
 std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
@@ -89,6 +89,25 @@ std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph
   return refusals;
 }
 
+namespace {
+
+// Forgets what no gradient comes to from above.
+void DropUnreached(const ExecGraph& graph, std::vector<std::vector<bool>>* wanted) {
+  std::vector<bool> reached(graph.nodes.size());  // some output has a gradient
+  for (const NodeEntry& head : graph.heads) reached[head.node] = true;
+  for (size_t id = graph.nodes.size(); id-- > 0;) {
+    const ExecNode& node = graph.nodes[id];
+    const bool needs_head = node.kind != Node::Kind::kForward || node.op->NeedsHeadGradient();
+    std::vector<bool>& arguments = (*wanted)[id];
+    if (needs_head && !reached[id]) arguments.assign(arguments.size(), false);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i]) reached[node.inputs[i].node] = true;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {
   std::vector<std::vector<bool>> wanted(graph.nodes.size());
   std::vector<bool> reaches(graph.nodes.size());  // a variable with a gradient lies at or before this node
@@ -107,7 +126,14 @@ std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const Bin
       if (wanted[id][i]) reaches[id] = true;
     }
   }
+  DropUnreached(graph, &wanted);
   return wanted;
+}
+
+std::vector<TShape> ArgumentShapes(const ExecGraph& graph, const ExecNode& forward) {
+  std::vector<TShape> shapes;
+  for (int i = 0; i < forward.num_args; ++i) shapes.push_back(graph.spec(forward.inputs[i]).shape);
+  return shapes;
 }
 
 std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {

@@ -150,6 +150,10 @@ class Fuser {
     for (size_t i = 1; i < norm.inputs.size(); ++i) fold.inputs.push_back(rewriter_.Map(norm.inputs[i]));
     fold.num_args = static_cast<int>(fold.inputs.size());
     const TensorSpec weight = rewriter_.spec(fold.inputs[0]);
+    const size_t statistics = no_bias ? 1 : 2;
+    for (size_t i = 1; i < fold.inputs.size(); ++i) {
+      if (rewriter_.spec(fold.inputs[i]).type != (i < statistics ? weight.type : rewriter_.spec(fold.inputs[statistics]).type)) return false;
+    }
     fold.specs = {{weight.shape, weight.type, Layout()}, {TShape{weight.shape[0]}, weight.type, Layout()}};
     fold.req.assign(2, OpReqType::kWriteTo);
     fold.adds_to.resize(2);

@@ -99,12 +99,7 @@ class GradientMaker {
     const int outputs = graph_.nodes[id].op->NumOutputs();
     const bool needs_head = graph_.nodes[id].op->NeedsHeadGradient();
     std::vector<NodeEntry> out_grad(outputs);
-    bool reached = !needs_head;
-    for (int i = 0; i < outputs && needs_head; ++i) {
-      out_grad[i] = Sum({id, i});
-      reached |= static_cast<bool>(out_grad[i]);
-    }
-    if (!reached) return;  // no head depends on it: its gradients are zero
+    for (int i = 0; i < outputs && needs_head; ++i) out_grad[i] = Sum({id, i});
     for (int i = 0; i < outputs && needs_head; ++i) {
       if (!out_grad[i] && i < graph_.nodes[id].op->NumVisibleOutputs()) out_grad[i] = Zeros({id, i});
     }
@@ -138,7 +133,7 @@ class GradientMaker {
   // The gradient of a change of layout is the change back.
   void DifferentiateReorder(int id) {
     const NodeEntry gradient = Sum({id, 0});
-    if (!gradient) return;
+    MXTRAIN_ASSERT(gradient);
     const NodeEntry target = graph_.nodes[id].inputs[0];
     ExecNode node;
     node.kind = Node::Kind::kReorder;

@@ -1,5 +1,5 @@
 // Infer: shapes and types of every entry, from those of the inputs. Also checks what binding needs.
-#include <algorithm>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -10,12 +10,12 @@ namespace {
 
 template <typename Names>
 void CheckNames(const ExecGraph& graph, const Names& given, const char* what) {
-  std::vector<std::string> known;
-  for (int id : graph.arguments) known.push_back(graph.nodes[id].name);
+  std::set<std::string> known;
+  for (int id : graph.arguments) known.insert(graph.nodes[id].name);
   for (const auto& name : given) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      Throw(ErrorKind::kConfig, "{} '{}' is not an argument of this net{}", what, name, DidYouMean(name, known));
-    }
+    if (known.contains(name)) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    Throw(ErrorKind::kConfig, "{} '{}' is not an argument of this net{}", what, name, DidYouMean(name, names));
   }
 }
 

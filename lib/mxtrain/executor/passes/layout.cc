@@ -10,22 +10,28 @@
 namespace mxtrain::executor {
 namespace {
 
-// Marks what follows from parameters alone. Only without a backward pass: there parameters change with every step.
+bool DrawsRandomNumbers(const ExecGraph& graph, const ExecNode& node) {
+  if (node.kind != Node::Kind::kForward) return false;
+  const auto requests = node.op->ForwardResource(ArgumentShapes(graph, node));
+  return std::any_of(requests.begin(), requests.end(), [](const ResourceRequest& r) { return r.type == ResourceRequest::kRandom; });
+}
+
+// Marks what follows from parameters alone. Only without a backward pass: there parameters change with every step. A head is written by every
+// run, and so is what reads it.
 void MarkDerived(ExecGraph* graph, const BindRequest& request) {
   if (request.needs_backward() || request.is_train) return;
-  std::vector<bool> constant(graph->nodes.size());
+  std::vector<bool> constant(graph->nodes.size()), head(graph->nodes.size());
+  for (const NodeEntry& e : graph->heads) head[e.node] = true;
   for (size_t id = 0; id < graph->nodes.size(); ++id) {
     ExecNode& node = graph->nodes[id];
     if (node.is_variable()) {
       constant[id] = !request.inputs.contains(node.name);
       continue;
     }
-    const bool random = node.kind == Node::Kind::kForward && !node.op->ForwardResource({}).empty();
-    constant[id] = !node.inputs.empty() && !random &&
+    constant[id] = !head[id] && !node.inputs.empty() && !DrawsRandomNumbers(*graph, node) &&
                    std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& e) { return constant[e.node]; });
     node.derived = constant[id];
   }
-  for (const NodeEntry& head : graph->heads) graph->nodes[head.node].derived = false;
 }
 
 }  // namespace
@@ -61,8 +67,9 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
     if (std::find(wanted[id].begin(), wanted[id].end(), true) != wanted[id].end()) {
       for (bool want : wanted[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
-    node.plan = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
-    if (!node.plan) Throw(ErrorKind::kConfig, "{}: its reference kernel does not take these shapes and types", Describe(node));
+    const auto found = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
+    if (!found) Throw(ErrorKind::kConfig, "{}: its reference kernel refuses: {}", Describe(node), found.error().reason);
+    node.plan = *found;
     const Plan& plan = *node.plan;
     MXTRAIN_ASSERT(static_cast<int>(plan.in.size()) == node.num_args);
     MXTRAIN_ASSERT(static_cast<int>(plan.out.size()) == node.op->NumOutputs());

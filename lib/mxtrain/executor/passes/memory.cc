@@ -197,11 +197,9 @@ class Planner {
       plan_.workspace_of.push_back(!node.plan ? -1 : AddTemporary(id, backward ? node.plan->backward_workspace : node.plan->forward_workspace));
       std::vector<int>& temps = plan_.temp_space_of.emplace_back();
       if (!node.op || node.is_variable()) continue;
-      std::vector<TShape> shapes;
-      const ExecNode& forward = backward ? graph_.nodes[node.forward] : node;
-      for (int i = 0; i < forward.num_args; ++i) shapes.push_back(graph_.spec(forward.inputs[i]).shape);
+      const std::vector<TShape> shapes = ArgumentShapes(graph_, backward ? graph_.nodes[node.forward] : node);
       for (const ResourceRequest& r : backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes)) {
-        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes) : -1);
+        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes) : MemoryPlan::kNoTempSpace);
       }
     }
   }

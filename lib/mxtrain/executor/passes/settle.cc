@@ -24,16 +24,19 @@ class Settler {
     ApplyAddRequests();
     MergeSums();
     for (int id = 0; id < static_cast<int>(old_.nodes.size()); ++id) {
-      if (backward_of_[id] >= 0) plans_[id] = Replan(id);
-      if (backward_of_[id] >= 0 && !plans_[id]) {
-        Throw(ErrorKind::kBug, "{}: kernel {} refuses what it took before", Describe(old_.nodes[id]), old_.nodes[id].plan->kernel);
+      if (backward_of_[id] < 0) continue;
+      const auto plan = Replan(id);
+      if (!plan) {
+        Throw(ErrorKind::kBug, "{}: kernel {} refuses what it took before: {}", Describe(old_.nodes[id]), old_.nodes[id].plan->kernel,
+              plan.error().reason);
       }
+      plans_[id] = *plan;
     }
     return Rebuild();
   }
 
  private:
-  std::shared_ptr<const Plan> Replan(int forward) {
+  Expected<std::shared_ptr<const Plan>, Refusal> Replan(int forward) {
     const ExecNode& node = old_.nodes[forward];
     std::vector<std::optional<Layout>> offered(node.plan->in.begin(), node.plan->in.end());
     return PlanNode(old_, node, request_, runtime_, offered, old_.nodes[backward_of_[forward]].req, node.plan->kernel);
@@ -47,7 +50,7 @@ class Settler {
     req = OpReqType::kAddTo;
     const auto plan = Replan(node.forward);
     const ExecNode& forward = old_.nodes[node.forward];
-    const bool same = plan && plan->accumulates && plan->in == forward.plan->in && plan->out == forward.plan->out;
+    const bool same = plan && (*plan)->accumulates && (*plan)->in == forward.plan->in && (*plan)->out == forward.plan->out;
     if (!same) req = OpReqType::kWriteTo;
     return same;
   }
@@ -167,7 +170,9 @@ class Settler {
       } else if (node.kind == Node::Kind::kForward && !node.plan) {
         std::vector<std::optional<Layout>> offered;
         for (const NodeEntry& e : kept.inputs) offered.push_back(rewriter.spec(e).layout);
-        kept.plan = PlanNode(rewriter.graph(), kept, request_, runtime_, offered, {});
+        const auto plan = PlanNode(rewriter.graph(), kept, request_, runtime_, offered, {});
+        if (!plan) Throw(ErrorKind::kBug, "{}: no kernel sums these gradients: {}", Describe(kept), plan.error().reason);
+        kept.plan = *plan;
         MXTRAIN_ASSERT(kept.plan->out[0] == kept.specs[0].layout);
       }
     }

@@ -11,6 +11,7 @@ class BlockGradProperty final : public PropertyWithParam<NoParam> {
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);
   }
+  bool HasGradient(int) const override { return false; }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
     return {};
   }

@@ -1,7 +1,5 @@
 #include "mxtrain/operators/block_grad/block_grad.h"
 
-#include <cstring>
-
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/plans.h"
 
@@ -14,14 +12,10 @@ class BlockGradCpu final : public Operator {
                std::span<const TBlob>) override {
     CopyBlob(ctx.run_ctx, req[0], in[0], out[0]);
   }
-  void Backward(const OpContext&, std::span<const TBlob>, std::span<const TBlob>, std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp || req[0] == OpReqType::kAddTo || in_grad[0].Size() == 0) return;
-    std::memset(in_grad[0].data, 0, static_cast<size_t>(in_grad[0].StoredSize() * SizeOf(in_grad[0].type)));
-  }
 };
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  if (request.needs_backward) return Refusal{"has no gradient"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<BlockGradCpu>(); };
   return plan;

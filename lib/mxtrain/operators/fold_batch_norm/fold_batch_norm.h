@@ -1,7 +1,7 @@
 #pragma once
 // _FoldBatchNorm: weight and bias of a convolution or fully connected layer that does the work of the BatchNorm behind it at inference.
 // weight' = weight * s per output channel, bias' = (bias - moving_mean) * s + beta, with s = gamma / sqrt(moving_var + eps). Made by the
-// executor; arrays are plain, and nothing has a gradient.
+// executor; arrays are plain, weight and bias of one type, the arrays of the BatchNorm of one that may be wider, and nothing has a gradient.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
