@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mxtrain/device/blocked_layout.h"
+
 namespace mxtrain {
 namespace {
 
@@ -40,6 +42,24 @@ void CopyFromWhole(OpReqType req, const TBlob& whole, const AxisView& view, int6
 void CopyToWhole(OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length, const TBlob& whole) {
   char* to = whole.dptr<char>() + begin * view.inner * SizeOf(whole.type);
   CopyRows(req, whole.type, piece.data, length * view.inner, to, view.length * view.inner, view.outer, length * view.inner);
+}
+
+bool CutsWhole(Layout layout, const TShape& whole, int axis, std::span<const TShape> pieces) {
+  if (layout.plain()) return true;
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  if (!blocked || blocked->ndim() != whole.ndim() || layout.Padded(whole)) return false;
+  for (int i = 0; i <= axis; ++i) {
+    if (blocked->order()[static_cast<size_t>(i)] != i || (i < axis && blocked->BlockOf(i) > 1)) return false;
+  }
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [&](const TShape& piece) { return piece.ndim() == whole.ndim() && !layout.Padded(piece); });
+}
+
+Layout CommonLayout(std::span<const std::optional<Layout>> offered, const TShape& whole, int axis, std::span<const TShape> pieces) {
+  for (const std::optional<Layout>& layout : offered) {
+    if (layout && !layout->plain() && CutsWhole(*layout, whole, axis, pieces)) return *layout;
+  }
+  return {};
 }
 
 }  // namespace mxtrain

@@ -1,5 +1,7 @@
 #pragma once
-// Copies between a plain array and pieces of it along an axis: what Concat and SliceChannel are, each the backward of the other.
+// Copies between an array and pieces of it along an axis: what Concat and SliceChannel are, each the backward of the other. All arrays lie
+// alike: plain, or in a layout that CommonLayout has found.
+#include <optional>
 #include <span>
 
 #include "mxtrain/operator/kernel.h"
@@ -17,5 +19,12 @@ struct AxisView {
 // piece = whole[:, begin : begin + length, :] or += it, and the other way round. `length` is that of the piece.
 MXTRAIN_API void CopyFromWhole(OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length, const TBlob& piece);
 MXTRAIN_API void CopyToWhole(OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length, const TBlob& whole);
+
+// Does an array of `layout` consist of its pieces along `axis` as a plain one does: every piece whole blocks that lie together, nothing
+// padded? Blocks of channels do when the channels of every piece are a multiple of the block.
+MXTRAIN_API bool CutsWhole(Layout layout, const TShape& whole, int axis, std::span<const TShape> pieces);
+// The first opaque layout that is offered and cuts whole, else plain.
+MXTRAIN_API Layout CommonLayout(std::span<const std::optional<Layout>> offered, const TShape& whole, int axis,
+                                std::span<const TShape> pieces);
 
 }  // namespace mxtrain

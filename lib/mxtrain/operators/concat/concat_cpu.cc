@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "mxtrain/operator/axis_pieces.h"
 #include "mxtrain/operator/plans.h"
@@ -36,10 +38,15 @@ class ConcatCpu final : public Operator {
 };
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const TShape& whole = request.out[0].shape;
+  const int axis = static_cast<const ConcatProperty&>(base).Axis(whole.ndim());
+  std::vector<TShape> pieces;
+  for (const TensorSpec& spec : request.in) pieces.push_back(spec.shape);
   Plan plan = PlainPlan(base, request);
-  plan.make = [axis = static_cast<const ConcatProperty&>(base).Axis(request.out[0].shape.ndim())] {
-    return std::make_unique<ConcatCpu>(axis);
-  };
+  const Layout common = CommonLayout(request.in_layout, whole, axis, pieces);
+  std::fill(plan.in.begin(), plan.in.end(), common);
+  plan.out[0] = common;
+  plan.make = [axis] { return std::make_unique<ConcatCpu>(axis); };
   return plan;
 }
 

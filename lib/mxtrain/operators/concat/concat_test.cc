@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -39,6 +40,35 @@ TEST_CASE("Concat") {
   RunCase(Case({{2, 3, 4}, {2, 2, 4}}, -2));
   RunCase(Case({{2, 0}, {2, 3}}, 1));
   RunCase(Case({{0, 1}, {0, 3}}, 1));
+}
+
+// Offered images in blocks of eight channels: those that can be joined as they lie are, others come plain.
+TEST_CASE("Concat of blocks of channels") {
+  RunCase(Case({{2, 8, 3, 5}, {2, 24, 3, 5}, {2, 16, 3, 5}}, 1));
+  RunCase(Case({{2, 8, 3, 5}, {2, 4, 3, 5}, {2, 4, 3, 5}}, 1));
+  RunCase(Case({{2, 8, 3, 5}, {1, 8, 3, 5}}, 0));
+  RunCase(Case({{2, 8, 3, 5}, {2, 8, 1, 5}}, 2));
+  const auto layout = [](const std::vector<TShape>& shapes, int dim) {
+    const auto property = TestRegistry().Create("Concat", {{"num_args", format("{}", shapes.size())}, {"dim", format("{}", dim)}});
+    std::vector<TShape> in = shapes, out(1), aux;
+    REQUIRE(property->InferShape(&in, &out, &aux));
+    std::vector<TensorSpec> specs;
+    for (const TShape& shape : shapes) specs.push_back({shape, DType::kFloat32, Layout()});
+    const TensorSpec whole{out[0], DType::kFloat32, Layout()};
+    const std::vector<std::optional<Layout>> offered(shapes.size(), TestBackend().Intern(BlockedLayout::FromName("aBcd8b")));
+    const OpReqType write = OpReqType::kWriteTo;
+    PlanRequest request;
+    request.in = specs;
+    request.out = {&whole, 1};
+    request.in_layout = offered;
+    request.out_req = {&write, 1};
+    return property->CreatePlan(TestRegistry(), request, TestBackend()).out[0].Name();
+  };
+  CHECK(layout({{2, 8, 3, 5}, {2, 24, 3, 5}}, 1) == "aBcd8b");
+  CHECK(layout({{2, 8, 3, 5}, {2, 4, 3, 5}, {2, 4, 3, 5}}, 1) == "plain");
+  CHECK(layout({{2, 8, 3, 5}, {1, 8, 3, 5}}, 0) == "aBcd8b");
+  CHECK(layout({{2, 4, 3, 5}, {1, 4, 3, 5}}, 0) == "plain");
+  CHECK(layout({{2, 8, 3, 5}, {2, 8, 1, 5}}, 2) == "plain");
 }
 
 TEST_CASE("Concat: shapes") {

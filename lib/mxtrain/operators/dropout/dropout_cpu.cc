@@ -47,8 +47,10 @@ class DropoutCpu final : public Operator {
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const DropoutProperty&>(base);
-  Plan plan = PlainPlan(base, request);
   const bool drops = property.Drops(request.is_train);
+  // Draws go by the place of an element in the plain array; without them it is a copy, of any layout.
+  Plan plan = drops ? PlainPlan(base, request) : FlatPlan(base, request, true);
+  plan.out[1] = Layout();
   if (!drops) plan.backward_reads = BackwardReads{{true, false}, {false}, {false, false}};
   plan.make = [p = property.param().p, drops, index = BroadcastIndex(request.in[0].shape, request.out[1].shape)] {
     return std::make_unique<DropoutCpu>(p, drops, index);

@@ -54,12 +54,14 @@ TEST_CASE("Dropout in training") {
 
 TEST_CASE("Dropout is the identity in evaluation, and in training with p = 0") {
   for (const bool is_train : {false, true}) {
-    OperatorCase c = Case(is_train ? Kwargs{{"p", "0"}} : Kwargs{}, {3, 5, 7});
-    c.is_train = is_train;
-    c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0], Values(in[0].size(), 1.0)}; };
-    c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) { return Arrays{head[0]}; };
-    c.tolerance = {0, "a copy"};
-    RunCase(c);
+    for (const TShape& shape : {TShape{3, 5, 7}, TShape{2, 5, 3, 3}, TShape{2, 16, 3, 3}}) {
+      OperatorCase c = Case(is_train ? Kwargs{{"p", "0"}} : Kwargs{}, shape);
+      c.is_train = is_train;
+      c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0], Values(in[0].size(), 1.0)}; };
+      c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) { return Arrays{head[0]}; };
+      c.tolerance = {0, "a copy"};
+      RunCase(c);
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "mxtrain/operator/axis_pieces.h"
@@ -29,10 +30,13 @@ class SliceChannelCpu final : public Operator {
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const SliceChannelProperty&>(base);
+  const TShape& whole = request.in[0].shape;
+  const int axis = property.Axis(whole.ndim());
   Plan plan = PlainPlan(base, request);
-  plan.make = [data = request.in[0].shape, axis = property.Axis(request.in[0].shape.ndim()), parts = property.param().num_outputs] {
-    return std::make_unique<SliceChannelCpu>(data, axis, parts);
-  };
+  const Layout common = CommonLayout(request.in_layout, whole, axis, {&request.out[0].shape, 1});  // all parts have one shape
+  plan.in[0] = common;
+  std::fill(plan.out.begin(), plan.out.end(), common);
+  plan.make = [whole, axis, parts = property.param().num_outputs] { return std::make_unique<SliceChannelCpu>(whole, axis, parts); };
   return plan;
 }
 

@@ -38,6 +38,8 @@ TEST_CASE("SliceChannel") {
   RunCase(Case({2, 3, 4}, 4, -1, true));
   RunCase(Case({2, 3, 4}, 3, 1, true));
   RunCase(Case({0, 4}, 2, 1, false));
+  RunCase(Case({2, 16, 3, 5}, 2, 1, false));  // also in blocks of eight channels, as they are offered
+  RunCase(Case({4, 8, 3, 5}, 2, 0, false));
 }
 
 TEST_CASE("SliceChannel: shapes and names") {
