@@ -378,12 +378,23 @@ double BestNanoseconds(int repetitions, const std::function<void()>& run) {
 
 }  // namespace
 
+namespace {
+
+// A build without oneDNN has none of its rows; tests ask for them where they are.
+bool InThisBuild(const std::string& row) {
+  if (row != "onednn") return true;
+  const auto rows = TestRegistry().Rows("Convolution", DeviceType::kCPU);
+  return std::any_of(rows.begin(), rows.end(), [&](const PlanRow* r) { return r->name == row; });
+}
+
+}  // namespace
+
 CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend) {
   Examiner examiner(c, registry, backend);
   CaseReport report = examiner.Examine();
   for (const std::string& name : c.must_accept) {
     const bool known = std::any_of(report.rows.begin(), report.rows.end(), [&](const RowOutcome& row) { return row.row == name; });
-    if (!known) report.problems.push_back(format("case '{}': operator {} has no row '{}'", c.name, c.op, name));
+    if (!known && InThisBuild(name)) report.problems.push_back(format("case '{}': operator {} has no row '{}'", c.name, c.op, name));
   }
   return report;
 }

@@ -62,7 +62,8 @@ struct OperatorCase {
   bool backward = true;  // false: forward alone
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
   Tolerance tolerance;
-  std::vector<std::string> must_accept;                // rows that may not refuse this case in float32; the last row never may
+  // Rows that may not refuse this case in float32 ("onednn": where the build has it); the last row never may.
+  std::vector<std::string> must_accept;
   bool any_gradients = true;                           // nor may they when single gradients are not wanted
   std::vector<std::string> may_allocate = {"onednn"};  // rows whose libraries allocate by themselves
   uint64_t seed = 1;
