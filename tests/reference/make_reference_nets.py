@@ -136,7 +136,9 @@ def slices(x):
     """Several outputs of one node, some of them read twice or not at all, along several axes."""
     parts = S.SliceChannel(conv(x, "maps", 8), name="parts", num_outputs=4)
     columns = S.SliceChannel(parts[0], name="columns", num_outputs=22, axis=3, squeeze_axis=True)
+    turned = S.slice_axis(S.reverse(parts[2], axis=(1, 3), name="turned"), axis=-1, begin=1, end=None, name="tail")
     rows = S.Concat(parts[1], S.tanh(parts[2]), parts[1] * parts[2], dim=1, name="joined")
+    rows = S.slice_axis(rows, axis=3, begin=0, end=-1, name="front") * S.Concat(turned, turned, turned, dim=1, name="thrice")
     return head(S.Concat(S.Flatten(rows), S.Flatten(columns[3] * columns[21]), dim=1, name="flat"))
 
 
