@@ -14,8 +14,7 @@ and DIR/nets.txt, a line "NAME predict" or "NAME gradients" each. Nothing of it 
 import os
 import sys
 
-# Where the machine has AVX-512, mxnet 1.9.1 fuses convolution and batch norm for prediction into something else than its own forward pass
-# with gradient arrays computes (5 % apart). Read when a net is bound.
+# mxnet 1.9.1's fusion for prediction gives other numbers than its own forward pass, see check_ours.py. Read when a net is bound.
 os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
 
 import mxnet as mx
@@ -174,6 +173,7 @@ def dump(folder, make, gradients):
     grads = {n: mx.nd.zeros(a.shape) for n, a in {**args, **inputs}.items() if not n.endswith("label")}
     executor = net.bind(mx.cpu(), {**args, **inputs}, args_grad=grads, aux_states=aux)
     run.update({"predict:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=False))})
+    mx.nd.waitall()  # or the training pass overwrites outputs that are still to be copied: 5 % off in bn_conv, most times
     if gradients:
         run.update({"train:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=True))})
         executor.backward()
