@@ -6,7 +6,9 @@
 //
 // Errors: an exception of a function is kept on the variables that it was to write. A function that reads or mutates such a variable is
 // skipped and passes the error on. The next wait on such a variable (or WaitForAll) throws it once, as Error with the function's name in
-// front, and clears it. A worker never ends the process and the engine stays usable.
+// front, and clears it there. A worker never ends the process and the engine stays usable. Variables of which nobody waits keep the error;
+// where a function writes all of such a variable anew, `renews` lets an error that some wait has thrown end there. One that no wait has thrown
+// is passed on all the same: none is lost.
 //
 // Handles (VarHandle, OprHandle, SequenceHandle) are owned by the engine; Delete* is legal while they are in use and is deferred until all
 // that was pushed before has finished. The destructor waits for everything.
@@ -60,7 +62,8 @@ struct PushOptions {
   Context ctx = Context::cpu();
   FnProperty property = FnProperty::kNormal;
   int priority = 0;       // among functions that are ready on the same workers, higher runs first; equal ones in push order
-  const char* name = "";  // for errors and traces; must outlive the push (a literal, or a string that its owner keeps)
+  const char* name = "";  // for errors and traces; must live until the function has finished (a literal, or a string that its owner keeps)
+  bool renews = false;    // an error of a written variable that some wait has thrown is cleared, not inherited
 };
 
 // An operation of a frozen sequence. Edges are given, not found: whoever makes a step knows which operations share bytes of an arena.
@@ -73,6 +76,7 @@ struct SequenceOp {
   std::vector<int> after;    // indices of earlier operations of this sequence
   std::vector<int> reads;    // ports
   std::vector<int> writes;   // ports
+  std::vector<int> renews;   // those of `writes` whose variables are renewed, as by PushOptions, when the sequence acquires them
 };
 
 class MXTRAIN_API Engine {
@@ -86,7 +90,7 @@ class MXTRAIN_API Engine {
   virtual uint64_t Version(VarHandle var) const = 0;
 
   // A variable that stands twice in one push (twice among the reads, the writes, or in both) is refused with kBug: callers use
-  // DeduplicateVars.
+  // DeduplicateVars. So is an empty function.
   virtual void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) = 0;
   virtual void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) = 0;
 
@@ -107,7 +111,8 @@ class MXTRAIN_API Engine {
   // Waits; each throws the error that the variable carries. Called inside an engine function they throw kBug instead of locking up.
   virtual void WaitToRead(VarHandle var) = 0;  // for the writes pushed before
   virtual void WaitForVar(VarHandle var) = 0;  // for the reads and writes pushed before
-  virtual void WaitForAll() = 0;               // for everything, callbacks included
+  // For everything, callbacks included. Throws the first error in push order that no wait has thrown, and says how many more there were.
+  virtual void WaitForAll() = 0;
 
   // Trace of what ran where and when, between start and stop, as Chrome/Perfetto trace JSON.
   virtual void StartProfile() = 0;

@@ -170,9 +170,70 @@ TEST_CASE("WaitForAll throws the first error that no wait has thrown and clears 
     engine->PushSync([](RunContext) { Fail("two"); }, {}, Vars{b}, {.name = "second"});
     engine->PushSync([](RunContext) { Fail("three"); }, {}, {}, {.name = "third"});
     CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "first: one");
-    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "second: two");
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "second: two (and 1 more error)");
     CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
     CHECK(MessageOf([&] { engine->WaitForVar(b); }) == "");
+  }
+}
+
+TEST_CASE("a function that renews its variables runs after an error that a wait has thrown, and passes on one that none has") {
+  for (const char* type : kTypes) {
+    CAPTURE(type);
+    auto engine = Make(type, 2);
+    VarHandle arena = engine->NewVar(), output = engine->NewVar(), read = engine->NewVar();
+    int runs = 0;
+    const auto run = [&] {
+      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output}, {.name = "run", .renews = true});
+    };
+    engine->PushSync([](RunContext) { Fail("first"); }, {}, Vars{arena, output}, {.name = "bad"});
+    run();
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: first");
+    CHECK(runs == 0);
+    // Seen now: it still stands on `arena`, and for others it counts.
+    int others = 0;
+    engine->PushSync([&](RunContext) { ++others; }, Vars{arena}, Vars{output}, {.name = "other"});
+    run();
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "");
+    CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "");
+    CHECK(runs == 1);
+    CHECK(others == 0);
+    // What is only read is not renewed.
+    engine->PushSync([](RunContext) { Fail("second"); }, {}, Vars{output, read}, {.name = "bad"});
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");
+    run();
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");
+    CHECK(runs == 1);
+  }
+}
+
+TEST_CASE("an empty function is refused") {
+  for (const char* type : kTypes) {
+    auto engine = Make(type);
+    const std::string expected = "'nothing' was pushed without a function to call";
+    CHECK(MessageOf([&] { engine->PushSync(Fn(), {}, {}, {.name = "nothing"}); }) == expected);
+    CHECK(MessageOf([&] { engine->PushAsync(AsyncFn(), {}, {}, {.name = "nothing"}); }) == expected);
+    CHECK(MessageOf([&] { engine->NewOperator(AsyncFn(), {}, {}, {.name = "nothing"}); }) == expected);
+    engine->WaitForAll();
+  }
+}
+
+// Ids of threads are used again; what a thread was told is not.
+TEST_CASE("every thread that works for a naive engine is set up first, and once for each engine") {
+  for (int engines : {1, 2}) {
+    std::atomic<int> starts{0};
+    EngineOptions options;
+    options.type = "naive";
+    options.on_worker_start = [&](Context, FnProperty) { ++starts; };
+    std::vector<std::unique_ptr<Engine>> made;
+    for (int i = 0; i < engines; ++i) made.push_back(Create(options));
+    for (int thread = 0; thread < 8; ++thread) {
+      std::thread([&] {
+        for (int push = 0; push < 3; ++push) {
+          for (auto& engine : made) engine->PushSync([](RunContext) {}, {}, {}, {});
+        }
+      }).join();
+    }
+    CHECK(starts == 8 * engines);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "mxtrain/engine/error_ledger.h"
 
+#include <algorithm>
 #include <string>
 
 #include "mxtrain/base/error.h"
@@ -14,6 +15,18 @@ std::exception_ptr NameError(std::exception_ptr error, std::string_view name) {
   }
 }
 
+namespace {
+
+std::exception_ptr WithCount(const std::exception_ptr& error, size_t more) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return std::make_exception_ptr(Error(e.kind(), fmt::format("{} (and {} more error{})", e.what(), more, more == 1 ? "" : "s")));
+  }
+}
+
+}  // namespace
+
 void ErrorLedger::Enter(const std::exception_ptr& error, uint64_t order) {
   std::lock_guard lock(mutex_);
   unthrown_.emplace(order, error);
@@ -24,9 +37,15 @@ void ErrorLedger::StrikeOut(const std::exception_ptr& error) {
   std::erase_if(unthrown_, [&](const auto& entry) { return entry.second == error; });
 }
 
+bool ErrorLedger::Holds(const std::exception_ptr& error) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(unthrown_.begin(), unthrown_.end(), [&](const auto& entry) { return entry.second == error; });
+}
+
 std::exception_ptr ErrorLedger::TakeFirstAndClear() {
   std::lock_guard lock(mutex_);
   std::exception_ptr first = unthrown_.empty() ? nullptr : unthrown_.begin()->second;
+  if (unthrown_.size() > 1) first = WithCount(first, unthrown_.size() - 1);
   unthrown_.clear();
   epoch_.fetch_add(1, std::memory_order_relaxed);
   return first;

@@ -19,13 +19,16 @@ class ErrorLedger {
   // `order` is the failed function's place among all pushes.
   void Enter(const std::exception_ptr& error, uint64_t order);
   void StrikeOut(const std::exception_ptr& error);
-  // The failure of the earliest push that no wait has thrown, or null; clears the book and begins a new epoch.
+  // The failure of the earliest push that no wait has thrown, with the number of the others behind its message, or null; clears the book
+  // and begins a new epoch.
   std::exception_ptr TakeFirstAndClear();
+  // Whether no wait has thrown it yet.
+  bool Holds(const std::exception_ptr& error) const;
 
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<uint64_t, std::exception_ptr> unthrown_;  // guarded by mutex_; by order
   std::atomic<uint64_t> epoch_{0};
 };
@@ -45,6 +48,10 @@ class KeptError {
     std::exception_ptr taken = Get(ledger);
     error_ = nullptr;
     return taken;
+  }
+  // Forgets an error that some wait has thrown.
+  void Renew(const ErrorLedger& ledger) {
+    if (any() && !ledger.Holds(error_)) error_ = nullptr;
   }
   bool any() const { return static_cast<bool>(error_); }
 

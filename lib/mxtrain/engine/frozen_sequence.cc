@@ -42,6 +42,7 @@ SequenceRun::SequenceRun(FrozenSequence& sequence)
     port.port = i;
     port.link.claim = &port;
     port.link.write = sequence.port_uses_[i].written;
+    port.link.renews = sequence.port_uses_[i].renewed;
   }
 }
 

@@ -40,4 +40,8 @@ void ThrowRepeatedVar(const char* name) {
   Throw(ErrorKind::kBug, "'{}' names one variable twice in a push; make the lists distinct with DeduplicateVars", name);
 }
 
+void ThrowNoFunction(const char* name) {
+  Throw(ErrorKind::kBug, "'{}' was pushed without a function to call", name);
+}
+
 }  // namespace mxtrain::engine

@@ -22,5 +22,7 @@ std::string NameOf(LaneKind kind);
 [[noreturn]] void ThrowNoWorkers(Context ctx, const char* name);
 // kBug: a variable stands twice in one push.
 [[noreturn]] void ThrowRepeatedVar(const char* name);
+// kBug: a push without a function.
+[[noreturn]] void ThrowNoFunction(const char* name);
 
 }  // namespace mxtrain::engine

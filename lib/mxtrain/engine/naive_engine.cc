@@ -60,9 +60,14 @@ struct Completion {
   }
 };
 
+uint64_t NextSerial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
-NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)) {}
+NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)), serial_(NextSerial()) {}
 
 NaiveEngine::~NaiveEngine() {
   std::unique_lock lock(mutex_);
@@ -92,9 +97,8 @@ void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
 }
 
 void NaiveEngine::EnterThread() {
-  if (entered_.insert(std::this_thread::get_id()).second && options_.on_worker_start) {
-    options_.on_worker_start(Context::cpu(), FnProperty::kNormal);
-  }
+  thread_local std::set<uint64_t> entered;  // serials of the engines that this thread has begun to work for
+  if (entered.insert(serial_).second && options_.on_worker_start) options_.on_worker_start(Context::cpu(), FnProperty::kNormal);
 }
 
 RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
@@ -119,6 +123,9 @@ std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property
 
 void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
   std::exception_ptr error;
+  for (VarHandle var : writes) {
+    if (options.renews) static_cast<NaiveVar*>(var)->error.Renew(ledger_);
+  }
   for (const auto list : {reads, writes}) {
     for (VarHandle var : list) {
       if (!error) error = static_cast<NaiveVar*>(var)->error.Get(ledger_);
@@ -167,16 +174,19 @@ uint64_t NaiveEngine::Version(VarHandle var) const {
 }
 
 void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  if (!fn) ThrowNoFunction(options.name);
   CheckPush(reads, writes, options);
   Submit([this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), options]() mutable { RunFunction(fn, r, w, options); }, writes);
 }
 
 void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+  if (!fn) ThrowNoFunction(options.name);
   PushSync([fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); }, reads, writes, options);
 }
 
 OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
                                    const PushOptions& options) {
+  if (!fn) ThrowNoFunction(options.name);
   CheckPush(reads, writes, options);
   auto opr = std::make_shared<NaiveOpr>();
   opr->fn = std::move(fn);
@@ -257,6 +267,7 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
   const size_t num_ports = ports.size();
   std::vector<Ranked> arriving(num_ports), leaving(num_ports), of_op(sequence.ops.size());
   for (size_t port = 0; port < num_ports; ++port) {
+    if (sequence.port_uses[port].renewed) static_cast<NaiveVar*>(ports[port])->error.Renew(ledger_);
     if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get(ledger_)};
   }
   for (size_t i = 0; i < sequence.ops.size(); ++i) {

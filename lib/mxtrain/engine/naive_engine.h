@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <unordered_map>
 
 #include "mxtrain/engine/engine.h"
@@ -62,6 +61,7 @@ class NaiveEngine final : public Engine {
   void Wait(VarHandle var, const char* what);
 
   const EngineOptions options_;
+  const uint64_t serial_;  // no other engine of the process has it
   Profiler profiler_;
   ErrorLedger ledger_;
 
@@ -69,7 +69,6 @@ class NaiveEngine final : public Engine {
   std::condition_variable idle_;
   bool running_ = false;  // guarded by mutex_, as all that follows; while it is true, the running thread alone touches what variables keep
   std::deque<Job> queue_;
-  std::set<std::thread::id> entered_;
   std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_;
   std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
   std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;

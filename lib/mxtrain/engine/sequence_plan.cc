@@ -26,7 +26,7 @@ std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports) {
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     SequenceOp& op = ops[i];
     if (!op.fn) Throw(ErrorKind::kBug, "operation '{}' of a sequence has no function", op.name);
-    for (auto* list : {&op.after, &op.reads, &op.writes}) MakeDistinct(list);
+    for (auto* list : {&op.after, &op.reads, &op.writes, &op.renews}) MakeDistinct(list);
     std::erase_if(op.reads, [&](int port) { return std::binary_search(op.writes.begin(), op.writes.end(), port); });
     CheckRange(op, op.after, i, "earlier operation");
     CheckRange(op, op.reads, num_ports, "port");
@@ -35,6 +35,12 @@ std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports) {
     for (int port : op.writes) {
       uses[port].ops.push_back(i);
       uses[port].written = true;
+    }
+    for (int port : op.renews) {
+      if (!std::binary_search(op.writes.begin(), op.writes.end(), port)) {
+        Throw(ErrorKind::kBug, "operation '{}' of a sequence renews port {}, which it does not write", op.name, port);
+      }
+      uses[port].renewed = true;
     }
   }
   return uses;

@@ -10,11 +10,13 @@ namespace mxtrain::engine {
 
 struct PortUse {
   bool written = false;  // some operation writes it; else it is only read
+  bool renewed = false;  // some operation renews it
   std::vector<int> ops;  // the operations that name it, ascending, each once
 };
 
 // Makes every `after`, `reads` and `writes` free of repetitions (a port that is read and written counts as written) and returns the use of
-// each port. Throws kBug for an edge that does not lead back, a port out of range and an operation without a function.
+// each port. Throws kBug for an edge that does not lead back, a port out of range, a renewed port that
+// is not written and an operation without a function.
 std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports);
 
 // kBug unless a push binds every port.

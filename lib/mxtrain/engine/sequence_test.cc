@@ -225,6 +225,38 @@ TEST_CASE("an error that a port brings in skips the operations that name it, and
   }
 }
 
+TEST_CASE("a sequence renews the ports that it is told to, and no others") {
+  for (const char* type : kTypes) {
+    CAPTURE(type);
+    auto engine = Make(type);
+    VarHandle renewed = engine->NewVar(), kept = engine->NewVar();
+    int runs = 0;
+    const auto make = [&](std::vector<int> writes, std::vector<int> renews) {
+      SequenceOp op;
+      op.name = "op";
+      op.fn = [&](RunContext) { ++runs; };
+      op.writes = std::move(writes);
+      op.renews = std::move(renews);
+      std::vector<SequenceOp> ops;
+      ops.push_back(std::move(op));
+      return engine->NewSequence(std::move(ops), 2);
+    };
+    CHECK(MessageOf([&] { make({0}, {1}); }) == "operation 'op' of a sequence renews port 1, which it does not write");
+    SequenceHandle first = make({0}, {0}), both = make({0, 1}, {0});
+    VarHandle third = engine->NewVar();
+    engine->PushSync([](RunContext) { Throw(ErrorKind::kData, "no"); }, {}, Vars{renewed, kept, third}, {.name = "bad"});
+    CHECK(MessageOf([&] { engine->WaitToRead(third); }) == "bad: no");
+    engine->Push(first, Vars{renewed, kept});
+    CHECK(MessageOf([&] { engine->WaitToRead(renewed); }) == "");
+    CHECK(runs == 1);
+    engine->Push(both, Vars{renewed, kept});
+    CHECK(MessageOf([&] { engine->WaitToRead(renewed); }) == "bad: no");
+    CHECK(MessageOf([&] { engine->WaitToRead(kept); }) == "bad: no");
+    CHECK(runs == 1);
+    for (SequenceHandle sequence : {first, both}) engine->DeleteSequence(sequence);
+  }
+}
+
 TEST_CASE("a sequence may be deleted while it runs, and an empty one does nothing") {
   for (const char* type : kTypes) {
     auto engine = Make(type);

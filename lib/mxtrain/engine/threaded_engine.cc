@@ -71,7 +71,7 @@ Task* ThreadedEngine::NewTask(WorkerPool* pool, const PushOptions& options) {
   return task;
 }
 
-void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, ReadyList* ready) {
+void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, bool renews, ReadyList* ready) {
   const int count = static_cast<int>(reads.size() + writes.size());
   Link* link = task->MakeLinks(count);
   task->order = next_order_++;
@@ -81,7 +81,8 @@ void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, ReadyList* read
   int rank = 0;
   for (const Vars list : {reads, writes}) {
     for (VarHandle var : list) {
-      *link = {.var = Get(var), .claim = task, .write = rank >= static_cast<int>(reads.size()), .rank = rank};
+      const bool write = rank >= static_cast<int>(reads.size());
+      *link = {.var = Get(var), .claim = task, .write = write, .renews = write && renews, .rank = rank};
       if (link->write) link->var->CountWrite();
       granted += link->var->Acquire(link, ledger_);
       ++link;
@@ -93,6 +94,7 @@ void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, ReadyList* read
 
 template <typename Function>
 void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options) {
+  if (!fn) ThrowNoFunction(options.name);
   WorkerPool* pool = PoolFor(options.ctx, options.property, options.name);
   ReadyList ready;
   {
@@ -100,7 +102,7 @@ void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes, const Pu
     CheckDistinct(reads, writes, options.name);
     Task* task = NewTask(pool, options);
     task->function.emplace<Function>(std::move(fn));
-    Submit(task, reads, writes, &ready);
+    Submit(task, reads, writes, options.renews, &ready);
   }
   Dispatch(ready, nullptr);
 }
@@ -122,7 +124,7 @@ void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
     Task* task = NewTask(pool, options);
     task->kind = WorkKind::kDeletion;
     if (on_free) task->function.emplace<Fn>(std::move(on_free));
-    Submit(task, {}, {&var, 1}, &ready);
+    Submit(task, {}, {&var, 1}, false, &ready);
   }
   Dispatch(ready, nullptr);
 }
@@ -132,6 +134,7 @@ uint64_t ThreadedEngine::Version(VarHandle var) const {
 }
 
 OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes, const PushOptions& options) {
+  if (!fn) ThrowNoFunction(options.name);
   auto opr = std::make_unique<ThreadedOpr>();
   opr->pool = PoolFor(options.ctx, options.property, options.name);
   {
@@ -154,7 +157,7 @@ void ThreadedEngine::Push(OprHandle handle, int priority) {
     Task* task = NewTask(opr->pool, opr->options);
     task->priority = priority;
     task->opr = opr;
-    Submit(task, opr->reads, opr->writes, &ready);
+    Submit(task, opr->reads, opr->writes, opr->options.renews, &ready);
   }
   Dispatch(ready, nullptr);
 }

@@ -54,7 +54,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   template <typename Function>
   void PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options);
   Task* NewTask(WorkerPool* pool, const PushOptions& options);
-  void Submit(Task* task, Vars reads, Vars writes, ReadyList* ready);
+  void Submit(Task* task, Vars reads, Vars writes, bool renews, ReadyList* ready);
   void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready);
   void CountPushed() { pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 

@@ -15,6 +15,7 @@ bool ThreadedVar::TryGrant(const Link& link) {
 }
 
 void ThreadedVar::PassError(const Link& link, ErrorLedger& ledger) {
+  if (link.renews) error_.Renew(ledger);
   if (error_.any()) link.claim->error.Offer(error_.Get(ledger), link.rank);
 }
 

@@ -80,6 +80,7 @@ struct Link {
   Claim* claim = nullptr;
   Link* next = nullptr;
   bool write = false;
+  bool renews = false;
   int rank = 0;  // place among the claim's variables
 };
 
