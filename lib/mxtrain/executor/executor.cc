@@ -1,6 +1,7 @@
 #include "mxtrain/executor/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "mxtrain/base/error.h"
@@ -30,6 +31,7 @@ const NDArray& Lookup(const ArrayMap& arrays, std::string_view name, const char*
 // Shared by executors that never run at once; grows when one of them needs more.
 struct Arena {
   NDArray bytes;
+  const void* forward_of = nullptr;  // the executor for whose Backward it holds what a Forward left; null: none
 };
 
 void GrowArena(Runtime& runtime, Context ctx, int64_t bytes, Arena* arena) {
@@ -37,6 +39,14 @@ void GrowArena(Runtime& runtime, Context ctx, int64_t bytes, Arena* arena) {
   // Steps under way are ordered by the old array alone.
   if (!arena->bytes.empty()) arena->bytes.WaitToWrite();
   arena->bytes = NDArray(runtime, TShape{bytes}, DType::kUint8, ctx, Layout(), "arena");
+  arena->forward_of = nullptr;
+}
+
+void CheckGiven(const ArrayMap& arrays, const std::string& name, const char* what) {
+  if (arrays.contains(name)) return;
+  std::vector<std::string> given;
+  for (const auto& [key, array] : arrays) given.push_back(key);
+  Throw(ErrorKind::kConfig, "no {} '{}' was given to Bind{}", what, name, DidYouMean(name, given));
 }
 
 }  // namespace
@@ -45,8 +55,21 @@ struct Executor::Impl {
   Impl(Runtime& r, const Symbol& s, BindRequest q) : runtime(r), symbol(s), request(std::move(q)) {}
   ~Impl();
 
+  // Outer arrays: what buffers outside the arena are. An input has no array of its own; `port` numbers its place in a push.
+  struct Outer {
+    NDArray array;
+    int port = -1;
+    int input = -1;      // index into input_names, or -1
+    int head_grad = -1;  // index into outputs, or -1
+    bool derived = false;
+    TensorSpec spec;     // of inputs and head gradients
+  };
+
+  // Binds to the given arrays and makes those that are missing.
+  static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, const ArrayMap& args,
+                                        const ArrayMap& grads, const ArrayMap& aux, Executor* shared);
+
   void Plan();
-  void CheckArrays() const;
   void CollectOuter();
   void MakeSequences();
   // A part of the step, and which of the executor's ports it uses: its own port i is ports[i].
@@ -56,8 +79,15 @@ struct Executor::Impl {
     explicit operator bool() const { return handle != nullptr; }
   };
   Frozen MakeSequence(const std::vector<int>& kernel_ids);
-  void Prepare(std::span<const NDArray> inputs, bool forward);
+  // The arrays of a run, by outer, fit to be bound: checked, plain, each variable once.
+  using Bound = std::vector<std::pair<int, NDArray>>;
+  Bound CheckInputs(std::span<const NDArray> inputs) const;
+  Bound CheckHeadGrads(std::span<const NDArray> head_grads) const;
+  NDArray CheckArray(const Outer& outer, const std::string& name, const NDArray& array) const;
+  void MakeDistinct(std::span<const NDArray> others, Bound* bound) const;
+  void Prepare(Bound bound, bool forward);
   void RunDerived();
+  void RunDerivedKernel(int k, RunContext ctx);
   void Push(const Frozen& sequence);
   int PortOf(engine::VarHandle var);
   const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec, bool zero);
@@ -73,31 +103,26 @@ struct Executor::Impl {
   std::shared_ptr<Arena> arena;
   void* resolved_arena = nullptr;  // touched by the compute lane only
 
-  // Outer arrays: what buffers outside the arena are. An input has no array of its own; `port` numbers its place in a push.
-  struct Outer {
-    NDArray array;
-    int port = -1;
-    int input = -1;      // index into input_names, or -1
-    int head_grad = -1;  // index into outputs, or -1
-    bool derived = false;
-    TensorSpec spec;     // of inputs and head gradients
-  };
   std::vector<Outer> outers;
   std::vector<int> outer_of;                 // [buffer]
   std::vector<engine::VarHandle> port_vars;  // fixed ones are filled; those of inputs change by push
   int arena_port = -1;
+  std::vector<int> input_outers, head_grad_outers;  // in order of inputs and of outputs
+  std::set<engine::VarHandle> own_vars;             // of every outer array that is always the same
 
   executor::StepState state;
   uint64_t random_step = 0;
   Monitor monitor;
   int monitor_every = 1;
   uint64_t monitor_runs = 0;
+  bool monitored = false;  // the last forward pass; its Backward is too
 
   std::unique_ptr<executor::KernelSet> kernels;
   Frozen forward, backward, step, derived;
   std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
   uint64_t derived_version = 0;  // sum of versions of the parameters when derived arrays were last made
   bool derived_made = false;
+  std::atomic<bool> derived_failed{false};
 };
 
 Executor::Impl::~Impl() {
@@ -105,6 +130,7 @@ Executor::Impl::~Impl() {
   for (const Frozen& s : {forward, backward, step, derived}) {
     if (s) engine.DeleteSequence(s.handle);
   }
+  if (arena && arena->forward_of == this) arena->forward_of = nullptr;
   // Kernels and state are used by what was pushed: wait for it through the arena, which every operation writes.
   if (arena && !arena->bytes.empty()) {
     try {
@@ -155,6 +181,9 @@ void Executor::Impl::CollectOuter() {
       outer.port = static_cast<int>(port_vars.size());
       port_vars.push_back(nullptr);
     }
+    if (!outer.array.empty()) own_vars.insert(outer.array.var());
+    if (outer.input >= 0) input_outers.push_back(static_cast<int>(outers.size()));
+    if (outer.head_grad >= 0) head_grad_outers.push_back(static_cast<int>(outers.size()));
     outers.push_back(std::move(outer));
     return outer_of[buffer] = static_cast<int>(outers.size()) - 1;
   };
@@ -239,6 +268,7 @@ Executor::Impl::Frozen Executor::Impl::MakeSequence(const std::vector<int>& kern
     op.ctx = graph.nodes[(*kernels)[k].node].ctx;
     op.priority = kStepPriority;
     op.fn = [this, k](RunContext ctx) { kernels->Run(k, ctx); };
+    if (graph.nodes[(*kernels)[k].node].derived) op.fn = [this, k](RunContext ctx) { RunDerivedKernel(k, ctx); };
     op.after = edges[i];
     std::set<int> reads, writes{arena_port};
     for (const executor::ByteRange& r : accesses[i].reads) {
@@ -293,46 +323,80 @@ void Executor::Impl::RunDerived() {
   for (const ArrayMap* arrays : {&args, &auxs}) {
     for (const auto& [name, array] : *arrays) version += runtime.engine().Version(array.var());
   }
-  if (derived_made && version == derived_version) return;
+  if (!derived_failed.exchange(false) && derived_made && version == derived_version) return;
   derived_made = true;
   derived_version = version;
   Push(derived);
 }
 
+void Executor::Impl::RunDerivedKernel(int k, RunContext ctx) {
+  try {
+    kernels->Run(k, ctx);
+  } catch (...) {
+    derived_failed = true;
+    throw;
+  }
+}
+
+NDArray Executor::Impl::CheckArray(const Outer& outer, const std::string& name, const NDArray& array) const {
+  const TensorSpec& spec = outer.spec;
+  if (array.empty() || !(array.shape() == spec.shape) || array.dtype() != spec.type) {
+    Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type), spec.shape.ToString(),
+          array.empty() ? "" : NameOf(array.dtype()), array.empty() ? "an empty array" : array.shape().ToString());
+  }
+  return array.ToPlain();
+}
+
+// The same array twice: the second gets bytes of its own.
+void Executor::Impl::MakeDistinct(std::span<const NDArray> others, Bound* bound) const {
+  std::vector<engine::VarHandle> seen;
+  for (const NDArray& array : others) seen.push_back(array.var());
+  for (auto& [outer, array] : *bound) {
+    if (own_vars.contains(array.var()) || std::find(seen.begin(), seen.end(), array.var()) != seen.end()) array = array.Copy(request.ctx);
+    seen.push_back(array.var());
+  }
+}
+
+Executor::Impl::Bound Executor::Impl::CheckInputs(std::span<const NDArray> inputs) const {
+  if (inputs.size() != input_names.size()) {
+    Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", input_names.size(), join(input_names, ", "), inputs.size());
+  }
+  Bound bound;
+  for (int outer : input_outers) {
+    const int i = outers[outer].input;
+    bound.emplace_back(outer, CheckArray(outers[outer], input_names[i], inputs[i]));
+  }
+  return bound;
+}
+
+Executor::Impl::Bound Executor::Impl::CheckHeadGrads(std::span<const NDArray> given) const {
+  Bound bound;
+  for (int outer : head_grad_outers) {
+    const int i = outers[outer].head_grad;
+    if (bound.size() >= given.size()) {
+      Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
+            symbol.ListOutputs()[i]);
+    }
+    bound.emplace_back(outer, CheckArray(outers[outer], graph.nodes[graph.head_grads[i].node].name, given[bound.size()]));
+  }
+  if (bound.size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), bound.size());
+  return bound;
+}
+
 // Pushes, ahead of a run, the small function that points the views at this run's inputs. It is ordered by the arena: after the run before,
 // before this one.
-void Executor::Impl::Prepare(std::span<const NDArray> inputs, bool is_forward) {
-  const size_t wanted = is_forward ? input_names.size() : 0;
-  if (inputs.size() != wanted && is_forward) {
-    Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", wanted, join(input_names, ", "), inputs.size());
-  }
-  std::vector<std::pair<int, NDArray>> bound;
+void Executor::Impl::Prepare(Bound bound, bool is_forward) {
+  MakeDistinct(is_forward ? std::span<const NDArray>() : kept_inputs, &bound);  // a backward pass has the inputs beside its head gradients
   if (is_forward) kept_inputs.clear();
-  std::set<engine::VarHandle> seen(port_vars.begin(), port_vars.end());
-  for (const Outer& outer : outers) {
-    if ((is_forward ? outer.input : outer.head_grad) >= 0) seen.erase(port_vars[outer.port]);
-  }
-  for (size_t i = 0; i < outers.size(); ++i) {
-    const int index = is_forward ? outers[i].input : outers[i].head_grad;
-    if (index < 0) continue;
-    const std::string& name = is_forward ? input_names[index] : graph.nodes[graph.head_grads[index].node].name;
-    NDArray array = inputs[index];
-    const TensorSpec& spec = outers[i].spec;
-    if (array.empty() || !(array.shape() == spec.shape) || array.dtype() != spec.type) {
-      Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type), spec.shape.ToString(),
-            array.empty() ? "" : NameOf(array.dtype()), array.empty() ? "an empty array" : array.shape().ToString());
-    }
-    array = array.ToPlain();
-    if (!seen.insert(array.var()).second) {  // the same array twice: the second gets bytes of its own
-      array = array.Copy(request.ctx);
-      seen.insert(array.var());
-    }
-    port_vars[outers[i].port] = array.var();
+  for (const auto& [outer, array] : bound) {
+    port_vars[outers[outer].port] = array.var();
     kept_inputs.push_back(array);
-    bound.emplace_back(static_cast<int>(i), std::move(array));
   }
-  if (is_forward && request.is_train) ++random_step;
-  const bool monitored = monitor && monitor_runs++ % static_cast<uint64_t>(monitor_every) == 0;
+  if (is_forward) {
+    random_step += request.is_train;
+    monitored = monitor && monitor_runs++ % static_cast<uint64_t>(monitor_every) == 0;
+  }
+  arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
   engine::PushOptions options;
   options.ctx = request.ctx;
@@ -358,6 +422,12 @@ namespace {
 // Shapes, types and layouts of arrays that exist already.
 void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
   for (const auto& [name, array] : arrays) {
+    TShape asked = request->shapes[name];
+    const auto type = request->types.find(name);
+    if (!MergeShape(array.shape(), &asked) || (type != request->types.end() && type->second != array.dtype())) {
+      Throw(ErrorKind::kConfig, "array '{}' is {} {}; {} {} was asked for", name, NameOf(array.dtype()), array.shape().ToString(),
+            type != request->types.end() ? NameOf(type->second) : "shape", request->shapes[name].ToString());
+    }
     request->shapes[name] = array.shape();
     request->types[name] = array.dtype();
     request->layouts[name] = array.layout();
@@ -365,8 +435,8 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
 }
 }  // namespace
 
-std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const ArrayMap& args, const ArrayMap& grads,
-                                         const ArrayMap& aux, Executor* shared) {
+std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& symbol, BindRequest request, const ArrayMap& args,
+                                               const ArrayMap& grads, const ArrayMap& aux, Executor* shared) {
   CheckDevice(runtime.backend(request.ctx), request.ctx);
   AdoptSpecs(args, &request);
   AdoptSpecs(aux, &request);
@@ -383,6 +453,18 @@ std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol,
   return result;
 }
 
+std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const ArrayMap& args, const ArrayMap& grads,
+                                         const ArrayMap& aux, Executor* shared) {
+  for (const std::string& name : symbol.ListArguments()) {
+    if (request.inputs.contains(name)) continue;
+    CheckGiven(args, name, "argument");
+    const auto asked = request.grad_req.find(name);
+    if (asked != request.grad_req.end() && asked->second != GradReq::kNull) CheckGiven(grads, name, "gradient array of argument");
+  }
+  for (const std::string& name : symbol.ListAuxiliaryStates()) CheckGiven(aux, name, "auxiliary state");
+  return Impl::Make(runtime, symbol, std::move(request), args, grads, aux, shared);
+}
+
 std::unique_ptr<Executor> Executor::SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared) {
   ArrayMap args, aux;
   if (shared) {
@@ -395,37 +477,39 @@ std::unique_ptr<Executor> Executor::SimpleBind(Runtime& runtime, const Symbol& s
       if (found != shared->auxs().end()) aux[name] = found->second;
     }
   }
-  return Bind(runtime, symbol, std::move(request), args, {}, aux, shared);
+  return Impl::Make(runtime, symbol, std::move(request), args, {}, aux, shared);
 }
 
 std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>& input_shapes) {
   BindRequest request = impl_->request;
-  for (const auto& [name, shape] : input_shapes) request.shapes[name] = shape;
-  return Bind(impl_->runtime, impl_->symbol, std::move(request), impl_->args, impl_->grads, impl_->auxs, this);
+  for (const auto& [name, shape] : input_shapes) {
+    if (!request.inputs.contains(name)) {
+      Throw(ErrorKind::kConfig, "the net has no input '{}'{}", name, DidYouMean(name, impl_->input_names));
+    }
+    request.shapes[name] = shape;
+  }
+  return Impl::Make(impl_->runtime, impl_->symbol, std::move(request), impl_->args, impl_->grads, impl_->auxs, this);
 }
 
 void Executor::Forward(std::span<const NDArray> inputs) {
-  impl_->Prepare(inputs, true);
-  impl_->RunDerived();
-  impl_->Push(impl_->forward);
-  if (!impl_->backward) impl_->kept_inputs.clear();
+  Impl& impl = *impl_;
+  impl.Prepare(impl.CheckInputs(inputs), true);
+  impl.RunDerived();
+  impl.Push(impl.forward);
+  if (impl.backward) {
+    impl.arena->forward_of = &impl;
+  } else {
+    impl.kept_inputs.clear();
+  }
 }
 
 void Executor::Backward(std::span<const NDArray> head_grads) {
   Impl& impl = *impl_;
   if (!impl.backward) Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to run backward");
-  std::vector<NDArray> by_output(impl.outputs.size());
-  size_t next = 0;
-  for (size_t i = 0; i < impl.graph.head_grads.size(); ++i) {
-    if (!impl.graph.head_grads[i]) continue;
-    if (next >= head_grads.size()) {
-      Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
-            impl.symbol.ListOutputs()[i]);
-    }
-    by_output[i] = head_grads[next++];
+  if (impl.arena->forward_of != &impl) {
+    Throw(ErrorKind::kUsage, "Backward has no Forward to follow: run Forward first, then Backward once, and nothing on the same arena between");
   }
-  if (next < head_grads.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", head_grads.size(), next);
-  impl.Prepare(by_output, false);
+  impl.Prepare(impl.CheckHeadGrads(head_grads), false);
   impl.Push(impl.backward);
   impl.kept_inputs.clear();
 }
@@ -433,13 +517,12 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
 void Executor::Step(std::span<const NDArray> inputs) {
   Impl& impl = *impl_;
   if (!impl.step) Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to train with it");
-  for (size_t i = 0; i < impl.graph.head_grads.size(); ++i) {
-    if (impl.graph.head_grads[i]) {
-      Throw(ErrorKind::kConfig, "output {} of the net ({}) is no loss, so it cannot be trained; end the net in a loss operator", i,
-            impl.symbol.ListOutputs()[i]);
-    }
+  if (!impl.head_grad_outers.empty()) {
+    const int i = impl.outers[impl.head_grad_outers[0]].head_grad;
+    Throw(ErrorKind::kConfig, "output {} of the net ({}) is no loss, so it cannot be trained; end the net in a loss operator", i,
+          impl.symbol.ListOutputs()[i]);
   }
-  impl.Prepare(inputs, true);
+  impl.Prepare(impl.CheckInputs(inputs), true);
   impl.Push(impl.step);
   impl.kept_inputs.clear();
 }
@@ -459,6 +542,7 @@ void Executor::SetMonitor(Monitor callback, int every) {
   impl_->monitor = std::move(callback);
   impl_->monitor_every = every;
   impl_->monitor_runs = 0;
+  impl_->monitored = false;
 }
 const executor::ExecGraph& Executor::graph() const { return impl_->graph; }
 const executor::MemoryPlan& Executor::memory_plan() const { return impl_->plan; }

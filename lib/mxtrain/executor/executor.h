@@ -20,21 +20,24 @@ class MXTRAIN_API Executor {
   using BindRequest = executor::BindRequest;
 
   // Binds to given arrays. `args` and `aux` must hold every argument that is not in request.inputs, and every auxiliary state; `grads` every
-  // argument with a grad_req. Their layouts are kept. With `shared`, the two executors use one arena: they never run at once.
+  // argument with a grad_req. Their layouts are kept. With `shared`, the two executors use one arena: they never run at once. Throws kConfig
+  // naming what is missing, and the array whose shape or type is not what `request` says.
   static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const std::map<std::string, NDArray>& args,
                                         const std::map<std::string, NDArray>& grads, const std::map<std::string, NDArray>& aux,
                                         Executor* shared = nullptr);
   // Makes the arrays in the layouts that the rows want; gradients are zero, the rest is undefined. With `shared`, arguments and auxiliary states that it has
-  // under the same name and shape are used, and its arena: an evaluation executor runs on the parameters of the training one.
+  // under the same name are used, and its arena: an evaluation executor runs on the parameters of the training one. Throws kConfig where their
+  // shape or type is not what `request` says.
   static std::unique_ptr<Executor> SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared = nullptr);
-  // The same symbol for other input shapes, with the same parameters, gradients, auxiliaries and arena.
+  // The same symbol for other input shapes, with the same parameters, gradients, auxiliaries and arena. Throws kConfig for what is no input.
   std::unique_ptr<Executor> Reshape(const std::map<std::string, TShape>& input_shapes);
   ~Executor();
 
   // `inputs` stand in the order of input_names() and are used where they lie: shape and type must be those that were bound. Throws kConfig
-  // naming the input that does not fit.
+  // naming the input that does not fit; the executor is then as it was before the call.
   void Forward(std::span<const NDArray> inputs);
-  // After a Forward of a training executor. `head_grads`: one for each output whose operator reads a head gradient, in order of outputs.
+  // Once after each Forward of a training executor. `head_grads`: one for each output whose operator reads a head gradient, in order of outputs.
+  // Throws kUsage when no Forward stands open: before any, after a Step, a second time, after a run of an executor that shares the arena.
   void Backward(std::span<const NDArray> head_grads = {});
   // Forward and Backward as one frozen sequence. For nets whose heads are losses.
   void Step(std::span<const NDArray> inputs);
@@ -53,7 +56,7 @@ class MXTRAIN_API Executor {
   void set_random_step(uint64_t step);
 
   // Calls `callback` with every output of every node that runs, plain, on the thread that computes, in steps where `every` divides the count
-  // of runs since now. An empty callback ends it.
+  // of forward passes since now; a Backward is seen when its Forward was. An empty callback ends it.
   using Monitor = std::function<void(const std::string& output_name, const TBlob& value)>;
   void SetMonitor(Monitor callback, int every = 1);
 
