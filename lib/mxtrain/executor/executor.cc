@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <set>
 
 #include "mxtrain/base/error.h"
@@ -280,6 +281,8 @@ Executor::Impl::Frozen Executor::Impl::MakeSequence(const std::vector<int>& kern
     for (int port : writes) reads.erase(port);
     localize(reads, &op.reads);
     localize(writes, &op.writes);
+    // A run writes its arrays anew; what the arena holds may be of a Forward that failed.
+    std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.renews), [&](int port) { return port != local[arena_port]; });
     ops.push_back(std::move(op));
   }
   frozen.handle = runtime.engine().NewSequence(std::move(ops), static_cast<int>(frozen.ports.size()));
@@ -402,6 +405,7 @@ void Executor::Impl::Prepare(Bound bound, bool is_forward) {
   options.ctx = request.ctx;
   options.priority = kStepPriority;
   options.name = "bind_inputs";
+  options.renews = is_forward;
   runtime.engine().PushSync(
       [this, bound = std::move(bound), bytes = arena->bytes, random = random_step, watch = monitored ? monitor : Monitor()](RunContext) {
         for (const auto& [outer, array] : bound) kernels->SetOuter(outer, array.data().data);

@@ -109,5 +109,29 @@ TEST_CASE("a monitor counts forward passes, and sees the Backward of those that 
   }
 }
 
+// The array that carries a failure into the run is mended; nobody waits for the gradients, the statistics or the arena.
+TEST_CASE("after a run that failed and whose error was seen, the next one gives what it would have given") {
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    const auto runtime = NewRuntime(engine);
+    for (const SmallNet& net : SmallNets(TestRegistry())) {
+      CAPTURE(net.name);
+      const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+      const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+      const auto expected = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+      const engine::VarHandle broken[] = {inputs[0].var()};
+      runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such picture"); }, {}, broken, {.name = "read"});
+      executor->Step(inputs);
+      executor->Step(inputs);
+      CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), "read: no such picture");
+      CHECK_THROWS_WITH(inputs[0].WaitToRead(), "read: no such picture");
+      executor->Step(inputs);
+      expected->Step(inputs);
+      for (size_t i = 0; i < expected->outputs().size(); ++i) CHECK(GetValues(executor->outputs()[i]) == GetValues(expected->outputs()[i]));
+      CHECK(Gradients(*executor) == Gradients(*expected));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test
