@@ -311,6 +311,7 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
     return found == values.end() ? std::nullopt : std::optional(found->second);
   };
   for (const Member& member : vars.members) {
+    if (member.value.is_null()) continue;  // takes the name of an included file away
     Value value = member.value;
     if (IsEnvironmentReference(member.key)) {
       diagnostics->Error(member.place, format("vars: a name in capitals alone, '{}', is an environment variable", member.key),

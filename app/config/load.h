@@ -31,7 +31,7 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 // The text of origin.txt: "train.epochs  default", a line each.
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources);
 
-// The values of `vars`, in order; each may use those above it. Findings go to `diagnostics`.
+// The values of `vars`, in order; each may use those above it; null takes away what an included file names. Findings go to `diagnostics`.
 std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* diagnostics);
 // A scalar as it stands in an expression.
 Constant ToConstant(const Value& scalar);

@@ -196,6 +196,8 @@ std::vector<NamedKind> OptimizerKinds() {
 }
 
 std::vector<NamedKind> LrScheduleKinds() {
+  static const std::map<std::string, std::vector<std::string>> kAlso = {
+      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}}, {"poly", {"polynomial", "PolynomialLR"}}, {"cosine", {"CosineAnnealingLR", "cos"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : LrSchedule::Names()) {
     kinds.push_back({name,
@@ -214,7 +216,11 @@ std::vector<NamedKind> LrScheduleKinds() {
                       {"warmup", "warmup_epochs"},
                       {"warmup_iters", "warmup_steps"},
                       {"warmup_begin_lr", "warmup_from"},
-                      {"warmup_lr", "warmup_from"}}});
+                      {"warmup_lr", "warmup_from"},
+                      {"pct_start", "rise"},
+                      {"anneal_strategy", "curve"},
+                      {"exponent", "power"}}});
+    if (const auto also = kAlso.find(name); also != kAlso.end()) kinds.back().also = also->second;
   }
   return kinds;
 }

@@ -243,6 +243,7 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
   if (parts->params && parts->params->is_map()) {
     for (const Member& m : parts->params->members) {
       if (m.key == "name" && parts->params == &value) continue;
+      if (m.value.is_null()) continue;  // takes a parameter of an included file's kind away
       good = AddParam(m, *kind, context, out) && good;
     }
   } else if (parts->params && !parts->params->is_null()) {

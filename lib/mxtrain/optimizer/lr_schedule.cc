@@ -53,6 +53,33 @@ struct CosineParam : WarmupParam, Parameter<CosineParam> {
     DeclareWarmup(f);
   }
 };
+struct LinearParam : WarmupParam, Parameter<LinearParam> {
+  double final_factor = 0;
+  static void Declare(Fields<LinearParam>& f) {
+    f.Add("final", &LinearParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    DeclareWarmup(f);
+  }
+};
+struct PolyParam : WarmupParam, Parameter<PolyParam> {
+  double power = 0, final_factor = 0;
+  static void Declare(Fields<PolyParam>& f) {
+    f.Add("power", &PolyParam::power).Default(2).Range(0).Help("of the part of the run that is left");
+    f.Add("final", &PolyParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    DeclareWarmup(f);
+  }
+};
+// Its rise is the warm-up.
+struct OneCycleParam : WarmupParam, Parameter<OneCycleParam> {
+  enum Curve { kCosine, kLinear };
+  double rise = 0, start = 0, final_factor = 0;
+  int curve = 0;
+  static void Declare(Fields<OneCycleParam>& f) {
+    f.Add("rise", &OneCycleParam::rise).Default(0.3).Range(0, 1).Help("part of the run in which the rate rises to the base rate");
+    f.Add("start", &OneCycleParam::start).Default(0.04).Range(0, 1).Help("rate at the first step, as a factor of the base rate");
+    f.Add("final", &OneCycleParam::final_factor).Default(4e-6).Range(0, 1).Help("rate at the last step, as a factor of the base rate");
+    f.Add("curve", &OneCycleParam::curve).Enum({{"cosine", kCosine}, {"linear", kLinear}}).Default(kCosine).Help("of rise and fall");
+  }
+};
 
 class Schedule : public LrSchedule {
  public:
@@ -95,19 +122,66 @@ class Reductions final : public Schedule {
   double factor_;
 };
 
-// Loshchilov and Hutter, "SGDR", arXiv 1608.03983, without restarts: from the end of the warm-up to the last step.
-class Cosine final : public Schedule {
+// A fall by a function of the part of the run that is done, between the end of the warm-up and the last step.
+class Falling : public Schedule {
  public:
-  Cosine(const CosineParam& p, int64_t, int64_t total_steps) : final_(p.final_factor), total_(total_steps) {}
+  Falling(double final_factor, int64_t total_steps) : final_(final_factor), total_(total_steps) {}
   double Shape(int64_t step) const override {
     const double span = static_cast<double>(std::max<int64_t>(total_ - warmup_steps_, 1));
-    const double t = std::clamp(static_cast<double>(step - warmup_steps_) / span, 0.0, 1.0);
-    return final_ + (1 - final_) * 0.5 * (1 + std::cos(std::numbers::pi * t));
+    return final_ + (1 - final_) * Left(std::clamp(static_cast<double>(step - warmup_steps_) / span, 0.0, 1.0));
   }
 
  private:
+  // From 1 (t = 0) to 0 (t = 1).
+  virtual double Left(double t) const = 0;
   double final_;
   int64_t total_;
+};
+
+class Linear final : public Falling {
+ public:
+  Linear(const LinearParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps) {}
+
+ private:
+  double Left(double t) const override { return 1 - t; }
+};
+
+class Poly final : public Falling {
+ public:
+  Poly(const PolyParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps), power_(p.power) {}
+
+ private:
+  double Left(double t) const override { return std::pow(1 - t, power_); }
+  double power_;
+};
+
+// Loshchilov and Hutter, "SGDR", arXiv 1608.03983, without restarts: from the end of the warm-up to the last step.
+class Cosine final : public Falling {
+ public:
+  Cosine(const CosineParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps) {}
+
+ private:
+  double Left(double t) const override { return 0.5 * (1 + std::cos(std::numbers::pi * t)); }
+};
+
+// Smith and Topin, "Super-convergence", arXiv 1708.07120: up to the base rate, then down to next to nothing. The rate alone: the momentum
+// stays.
+class OneCycle final : public Schedule {
+ public:
+  OneCycle(const OneCycleParam& p, int64_t, int64_t total_steps)
+      : param_(p), last_(static_cast<double>(std::max<int64_t>(total_steps - 1, 1))), top_(std::max(p.rise * (last_ + 1) - 1, 0.0)) {}
+  double Shape(int64_t step) const override {
+    const double at = std::min(static_cast<double>(step), last_);
+    if (at < top_) return Between(param_.start, 1, at / top_);
+    return last_ > top_ ? Between(1, param_.final_factor, (at - top_) / (last_ - top_)) : 1;
+  }
+
+ private:
+  double Between(double from, double to, double t) const {
+    return param_.curve == OneCycleParam::kLinear ? from + (to - from) * t : to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * t));
+  }
+  OneCycleParam param_;
+  double last_, top_;  // steps of the final and of the base rate
 };
 
 struct Row {
@@ -128,7 +202,10 @@ std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, 
 constexpr Row kRows[] = {{"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
                          {"step", Make<Reductions, StepParam>, StepParam::Describe},
                          {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
-                         {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe}};
+                         {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe},
+                         {"linear", Make<Linear, LinearParam>, LinearParam::Describe},
+                         {"poly", Make<Poly, PolyParam>, PolyParam::Describe},
+                         {"one_cycle", Make<OneCycle, OneCycleParam>, OneCycleParam::Describe}};
 
 const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {
@@ -143,7 +220,9 @@ const Row& Find(std::string_view name) {
 std::unique_ptr<LrSchedule> LrSchedule::Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps) {
   return Find(name).make(kwargs, steps_per_epoch, total_steps, name);
 }
-std::vector<FieldInfo> LrSchedule::Describe(std::string_view name) { return Find(name).describe(); }
+std::vector<FieldInfo> LrSchedule::Describe(std::string_view name) {
+  return Find(name).describe();
+}
 std::vector<std::string> LrSchedule::Names() {
   std::vector<std::string> names;
   for (const Row& row : kRows) names.emplace_back(row.name);

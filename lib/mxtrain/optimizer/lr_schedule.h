@@ -11,9 +11,10 @@ namespace mxtrain {
 
 class MXTRAIN_API LrSchedule {
  public:
-  // constant; step (every, factor); multistep (milestones, factor); cosine (final). `every` and `milestones` count epochs when
-  // `unit` is epochs (the default), else steps. Every schedule takes warmup_epochs or warmup_steps, and warmup_from (a factor of the base
-  // rate, 0 by default): a linear rise to the base rate.
+  // constant; step (every, factor); multistep (milestones, factor); cosine, linear (final) and poly (power, final), which fall until
+  // the last step; one_cycle (rise, start, final, curve), which rises first. `every` and `milestones` count epochs when
+  // `unit` is epochs (the default), else steps. Every schedule but one_cycle takes warmup_epochs or warmup_steps, and warmup_from (a factor
+  // of the base rate, 0 by default): a linear rise to the base rate.
   static std::unique_ptr<LrSchedule> Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);

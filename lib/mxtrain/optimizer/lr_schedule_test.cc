@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 
 namespace mxtrain {
 namespace {
@@ -51,6 +52,43 @@ TEST_CASE("cosine falls from the base rate to the final one along half a wave") 
   }
   CHECK(schedule->Factor(kTotal) == doctest::Approx(0.1));
   CHECK(schedule->Factor(kTotal + 1000) == doctest::Approx(0.1));
+}
+
+TEST_CASE("linear and poly fall to the final rate by a power of what is left") {
+  for (const double final_factor : {0.0, 0.2}) {
+    const auto linear = Make("linear", {{"final", format("{}", final_factor)}});
+    const auto cubic = Make("poly", {{"power", "3"}, {"final", format("{}", final_factor)}, {"warmup_steps", "25"}});
+    for (int64_t step = 0; step <= kTotal + 5; ++step) {
+      CAPTURE(step);
+      const double left = step < kTotal ? static_cast<double>(kTotal - step) / kTotal : 0;
+      CHECK(linear->Factor(step) == doctest::Approx(final_factor + (1 - final_factor) * left).epsilon(1e-14));
+      if (step < 25) continue;
+      const double after = step < kTotal ? static_cast<double>(kTotal - step) / 75 : 0;
+      CHECK(cubic->Factor(step) == doctest::Approx(final_factor + (1 - final_factor) * after * after * after).epsilon(1e-13));
+    }
+  }
+  CHECK(Make("poly", {})->Factor(50) == doctest::Approx(0.25));
+}
+
+TEST_CASE("one_cycle rises to the base rate and falls to its final one") {
+  // 100 steps: the top is step 29, the end step 99.
+  const auto cosine = Make("one_cycle", {});
+  const auto linear = Make("one_cycle", {{"rise", "0.3"}, {"start", "0.1"}, {"final", "0.01"}, {"curve", "linear"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    CAPTURE(step);
+    const double s = static_cast<double>(step);
+    const double up = (1 - std::cos(std::numbers::pi * s / 29)) / 2, down = (1 - std::cos(std::numbers::pi * (s - 29) / 70)) / 2;
+    CHECK(cosine->Factor(step) == doctest::Approx(step <= 29 ? 0.04 + 0.96 * up : 1 + (4e-6 - 1) * down).epsilon(1e-12));
+    CHECK(linear->Factor(step) == doctest::Approx(step <= 29 ? 0.1 + 0.9 * s / 29 : 1 - 0.99 * (s - 29) / 70).epsilon(1e-12));
+  }
+  CHECK(cosine->Factor(29) == doctest::Approx(1));
+  CHECK(cosine->Factor(99) == doctest::Approx(4e-6));
+  CHECK(cosine->Factor(500) == doctest::Approx(4e-6));
+  // All fall, all rise, a run of one step.
+  CHECK(Make("one_cycle", {{"rise", "0"}})->Factor(0) == 1);
+  CHECK(Make("one_cycle", {{"rise", "1"}})->Factor(99) == 1);
+  CHECK(std::isfinite(LrSchedule::Create("one_cycle", {}, 1, 1)->Factor(0)));
+  CHECK_THROWS_WITH(Make("one_cycle", {{"warmup_epochs", "1"}}), doctest::Contains("warmup_epochs"));
 }
 
 TEST_CASE("warm-up rises in equal steps and meets the schedule") {

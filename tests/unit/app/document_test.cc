@@ -56,6 +56,27 @@ TEST_CASE("later files stand above earlier ones, included ones below, the comman
   CHECK(origins.find("train.save.every") != std::string::npos);
 }
 
+TEST_CASE("null takes away what an included file gives: a variable, a parameter of another kind") {
+  TemporaryFolder folder;
+  folder.Write("base.yaml",
+               "vars: {width: 2, classes: 7}\ntrain: {lr_schedule: {name: cosine, warmup_epochs: 5}}\n"
+               "net: {input: [4], layers: [{FullyConnected: {num_hidden: \"${classes}\"}}, SoftmaxOutput]}\n"
+               "data: {train: {source: mnist, path: digits, split: test}}\n");
+  folder.Write("main.yaml",
+               "include: base.yaml\nvars: {classes: null}\ntrain: {lr_schedule: {name: one_cycle, warmup_epochs: null}}\n"
+               "data: {train: {source: image_folder, split: null}}\n");
+  config::LoadRequest request;
+  request.files = {"main.yaml"};
+  request.working_folder = folder.path();
+  const Outcome o = LoadAndBuild(request, *BuiltinOperators());
+  CHECK(o.text == "");
+  CHECK(o.loaded.config.train.lr_schedule.name == "one_cycle");
+  CHECK(o.loaded.config.train.lr_schedule.params.empty());
+  const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
+  REQUIRE(shapes.complete);
+  CHECK(shapes.outputs[0] == TShape{2, 1000});  // the classes of the data, not the 7 of the file
+}
+
 TEST_CASE("the resolved configuration reads back to itself") {
   TemporaryFolder folder;
   folder.Write("main.yaml",
