@@ -69,6 +69,11 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
   return names;
 }
 
+std::string Unknown(const char* what, const std::string& word, const std::vector<std::string>& known, const std::string& help) {
+  const std::string guess = DidYouMean(word, known);
+  return format("there is no {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
+}
+
 // What does not parse, in one line, with the nearest word that would.
 std::string UsageText(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& error) {
   if (words.empty()) return "say a command; `mxtrain --help` lists them";
@@ -77,7 +82,7 @@ std::string UsageText(const CLI::App& app, const std::vector<std::string>& words
     if (!words.empty() && words[0] == sub->get_name()) named = sub;
   }
   if (!named && !words.empty() && !words[0].starts_with("-")) {
-    return format("there is no command '{}'{}; `mxtrain --help` lists them", words[0], DidYouMean(words[0], CommandNames(app)));
+    return Unknown("command", words[0], CommandNames(app), "mxtrain --help");
   }
   std::vector<std::string> flags = FlagNames(app);
   if (named) {
@@ -86,7 +91,7 @@ std::string UsageText(const CLI::App& app, const std::vector<std::string>& words
   for (const std::string& word : words) {
     const std::string flag = word.substr(0, word.find('='));
     if (!flag.starts_with("--") || flag == "--" || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
-    return format("there is no flag '{}'{}; `mxtrain{} --help` lists them", flag, DidYouMean(flag, flags), named ? " " + named->get_name() : "");
+    return Unknown("flag", flag, flags, format("mxtrain{} --help", named ? " " + named->get_name() : ""));
   }
   return error.what();
 }
@@ -140,7 +145,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains neural networks from a shell.", "mxtrain"};
   app.footer("Examples:\n  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer runs/latest FOLDER\n"
              "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
-  app.set_version_flag("--version", std::string("mxtrain ") + kVersion);
+  app.set_version_flag("--version", [] { return commands::VersionText(kVersion); });
   app.formatter(std::make_shared<ExamplesFirst>());  // before the commands, which take it over
   app.require_subcommand(1);
   app.fallthrough();
@@ -148,6 +153,7 @@ int main(int argc, char** argv) {
   DeclareCommonFlags(app, &flags);
 
   std::vector<std::unique_ptr<commands::Command>> all;
+  all.push_back(commands::MakeInit());
   all.push_back(commands::MakeTrain(command_line));
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());

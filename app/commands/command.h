@@ -47,6 +47,10 @@ std::unique_ptr<Command> MakeBench();
 std::unique_ptr<Command> MakeOps();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeSynth();
+std::unique_ptr<Command> MakeInit();
+
+// "mxtrain 0.1.0" and, in lines of their own, what it was built with and the CPU that it runs on.
+std::string VersionText(const std::string& version);
 
 // Set by INT, TERM (1) and USR1 (2: save and go on); the signal that ended the run.
 std::atomic<int>& StopFlag();

@@ -4,6 +4,7 @@
 
 #include "app/commands/session.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/device/cpu/onednn/version.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -23,6 +24,11 @@ std::pair<std::string, std::string> CpuModel() {
   return {model, features};
 }
 
+std::string OneDnn() {
+  const std::string version = OneDnnVersion();
+  return version.empty() ? "without oneDNN" : "oneDNN " + version;
+}
+
 class Devices final : public Command {
  public:
   CLI::App* Declare(CLI::App& app) override {
@@ -36,18 +42,23 @@ class Devices final : public Command {
     const auto gpu = NewGpuBackend();
     const auto [model, features] = CpuModel();
     if (flags.json) {
-      const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}}},
+      const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}, {"onednn", OneDnnVersion()}}},
                            {"gpu", {{"count", gpu->DeviceCount()}, {"why_absent", gpu->WhyAbsent()}}}};
       std::cout << result.dump(2) << "\n";
       return 0;
     }
-    std::cout << format("cpu     {}, {} threads ({})\n", model, cpu->threads(), features);
+    std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features, OneDnn());
     std::cout << (gpu->DeviceCount() > 0 ? format("gpu     {} devices\n", gpu->DeviceCount()) : format("gpu     none: {}\n", gpu->WhyAbsent()));
     return 0;
   }
 };
 
 }  // namespace
+
+std::string VersionText(const std::string& version) {
+  const auto [model, features] = CpuModel();
+  return format("mxtrain {}\n{}, without CUDA; compiler {}\n{} ({})", version, OneDnn(), __VERSION__, model, features);
+}
 
 std::unique_ptr<Command> MakeDevices() { return std::make_unique<Devices>(); }
 

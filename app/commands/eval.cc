@@ -1,13 +1,14 @@
 // mxtrain eval MODEL [DATA]
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
+#include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
-#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -29,9 +30,16 @@ class ClassReport {
       const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]), guess = std::max_element(row, row + classes) - row;
       if (truth < 0 || truth >= classes) continue;
       ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+      if (each_) {
+        const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
+        *each_ << format("{},{},{},{}\n", QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]);
+      }
       if (guess != truth) mistakes_.push_back({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess});
     }
   }
+
+  // From now on every example that is added is written there, as CSV.
+  void WriteEach(std::ostream* out) { each_ = out; }
 
   bool empty() const { return counts_.empty(); }
   std::string Name(int64_t k) const { return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k); }
@@ -77,6 +85,14 @@ class ClassReport {
     }
   }
 
+  void PrintCsv() const {
+    std::cout << "class,precision,recall,f1,examples\n";
+    for (size_t k = 0; k < counts_.size(); ++k) {
+      const Row r = Of(k);
+      std::cout << format("{},{},{},{},{}\n", QuoteCsv(Name(static_cast<int64_t>(k))), r.precision, r.recall, r.f1, r.examples);
+    }
+  }
+
   Json ToJson(int worst) {
     Json classes = Json::array(), mistakes = Json::array();
     for (size_t k = 0; k < counts_.size(); ++k) {
@@ -103,6 +119,7 @@ class ClassReport {
   std::vector<std::string> names_;
   std::vector<std::vector<int64_t>> counts_;
   std::vector<Mistake> mistakes_;
+  std::ostream* each_ = nullptr;
 };
 
 class Eval final : public Command {
@@ -110,25 +127,38 @@ class Eval final : public Command {
   CLI::App* Declare(CLI::App& app) override {
     CLI::App* sub = app.add_subcommand("eval", "metrics of a model on data with labels");
     sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
-    sub->add_option("data", data_, "folder with a folder per class, or of MNIST's IDX files; default: the validation data of the model's run")->type_name("DATA");
+    sub->add_option("data", data_,
+                    "folder with a folder per class, or of MNIST's or CIFAR's files; a list (PATH LABEL per line; - for stdin); a configuration, for its "
+                    "validation data; default: that of the model's run")
+        ->type_name("DATA");
     sub->add_option("--metric", metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat; default: those of the model's run")->type_name("NAME")->allow_extra_args(false);
     sub->add_option("--batch", batch_, "examples at a time")->check(CLI::PositiveNumber);
+    sub->add_option("--format", format_, "table; csv: a line per class; jsonl: everything, as --json")
+        ->check(CLI::IsMember({"table", "csv", "jsonl"}))->capture_default_str();
+    sub->add_option("--predictions", predictions_, "write what the model says of each example: file, true class, predicted class, score")->type_name("FILE");
+    sub->add_flag("--skip-bad", skip_bad_, "exit with 0 although examples could not be read");
     sub->add_option("--worst", worst_, "how many of the worst mistakes to list")->check(CLI::NonNegativeNumber)->capture_default_str();
     sub->footer("Examples:\n  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
     return sub;
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    const auto runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins), console);
-    const Model model = LoadModel(*runtime, model_);
+    if (flags.json) format_ = "jsonl";
+    const auto [runtime, model] = OpenModel(flags, model_, console);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    auto source = Open(model, spec);
+    auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     ClassReport classes(model.info.class_names);
+    std::ofstream predictions;
+    if (!predictions_.empty()) {
+      predictions.open(predictions_);
+      predictions << "example,true,predicted,score\n";
+      classes.WriteEach(&predictions);
+    }
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
@@ -139,25 +169,30 @@ class Eval final : public Command {
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
-    const auto bad = iter->stats().bad;
-    for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
-    Print(flags, model, values, examples, &classes);
-    return bad.empty() ? 0 : static_cast<int>(ErrorKind::kData);
+    if (!predictions_.empty() && !predictions.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
+    Print(model, values, examples, &classes);
+    return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
   }
 
  private:
-  std::shared_ptr<const io::Source> Open(const Model& model, const PipelineSpec& spec) const {
+  std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
       if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
       return io::MakeSource(spec.source, spec.source_params);
     }
-    for (const char* file : {"t10k-labels-idx1-ubyte", "t10k-labels-idx1-ubyte.gz"}) {
-      if (fs::exists(fs::path(data_) / file)) return io::MakeSource("mnist", {{"path", data_}, {"split", "test"}});
+    static constexpr std::pair<const char*, const char*> kSets[] = {
+        {"t10k-labels-idx1-ubyte", "mnist"}, {"t10k-labels-idx1-ubyte.gz", "mnist"}, {"test_batch.bin", "cifar10"}, {"test.bin", "cifar100"}};
+    for (const auto& [file, source] : kSets) {
+      if (fs::exists(fs::path(data_) / file)) return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
     }
-    if (!fs::exists(data_)) Throw(ErrorKind::kData, "there is no folder {}", data_);
-    Kwargs kwargs{{"path", data_}};
+    if (data_ != "-" && !fs::exists(data_)) Throw(ErrorKind::kData, "there is no file or folder {}", data_);
+    const std::string ending = fs::path(data_).extension().string();
+    if (ending == ".yaml" || ending == ".yml") return Session({data_, {}, {}}, flags, console).EvaluationSource();
+    const bool list = data_ == "-" || fs::is_regular_file(data_);
+    Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
+    if (data_ == "-") kwargs.emplace_back("root", ".");
     if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
-    return io::MakeSource("image_folder", kwargs);
+    return io::MakeSource(list ? "list" : "image_folder", kwargs);
   }
 
   // Those of the flags, else those of the model's run, else accuracy for a model without a run (the reference system's files).
@@ -173,8 +208,9 @@ class Eval final : public Command {
     return specs;
   }
 
-  void Print(const CommonFlags& flags, const Model& model, const NamedValues& values, int64_t examples, ClassReport* classes) const {
-    if (flags.json) {
+  void Print(const Model& model, const NamedValues& values, int64_t examples, ClassReport* classes) const {
+    if (format_ == "csv") return classes->PrintCsv();
+    if (format_ == "jsonl") {
       Json metrics = Json::object();
       for (const auto& [name, value] : values) metrics[name] = value;
       Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
@@ -187,10 +223,11 @@ class Eval final : public Command {
     if (!classes->empty()) classes->Print(worst_);
   }
 
-  std::string model_, data_;
+  std::string model_, data_, format_ = "table", predictions_;
   std::vector<std::string> metrics_;
   int64_t batch_ = 0;
   int worst_ = 10;
+  bool skip_bad_ = false;
 };
 
 }  // namespace

@@ -1,74 +1,30 @@
 // mxtrain infer MODEL INPUT...
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <numeric>
 
+#include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/image_folder_source.h"
-#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Prediction {
   std::string file;
   std::vector<std::pair<int64_t, float>> best;  // class and score, best first
 };
 
-bool IsPicture(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp";
-}
-
-// Folders give their pictures, sorted, with those of their folders; a file is itself; "-" is a list on stdin.
-std::vector<std::string> CollectFiles(const std::vector<std::string>& inputs) {
-  std::vector<std::string> files;
-  for (const std::string& input : inputs) {
-    if (input == "-") {
-      std::string line;
-      while (std::getline(std::cin, line)) {
-        if (!line.empty()) files.push_back(line);
-      }
-    } else if (fs::is_directory(input)) {
-      std::vector<std::string> found;
-      for (const auto& entry : fs::recursive_directory_iterator(input)) {
-        if (entry.is_regular_file() && IsPicture(entry.path())) found.push_back(entry.path().string());
-      }
-      if (found.empty()) Throw(ErrorKind::kData, "{} holds no pictures (.jpg, .jpeg, .png, .bmp)", input);
-      std::sort(found.begin(), found.end());
-      files.insert(files.end(), found.begin(), found.end());
-    } else if (fs::exists(input)) {
-      files.push_back(input);
-    } else {
-      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", input);
-    }
-  }
-  if (files.empty()) Throw(ErrorKind::kData, "there is nothing to predict: the list is empty");
-  return files;
-}
-
-// A field of CSV (RFC 4180).
-std::string Quote(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 class Infer final : public Command {
  public:
   CLI::App* Declare(CLI::App& app) override {
     CLI::App* sub = app.add_subcommand("infer", "predictions for pictures");
     sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
-    sub->add_option("inputs", inputs_, "folders, picture files, or - for a list on stdin")->required()->type_name("INPUT");
+    sub->add_option("inputs", inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin")->required()->type_name("INPUT");
     sub->add_option("--top-k", top_k_, "classes per picture")->check(CLI::PositiveNumber)->capture_default_str();
     sub->add_option("--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}))->capture_default_str();
     sub->add_option("--output", output_, "write there in place of stdout")->type_name("FILE");
@@ -82,11 +38,10 @@ class Infer final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    const auto runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins), console);
-    Model model = LoadModel(*runtime, model_);
+    auto [runtime, model] = OpenModel(flags, model_, console);
     Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    const std::vector<std::string> files = CollectFiles(inputs_);
+    const std::vector<std::string> files = CollectPictures(inputs_, console);
     io::ImageListParam list;
     list.Init({}, "image_list");
     list.files = files;  // not through text: names of files may hold commas
@@ -102,19 +57,18 @@ class Infer final : public Command {
     }
     std::ostream& out = output_.empty() ? std::cout : file;
     if (flags.json) format_ = "jsonl";
+    const std::vector<std::string>& names = model.info.class_names;
     CatchSignals();
     Header(out, files);
     evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          for (const Prediction& p : Predict(batch, outputs[0], *iter)) Print(out, model.info.class_names, p);
+          for (const Prediction& p : Predict(batch, outputs[0], *iter)) Print(out, names, p);
         },
         [] { return StopFlag() == 1; });
     out.flush();
     if (!out) Throw(ErrorKind::kFileSystem, "cannot write {}", output_.empty() ? "the results" : output_);
     if (StopFlag() == 1) return 128 + StopSignal();
-    const auto bad = iter->stats().bad;
-    for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
-    return bad.empty() || skip_bad_ ? 0 : static_cast<int>(ErrorKind::kData);
+    return ReportBad(iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console);
   }
 
  private:
@@ -135,13 +89,10 @@ class Infer final : public Command {
 
   std::vector<Prediction> Predict(const DataBatch& batch, const NDArray& scores, const DataIter& iter) const {
     std::vector<Prediction> predictions;
-    std::vector<std::string> bad;
-    for (const auto& [name, reason] : iter.stats().bad) bad.push_back(name);
     const int64_t width = scores.shape().Size() / std::max<int64_t>(scores.shape()[0], 1);
     const std::vector<float> values = scores.ToVector();
     for (int64_t i = 0; i < batch.count; ++i) {
       Prediction p{iter.ExampleName(batch.index[static_cast<size_t>(i)]), {}};
-      if (std::find(bad.begin(), bad.end(), p.file) != bad.end()) continue;
       const float* row = values.data() + i * width;
       std::vector<int64_t> order(static_cast<size_t>(width));
       std::iota(order.begin(), order.end(), 0);
@@ -169,8 +120,8 @@ class Infer final : public Command {
       for (const auto& [k, score] : p.best) best.push_back({{"class", name(k)}, {"index", k}, {"score", score}});
       out << Json{{"file", p.file}, {"predictions", best}}.dump() << "\n";
     } else if (format_ == "csv") {
-      out << Quote(p.file);
-      for (const auto& [k, score] : p.best) out << format(",{},{}", Quote(name(k)), score);
+      out << QuoteCsv(p.file);
+      for (const auto& [k, score] : p.best) out << format(",{},{}", QuoteCsv(name(k)), score);
       out << "\n";
     } else {
       out << format("{:<{}}", p.file, width_);

@@ -264,6 +264,13 @@ std::unique_ptr<DataIter> Session::TrainIter() {
   return MakeIter(train_source_, config().data.train, true);
 }
 
+std::shared_ptr<const io::Source> Session::EvaluationSource() {
+  BuildNet();
+  OpenData(true);
+  if (!val_source_ && !train_source_) Throw(ErrorKind::kData, "the configuration names no data");
+  return val_source_ ? val_source_ : train_source_;
+}
+
 std::unique_ptr<DataIter> Session::ValIter() {
   OpenData(true);
   return val_source_ ? MakeIter(val_source_, config().data.val, false) : nullptr;

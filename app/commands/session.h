@@ -30,6 +30,8 @@ class Session {
   // Opens the training data; keeps them for the calls below.
   void OpenData(bool with_validation);
   std::unique_ptr<DataIter> TrainIter();
+  // The records of the validation data, of the training data where there are none.
+  std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> ValIter();  // null without validation data
 
   const config::Config& config() const { return loaded_.config; }

@@ -125,6 +125,14 @@ class Train final : public Command {
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
+  // What limits the speed, and what to change.
+  static std::string Bottleneck(double wait_share) {
+    const std::string share = format("{:.0f} % of the time training waited for data", 100 * wait_share);
+    if (wait_share < 0.05) return format("limit: computing ({}); a smaller net, or smaller pictures, would be faster: mxtrain plan shows the cost of each layer", share);
+    const char* advice = "keep decoded pictures with data.cache=ram, store them smaller, or give reading more threads (data.workers)";
+    return format("limit: {} ({}); {}", wait_share < 0.3 ? "computing, and reading data" : "reading data", share, advice);
+  }
+
   int Report(const CommonFlags& flags, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
     if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
@@ -134,6 +142,7 @@ class Train final : public Command {
     // A run of a few steps has no speed worth a figure.
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
+    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share));
     console.RepeatWarnings();
     if (flags.json) {
       Json best = nullptr, last = Json::object();
@@ -145,6 +154,7 @@ class Train final : public Command {
                            {"best", best},
                            {"last", last},
                            {"images_per_second", r.images_per_second},
+                           {"wait_share", r.wait_share},
                            {"peak_memory_bytes", report::PeakMemoryBytes()},
                            {"stopped", r.stopped}};
       std::cout << result.dump() << std::endl;

@@ -22,9 +22,9 @@ END
 
 # --- wrong usage: 2
 expect 2 trian points.yaml
-says "error: there is no command 'trian'; did you mean 'train'?; \`mxtrain --help\` lists them"
+says "error: there is no command 'trian'; did you mean 'train'? \`mxtrain --help\` lists them"
 expect 2 train points.yaml --overwite
-says "error: there is no flag '--overwite'; did you mean '--overwrite'?; \`mxtrain train --help\` lists them"
+says "error: there is no flag '--overwite'; did you mean '--overwrite'? \`mxtrain train --help\` lists them"
 expect 2
 says "say a command"
 expect 2 train
@@ -223,7 +223,7 @@ says "there is no file or folder photos/nothing.png"
 rm photos/dark/broken.png
 mkdir empty
 expect 4 infer pictures empty
-says "holds no pictures"
+says "no pictures (.jpg .jpeg .png .bmp) in empty"
 expect 0 eval pictures photos --json
 holds "--json says other than JSON" json stdout
 prints '"accuracy":1.0'

@@ -33,10 +33,15 @@ std::string PrintNumber(T value) {
   return std::string(buffer, result.ptr);
 }
 
+std::string_view WithoutBrackets(std::string_view text) {
+  const std::string_view t = Trim(text);
+  const bool bracketed = t.size() >= 2 && ((t.front() == '(' && t.back() == ')') || (t.front() == '[' && t.back() == ']'));
+  return bracketed ? t.substr(1, t.size() - 2) : t;
+}
+
 // Splits "(a, b)", "[a, b]" or "a, b" at its commas.
 std::vector<std::string_view> SplitList(std::string_view text) {
-  std::string_view t = Trim(text);
-  if (t.size() >= 2 && ((t.front() == '(' && t.back() == ')') || (t.front() == '[' && t.back() == ']'))) t = t.substr(1, t.size() - 2);
+  std::string_view t = WithoutBrackets(text);
   std::vector<std::string_view> parts;
   while (!Trim(t).empty()) {
     const size_t comma = t.find(',');
@@ -45,6 +50,28 @@ std::vector<std::string_view> SplitList(std::string_view text) {
     t.remove_prefix(comma + 1);
   }
   return parts;
+}
+
+// Takes a text in quotes off the front of *text and what follows it up to the next comma.
+std::string TakeQuoted(std::string_view* text) {
+  std::string value;
+  size_t i = 1;
+  for (; i < text->size() && (*text)[i] != '"'; ++i) {
+    if ((*text)[i] == '\\' && i + 1 < text->size()) ++i;
+    value += (*text)[i];
+  }
+  const size_t comma = text->find(',', i);
+  text->remove_prefix(comma == std::string_view::npos ? text->size() : comma + 1);
+  return value;
+}
+
+// A text in a list, in quotes where it would not come back otherwise.
+std::string QuoteInList(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_of(",\"()[]\\") == std::string::npos && Trim(text) == text;
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return quoted + "\"";
 }
 
 bool IsHiddenKey(const std::string& key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
@@ -79,7 +106,15 @@ void Parse(std::string_view text, std::vector<double>* value) {
 }
 void Parse(std::string_view text, std::vector<std::string>* value) {
   value->clear();
-  for (std::string_view part : SplitList(text)) value->emplace_back(part);
+  for (std::string_view rest = Trim(WithoutBrackets(text)); !rest.empty(); rest = Trim(rest)) {
+    if (rest.front() == '"') {
+      value->push_back(TakeQuoted(&rest));
+      continue;
+    }
+    const size_t comma = rest.find(',');
+    value->emplace_back(Trim(rest.substr(0, comma)));
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  }
 }
 
 std::string Print(bool value) { return value ? "True" : "False"; }
@@ -95,7 +130,11 @@ std::string Print(const std::vector<double>& value) {
   for (size_t i = 0; i < value.size(); ++i) text += (i ? ", " : "") + PrintNumber(value[i]);
   return text + ")";
 }
-std::string Print(const std::vector<std::string>& value) { return format("({})", join(value, ", ")); }
+std::string Print(const std::vector<std::string>& value) {
+  std::vector<std::string> parts;
+  for (const std::string& text : value) parts.push_back(QuoteInList(text));
+  return format("({})", join(parts, ", "));
+}
 
 std::string RangeText(double low, double high, bool integer) {
   auto number = [integer](double v) { return integer ? PrintNumber(static_cast<int64_t>(v)) : PrintNumber(v); };

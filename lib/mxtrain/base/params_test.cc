@@ -95,6 +95,20 @@ TEST_CASE("attributes are skipped, keys without meaning here are accepted and re
   CHECK(LayerParam::IgnoredKeys(kwargs) == std::vector<std::string>{"workspace"});
 }
 
+// Names of classes are names of folders; "ring, thin" once came back as two classes.
+TEST_CASE("lists of texts come back whatever the texts hold") {
+  for (const std::vector<std::string>& texts : std::vector<std::vector<std::string>>{
+           {"a", "b"}, {"ring, thin"}, {"ring, thin", "disc"}, {"say \"no\"", "a\\b", "(old)", "[x]"}, {"", " padded ", "\"", ","}, {}}) {
+    std::vector<std::string> back;
+    params::Parse(params::Print(texts), &back);
+    CHECK(back == texts);
+  }
+  CHECK(params::Print(std::vector<std::string>{"a", "b c"}) == "(a, b c)");
+  std::vector<std::string> as_written;
+  params::Parse("[a, b,c]", &as_written);
+  CHECK(as_written == std::vector<std::string>{"a", "b", "c"});
+}
+
 TEST_CASE("parameters print in the reference system's text and read back") {
   const LayerParam p = Read({{"num_filter", "8"}, {"eps", "0.1"}, {"axis", "2"}});
   const Kwargs text = p.ToKwargs();

@@ -89,6 +89,18 @@ TrainState StateFromJson(const Json& j) {
   return s;
 }
 
+ModelInfo ModelFromJson(const Json& m) {
+  ModelInfo model;
+  model.symbol_json = m.at("symbol");
+  model.inputs = InputsFromJson(m.at("inputs"));
+  model.labels = InputsFromJson(m.at("labels"));
+  model.class_names = m.at("classes").get<std::vector<std::string>>();
+  model.pipeline = m.at("pipeline");
+  model.config = m.at("config");
+  model.batch_size = m.at("batch_size");
+  return model;
+}
+
 // The two parts of a file, checked as far as `check_sum` says.
 struct Parts {
   std::string bytes;
@@ -155,14 +167,7 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   const Json header = ParseHeader(path, parts.header);
   Checkpoint c;
   try {
-    const Json& m = header.at("model");
-    c.model.symbol_json = m.at("symbol");
-    c.model.inputs = InputsFromJson(m.at("inputs"));
-    c.model.labels = InputsFromJson(m.at("labels"));
-    c.model.class_names = m.at("classes").get<std::vector<std::string>>();
-    c.model.pipeline = m.at("pipeline");
-    c.model.config = m.at("config");
-    c.model.batch_size = m.at("batch_size");
+    c.model = ModelFromJson(header.at("model"));
     c.state = StateFromJson(header.at("state"));
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
@@ -173,6 +178,15 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
     (kind == "arg:" ? c.args : kind == "aux:" ? c.auxs : c.optimizer)[name] = arrays.arrays[i];
   }
   return c;
+}
+
+ModelInfo PeekModel(const std::string& path) {
+  const Parts parts = ReadParts(path, false);
+  try {
+    return ModelFromJson(ParseHeader(path, parts.header).at("model"));
+  } catch (const nlohmann::json::exception& e) {
+    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
+  }
 }
 
 TrainState PeekState(const std::string& path) {

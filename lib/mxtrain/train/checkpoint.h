@@ -54,6 +54,8 @@ struct Checkpoint {
 MXTRAIN_API void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws kFileSystem when the file cannot be read, kData when it is damaged, with what was wrong.
 MXTRAIN_API Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path);
+// What the model is, without its arrays. Reads the file, but does not compute its checksum.
+MXTRAIN_API ModelInfo PeekModel(const std::string& path);
 // The state alone. Reads and checks the whole file, but makes no arrays.
 MXTRAIN_API TrainState PeekState(const std::string& path);
 

@@ -75,13 +75,22 @@ Model FromReference(Runtime& runtime, const std::string& prefix, int epoch) {
 }  // namespace
 
 Model LoadModel(Runtime& runtime, const std::string& where) {
+  const std::string file = CheckpointOf(where);
+  if (!file.empty()) return FromCheckpoint(runtime, file);
   std::string prefix;
   int epoch = 0;
-  if (!fs::exists(where) && SplitReference(where, &prefix, &epoch)) return FromReference(runtime, prefix, epoch);
-  if (!fs::is_directory(where)) return FromCheckpoint(runtime, where);
+  SplitReference(where, &prefix, &epoch);
+  return FromReference(runtime, prefix, epoch);
+}
+
+std::string CheckpointOf(const std::string& where) {
+  std::string prefix;
+  int epoch = 0;
+  if (!fs::exists(where) && SplitReference(where, &prefix, &epoch)) return "";
+  if (!fs::is_directory(where)) return where;
   const fs::path folder = fs::is_directory(fs::path(where) / "checkpoints") ? fs::path(where) / "checkpoints" : fs::path(where);
   for (const char* name : {"best", "last", "previous"}) {
-    if (fs::exists(folder / name)) return FromCheckpoint(runtime, (folder / name).string());
+    if (fs::exists(folder / name)) return (folder / name).string();
   }
   Throw(ErrorKind::kFileSystem, "{} holds no checkpoint (best or last); train first, or name a checkpoint file", where);
 }

@@ -18,6 +18,8 @@ struct Model {
 
 // Throws kFileSystem when there is nothing, kData when it is damaged, kConfig when symbol and arrays do not go together.
 MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where);
+// The checkpoint file that LoadModel would read; "" for the reference system's files. Throws as LoadModel does.
+MXTRAIN_API std::string CheckpointOf(const std::string& where);
 // Writes PREFIX-symbol.json and PREFIX-0001.params (with `epoch` = 1), which the reference system's 1.x reads.
 MXTRAIN_API void SaveReferenceModel(const std::string& prefix, int epoch, const Symbol& symbol, const std::map<std::string, NDArray>& args,
                                     const std::map<std::string, NDArray>& auxs);

@@ -63,6 +63,7 @@ struct TrainResult {
   bool higher_is_better = false;  // of best_value
   NamedValues last;                  // validation values of the last epoch, or training values without validation data
   double images_per_second = 0;      // training only, without the first 20 steps of this process
+  double wait_share = 0;             // part of that time in which training waited for data
   bool stopped = false;              // by the flag
 };
 

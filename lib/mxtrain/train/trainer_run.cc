@@ -31,23 +31,29 @@ struct Trainer::Clock {
   // The running segment of training time.
   Time::time_point segment = start;
   int64_t steps = 0, segment_images = 0;
-  double counted_seconds = 0, epoch_seconds = 0;
+  double counted_seconds = 0, counted_wait = 0, segment_wait = 0, epoch_seconds = 0;
   int64_t counted_images = 0, epoch_images = 0;
 
-  void Resume() { segment = last_report = Time::now(); }
+  // `waited`: for data, since the iterator was made.
+  void Resume(double waited) {
+    segment = last_report = Time::now();
+    segment_wait = wait_at_report = waited;
+  }
   // Takes the segment that ends now into the sums; after a wait for the engine.
-  void Pause() {
+  void Pause(double waited) {
     const double seconds = SecondsSince(segment);
     epoch_seconds += seconds;
     epoch_images += segment_images;
     if (steps > kWarmupSteps) {
       counted_seconds += seconds;
+      counted_wait += waited - segment_wait;
       counted_images += segment_images;
     }
     segment_images = 0;
     segment = Time::now();
   }
   double ImagesPerSecond() const { return counted_seconds > 0 ? static_cast<double>(counted_images) / counted_seconds : 0; }
+  double WaitShare() const { return counted_seconds > 0 ? std::clamp(counted_wait / counted_seconds, 0.0, 1.0) : 0; }
 };
 
 NamedValues Trainer::TrainValues() const {
@@ -101,7 +107,7 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   Clock clock;
   listener.OnStart(Describe());
   auto stopping = [stop] { return stop && *stop == 1; };
-  clock.Resume();
+  clock.Resume(train_.stats().wait_seconds);
   // An epoch whose steps are done but whose end is not, as a run leaves it that was stopped in between: it is ended.
   auto whole = [this] { return state_.step_in_epoch >= steps_per_epoch_; };
   while ((state_.step < total_steps_ || whole()) && !stopping()) {
@@ -119,6 +125,7 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   result.best_epoch = state_.best_epoch;
   result.higher_is_better = HigherIsBetter();
   result.images_per_second = clock.ImagesPerSecond();
+  result.wait_share = clock.WaitShare();
   return result;
 }
 
@@ -142,8 +149,8 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
     clock->images_since_report += batch.count;
     if (++clock->steps == kWarmupSteps) {
       runtime_.engine().WaitForAll();
-      clock->Pause();
-      clock->Resume();
+      clock->Pause(train_.stats().wait_seconds);
+      clock->Resume(train_.stats().wait_seconds);
     }
     if (SecondsSince(clock->last_report) >= options_.report_seconds) {
       StepEvent e;
@@ -174,14 +181,14 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
       int request = 2;
       if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
       runtime_.engine().WaitForAll();
-      clock->Pause();
+      clock->Pause(train_.stats().wait_seconds);
       Save({}, listener);
       clock->last_save = Time::now();
-      clock->Resume();
+      clock->Resume(train_.stats().wait_seconds);
     }
   }
   runtime_.engine().WaitForAll();
-  clock->Pause();
+  clock->Pause(train_.stats().wait_seconds);
 }
 
 void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
@@ -226,7 +233,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     Save(names, listener);
     clock->last_save = Time::now();
   }
-  clock->Resume();
+  clock->Resume(train_.stats().wait_seconds);
 }
 
 }  // namespace mxtrain

@@ -1,0 +1,196 @@
+// mxtrain init FOLDER: looks at a folder of pictures and writes a configuration that trains on it.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/commands/init_config.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/image_folder_source.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostProbed = 500;  // pictures whose size is looked at
+constexpr double kHoldout = 0.2;
+
+bool HasFolders(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) return true;
+  }
+  return false;
+}
+
+// The first of these sub-folders that is there; "" for none.
+std::string SubFolder(const fs::path& folder, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (fs::is_directory(folder / name) && HasFolders(folder / name)) return (folder / name).string();
+  }
+  return "";
+}
+
+std::unique_ptr<io::Source> OpenFolder(const std::string& path, const std::vector<std::string>& classes) {
+  io::ImageFolderParam param;
+  param.Init({{"path", path}}, "image_folder");
+  param.classes = classes;
+  return io::NewImageFolderSource(param);
+}
+
+// Sizes and channels, from the headers of pictures spread over the folder; what cannot be read is said.
+void Probe(const io::Source& source, PictureFolder* folder, report::Console& console) {
+  std::vector<int> sides;
+  const int64_t count = std::min(source.size(), kMostProbed);
+  int64_t bad = 0, coloured = 0;
+  std::string first_bad;
+  io::Sample sample;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = i * source.size() / count;
+    std::string reason;
+    try {
+      source.Read(index, &sample);
+      const auto info = io::ProbeImage(sample.data[0].encoded);
+      if (info) {
+        sides.push_back(std::min(info->height, info->width));
+        coloured += info->channels > 2;
+        continue;
+      }
+      reason = info.error().reason;
+    } catch (const Error& e) {
+      reason = e.what();
+    }
+    if (bad++ == 0) first_bad = format("{}: {}", source.Name(index), reason);
+  }
+  if (bad > 0) {
+    console.Message(LogLevel::kWarning,
+                    format("{} of {} pictures that were looked at cannot be read, the first: {}; `mxtrain check` names them all", bad,
+                           count, first_bad));
+  }
+  if (sides.empty()) Throw(ErrorKind::kData, "none of the pictures can be read; the first: {}", first_bad);
+  std::sort(sides.begin(), sides.end());
+  folder->min_side = sides.front();
+  folder->median_side = sides[sides.size() / 2];
+  folder->max_side = sides.back();
+  folder->channels = coloured > 0 ? 3 : 1;
+}
+
+class Init final : public Command {
+ public:
+  CLI::App* Declare(CLI::App& app) override {
+    CLI::App* sub = app.add_subcommand("init", "a commented configuration for a folder of pictures, that trains at once");
+    sub->add_option("folder", folder_, "with a folder of pictures per class; or with such folders in train/ and val/")
+        ->required()
+        ->type_name("FOLDER");
+    sub->add_option("--output", output_, "file to write, - for stdout; default: FOLDER's name with .yaml, here")->type_name("FILE");
+    sub->add_option("--size", size_, "edge of the net's input in pixels; default: by the pictures")->check(CLI::Range(16, 512));
+    sub->add_flag("--overwrite", overwrite_, "replace the file");
+    sub->footer("Examples:\n  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
+    return sub;
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    const PictureFolder folder = Look(console);
+    const TrainingChoice choice = ChooseTraining(folder, size_);
+    if (output_ == "-") {
+      std::cout << ConfigText(folder, choice);
+      return 0;
+    }
+    if (fs::exists(output_) && !overwrite_) {
+      Throw(ErrorKind::kFileSystem, "{} is there already; --overwrite replaces it, --output FILE writes another", output_);
+    }
+    WriteFileAtomically(output_, ConfigText(folder, choice));
+    Report(flags, folder, choice);
+    return 0;
+  }
+
+ private:
+  PictureFolder Look(report::Console& console) {
+    if (!fs::is_directory(folder_)) {
+      Throw(ErrorKind::kFileSystem, "{} {}", folder_,
+            fs::exists(folder_) ? "is not a folder" : "does not exist; name a folder with a sub-folder of pictures per class");
+    }
+    const fs::path root = fs::canonical(folder_);
+    if (!HasFolders(root)) {
+      Throw(ErrorKind::kData,
+            "{} holds no folders; put the pictures of each class into a folder of its own, named like the class: {}/cat, {}/dog", folder_,
+            folder_, folder_);
+    }
+    PictureFolder found;
+    found.name = root.filename().string();
+    if (output_.empty()) output_ = found.name + ".yaml";
+    const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev", "test"});
+    const auto source = OpenFolder(train.empty() ? root.string() : train, {});
+    for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+    Count(*source, &found);
+    if (!train.empty() && !val.empty()) {
+      const auto validation = OpenFolder(val, source->class_names());
+      for (const std::string& text : validation->warnings()) console.Message(LogLevel::kWarning, text);
+      found.val_pictures = validation->size();
+      found.val = Written(val);
+    } else {
+      found.holdout = kHoldout;
+      found.val_pictures = std::llround(kHoldout * static_cast<double>(found.train_pictures));
+      found.train_pictures -= found.val_pictures;
+    }
+    found.train = Written(train.empty() ? root.string() : train);
+    Probe(*source, &found, console);
+    return found;
+  }
+
+  // Refuses what cannot be trained on.
+  void Count(const io::Source& source, PictureFolder* found) const {
+    std::vector<int64_t> counts(source.class_names().size());
+    for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(*source.ClassOf(i))];
+    for (size_t k = 0; k < counts.size(); ++k) found->classes.emplace_back(source.class_names()[k], counts[k]);
+    found->train_pictures = source.size();
+    if (counts.size() < 2) {
+      Throw(ErrorKind::kData, "{} holds one class, '{}'; a net needs at least two to tell apart, a folder each", folder_,
+            source.class_names()[0]);
+    }
+    for (const auto& [name, count] : found->classes) {
+      if (count < 2) Throw(ErrorKind::kData, "class '{}' has a single picture; at least 2 are needed, some dozens to learn anything", name);
+    }
+  }
+
+  // A path as it stands in the file: relative to it where it lies below the working folder, else absolute.
+  std::string Written(const std::string& path) const {
+    const fs::path base = output_ == "-" ? fs::current_path() : fs::weakly_canonical(fs::absolute(output_)).parent_path();
+    const std::string relative = fs::relative(path, base).string();
+    return relative.empty() || relative.starts_with("../../..") ? path : relative;
+  }
+
+  void Report(const CommonFlags& flags, const PictureFolder& f, const TrainingChoice& c) const {
+    if (flags.json) {
+      Json classes = Json::object();
+      for (const auto& [name, count] : f.classes) classes[name] = count;
+      std::cout
+          << Json{{"file", output_},        {"classes", classes},           {"train", f.train_pictures},  {"val", f.val_pictures},
+                  {"channels", f.channels}, {"median_side", f.median_side}, {"input_size", c.input_size}, {"batch_size", c.batch_size},
+                  {"epochs", c.epochs}}
+                 .dump()
+          << std::endl;
+      return;
+    }
+    std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_pictures,
+                        f.val_pictures, f.val.empty() ? " (a fifth of each class, held out)" : "");
+    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
+    std::cout << format("next: mxtrain check {}, then mxtrain train {}\n", output_, output_);
+  }
+
+  std::string folder_, output_;
+  int size_ = 0;
+  bool overwrite_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeInit() {
+  return std::make_unique<Init>();
+}
+
+}  // namespace mxtrain::commands

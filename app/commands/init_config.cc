@@ -1,0 +1,142 @@
+#include "app/commands/init_config.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// In YAML's double quotes.
+std::string QuoteYaml(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return quoted + "\"";
+}
+
+// At the end of a comment line: no line of its own may begin in a name.
+std::string OneLine(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');
+  return text;
+}
+
+std::string ClassList(const PictureFolder& folder) {
+  std::string text;
+  for (size_t i = 0; i < folder.classes.size() && i < 12; ++i) {
+    text += format("{}{} {}", i ? ", " : "", OneLine(folder.classes[i].first), folder.classes[i].second);
+  }
+  return text + (folder.classes.size() > 12 ? ", ..." : "");
+}
+
+std::string Head(const PictureFolder& f) {
+  return format(R"(# Made by `mxtrain init`: {} pictures to train on, {} to validate, {} classes ({}).
+# Shorter sides {} to {} pixels, half of them below {}. Try it:  mxtrain check THIS_FILE, then  mxtrain train THIS_FILE
+# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
+name: {}
+seed: 1                                   # of everything that is drawn at random; the same seed gives the same run
+)",
+                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), f.min_side, f.max_side, f.median_side, QuoteYaml(f.name));
+}
+
+constexpr const char* kBlocks = R"(
+# Parts of the net: convolution and batch normalisation, and a residual unit of two of them (He et al. 2015).
+blocks:
+  conv_bn:
+    params: {width, kernel: 3, stride: 1}
+    layers:
+      - Convolution: {name: conv, num_filter: "${width}", kernel: "${kernel}", stride: "${stride}", pad: "${kernel // 2}", no_bias: true}
+      - BatchNorm: {name: bn, fix_gamma: false, eps: 1e-5}
+  unit:
+    params: {width, stride: 2}
+    layers:
+      - conv_bn: {name: a, width: "${width}", stride: "${stride}"}
+      - Activation: {act_type: relu}
+      - conv_bn: {name: b, width: "${width}"}
+      - conv_bn: {name: shortcut, inputs: input, width: "${width}", kernel: 1, stride: "${stride}"}
+      - elemwise_add: {name: sum, inputs: [b, shortcut]}
+      - Activation: {act_type: relu}
+)";
+
+std::string Net(const PictureFolder& f, const TrainingChoice& choice) {
+  const int size = choice.input_size;
+  std::string text = format(R"(
+net:
+  input: [{}, {}, {}]                   # channels, height, width: what the transforms below end in
+  layers:
+)",
+                            f.channels, size, size);
+  text += format("    - conv_bn: {{name: stem, width: 32, kernel: {}, stride: {}}}\n", size >= 96 ? 5 : 3, size > 40 ? 2 : 1);
+  text += "    - Activation: {act_type: relu}\n";
+  if (size >= 96) text += "    - Pooling: {pool_type: max, kernel: 3, stride: 2, pad: 1}\n";
+  text += R"(    - unit: {name: unit1, width: 32, stride: 1}
+    - unit: {name: unit2, width: 64}
+    - unit: {name: unit3, width: 128}
+)";
+  if (size > 40) text += "    - unit: {name: unit4, width: 256}         # wider, or more of them: better on many pictures, and slower\n";
+  return text + R"(    - Pooling: {pool_type: avg, kernel: 1, global_pool: true}
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}   # as many as the training folder has sub-folders
+    - SoftmaxOutput: {name: softmax, smooth_alpha: 0.1}   # label smoothing
+)";
+}
+
+std::string Data(const PictureFolder& f, const TrainingChoice& choice) {
+  const int size = choice.input_size;
+  std::string text = format(R"(
+data:
+  batch_size: {}
+  # cache: ram                            # keeps decoded pictures in memory, where reading them is what limits the speed
+  train:
+    source: image_folder
+    path: {}
+    shuffle: true
+    transforms:                           # a different view of each picture in every epoch
+      - random_resized_crop: {{size: {}, area: [0.35, 1]}}
+      - flip                              # take it out where left and right differ in meaning: digits, text
+      - normalize: auto                   # mean 0 and deviation 1, measured on the training pictures
+)",
+                            choice.batch_size, QuoteYaml(f.train), size);
+  text += "  val:\n";
+  text += f.val.empty() ? format("    split: {}                           # this part of each class is held out of training\n", f.holdout)
+                        : format("    source: image_folder\n    path: {}\n", QuoteYaml(f.val));
+  return text + format(R"(    transforms:
+      - resize: {}
+      - center_crop: {}
+      - normalize: auto
+)",
+                       size + size / 8, size);
+}
+
+std::string Train(const PictureFolder& f, const TrainingChoice& choice) {
+  return format(R"(
+train:
+  epochs: {}
+  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5e-4}}
+  lr_schedule: {{name: one_cycle}}          # up to lr, then down to nothing
+  initializer: {{name: xavier, rnd_type: gaussian, factor_type: in, magnitude: 2}}
+  metrics: [accuracy, {}cross_entropy]    # the first decides which checkpoint is `best`
+)",
+                choice.epochs, choice.batch_size >= 32 ? "0.05" : "0.02", f.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
+}
+
+}  // namespace
+
+TrainingChoice ChooseTraining(const PictureFolder& folder, int input_size) {
+  TrainingChoice choice;
+  choice.input_size = input_size > 0 ? input_size : 32;
+  for (int size : {64, 96, 128}) {
+    if (input_size == 0 && folder.median_side >= size) choice.input_size = size;
+  }
+  choice.batch_size = 32;
+  while (choice.batch_size > 8 && folder.train_pictures < int64_t{10} * choice.batch_size) choice.batch_size /= 2;
+  while (choice.batch_size > 1 && folder.train_pictures < choice.batch_size) choice.batch_size /= 2;
+  choice.epochs = std::clamp<int64_t>(90'000 / std::max<int64_t>(folder.train_pictures, 1), 10, 60);
+  return choice;
+}
+
+std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice) {
+  return Head(folder) + kBlocks + Net(folder, choice) + Data(folder, choice) + Train(folder, choice);
+}
+
+}  // namespace mxtrain::commands

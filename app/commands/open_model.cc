@@ -1,0 +1,132 @@
+#include "app/commands/open_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "app/commands/session.h"
+#include "app/config/document.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/image_folder_source.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The entry `plugins` of a resolved configuration.
+std::vector<std::string> PluginsOf(const std::string& config_text) {
+  auto sources = std::make_shared<config::SourceMap>();
+  const int file = sources->AddFile("the model's configuration", config_text, fs::current_path());
+  config::Diagnostics diagnostics(sources);
+  const config::Value root = config::ParseYaml(file, &diagnostics);
+  std::vector<std::string> plugins;
+  if (const config::Value* list = root.Get("plugins"); list && list->is_list()) {
+    for (const config::Value& item : list->list) plugins.push_back(item.text);
+  }
+  return plugins;
+}
+
+// Those of the flags, and those of the model that no flag replaces.
+std::vector<std::string> WantedPlugins(const CommonFlags& flags, const std::string& model_file) {
+  std::vector<std::string> wanted = flags.plugins;
+  if (model_file.empty()) return wanted;
+  PeekState(model_file);  // a damaged file is told as such, before its configuration is read
+  for (const std::string& plugin : PluginsOf(PeekModel(model_file).config)) {
+    const auto same_name = [&plugin](const std::string& given) { return fs::path(given).filename() == fs::path(plugin).filename(); };
+    if (std::any_of(flags.plugins.begin(), flags.plugins.end(), same_name)) continue;
+    if (!fs::exists(plugin)) {
+      Throw(ErrorKind::kConfig, "{} was trained with the plug-in {}, which is not there; say where it is: --plugin FILE", model_file,
+            plugin);
+    }
+    wanted.push_back(plugin);
+  }
+  return wanted;
+}
+
+bool IsList(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".txt" || ending == ".lst" || ending == ".tsv" || ending == ".csv";
+}
+
+bool IsWholeNumber(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+}
+
+// The path in a line of a list; "" for none. A line that names a file is taken whole, whatever commas it holds.
+std::string PathInLine(std::string line, const fs::path& root) {
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.empty() || line[0] == '#') return "";
+  if (line.find('\t') != std::string::npos) {
+    const std::string first = line.substr(0, line.find('\t'));
+    return IsWholeNumber(first) ? line.substr(line.rfind('\t') + 1) : first;
+  }
+  return fs::exists(root / line) ? line : line.substr(0, line.find(','));
+}
+
+void ReadList(std::istream& in, const fs::path& root, std::vector<std::string>* files) {
+  for (std::string line; std::getline(in, line);) {
+    const std::string path = PathInLine(line, root);
+    if (!path.empty()) files->push_back(root.empty() ? path : (root / path).string());
+  }
+}
+
+void AddFolder(const std::string& folder, std::vector<std::string>* files, report::Console& console) {
+  io::ImageListParam param;
+  param.Init({}, "image_list");
+  param.path = folder;
+  param.recursive = true;
+  const auto source = io::NewImageListSource(param);
+  for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+  for (int64_t i = 0; i < source->size(); ++i) files->push_back(source->Name(i));
+}
+
+}  // namespace
+
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
+  OpenedModel opened;
+  const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));
+  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins), console);
+  opened.model = LoadModel(*opened.runtime, where);
+  return opened;
+}
+
+std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console) {
+  std::vector<std::string> files;
+  for (const std::string& input : inputs) {
+    if (input == "-") {
+      ReadList(std::cin, "", &files);
+    } else if (fs::is_directory(input)) {
+      AddFolder(input, &files, console);
+    } else if (!fs::exists(input)) {
+      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", input);
+    } else if (IsList(input)) {
+      std::ifstream list(input);
+      if (!list) Throw(ErrorKind::kFileSystem, "cannot read {}", input);
+      ReadList(list, fs::path(input).parent_path(), &files);
+    } else {
+      files.push_back(input);
+    }
+  }
+  if (files.empty()) Throw(ErrorKind::kData, "there is nothing to predict: the list is empty");
+  return files;
+}
+
+int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console) {
+  for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
+  if (bad.empty()) return 0;
+  const std::string text = format("{} of {} examples could not be read", bad.size(), tried);
+  console.Message(skip ? LogLevel::kWarning : LogLevel::kError, skip ? text : text + "; --skip-bad makes that no error");
+  return skip ? 0 : static_cast<int>(ErrorKind::kData);
+}
+
+std::string QuoteCsv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,34 @@
+#pragma once
+// What `eval` and `infer` share: a model with the plug-ins that it was trained with, and the pictures that a user names.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "mxtrain/io/source.h"
+#include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/train/model.h"
+
+namespace mxtrain::commands {
+
+struct OpenedModel {
+  std::unique_ptr<Runtime> runtime;
+  Model model;
+};
+
+// The model, in a runtime with the plug-ins of the flags and those that its configuration names (where a flag gives a file of the same
+// name, that one). Throws as LoadModel, and kConfig for a plug-in that is no longer where it was.
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
+
+// The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or
+// the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the working folder).
+// Throws kFileSystem for an input that is not there, kData when nothing is left to read.
+std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console);
+
+// Names the examples that could not be read. Returns the exit code: 0 when there are none, or with `skip`.
+int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console);
+
+// A field of CSV (RFC 4180).
+std::string QuoteCsv(const std::string& text);
+
+}  // namespace mxtrain::commands

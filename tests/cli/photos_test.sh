@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# A folder of pictures of one's own: init, check, train, eval and infer; names with commas, damaged files, lists, stdin.
+. "$(dirname "$0")/common.sh"
+
+lines() { wc -l <"$1"; }
+
+# --- init: folders train/ and val/
+expect 0 synth shapes --count 90 --classes 3 --size 40 --seed 3
+mv shapes/train/ring "shapes/train/ring, thin"
+mv shapes/val/ring "shapes/val/ring, thin"
+expect 0 init shapes
+prints "shapes.yaml: 3 classes, 72 pictures to train on, 18 to validate"
+prints "next: mxtrain check shapes.yaml, then mxtrain train shapes.yaml"
+holds "the classes are not counted in the file" grep -qF 'disc 24, ring, thin 24, square 24' shapes.yaml
+holds "the paths are not relative" grep -qF 'path: "shapes/train"' shapes.yaml
+expect 8 init shapes
+says "shapes.yaml is there already; --overwrite replaces it, --output FILE writes another"
+expect 0 init shapes --overwrite --json
+prints '"input_size":32'
+expect 0 check shapes.yaml
+prints "no findings"
+expect 0 train shapes.yaml train.epochs=4 --name shapes --json
+prints '"wait_share"'
+says "limit: "
+
+# --- init: one folder, of which a part is held out; quotes and colons in names; output elsewhere
+mkdir -p 'odd "names"' out
+cp -r shapes/train/* 'odd "names"'
+mv 'odd "names"/disc' 'odd "names"/a: b #c'
+expect 0 init 'odd "names"' --output out/odd.yaml --size 24
+prints "(a fifth of each class, held out)"
+expect 0 check out/odd.yaml
+prints "no findings"
+expect 0 init 'odd "names"' --output - --size 24
+holds "stdout is not the same configuration" grep -qF 'split: 0.2' stdout
+
+# --- init refuses, with the reason
+expect 8 init nowhere
+says "nowhere does not exist; name a folder with a sub-folder of pictures per class"
+expect 8 init shapes.yaml
+says "shapes.yaml is not a folder"
+mkdir flat && cp shapes/val/disc/* flat
+expect 4 init flat
+says "flat holds no folders; put the pictures of each class into a folder of its own"
+mkdir -p one/cat && cp shapes/val/disc/* one/cat
+expect 4 init one
+says "one holds one class, 'cat'; a net needs at least two to tell apart"
+mkdir one/dog
+expect 4 init one
+says "holds no pictures"
+cp "$(ls shapes/val/square/* | head -1)" one/dog
+expect 4 init one
+says "class 'dog' has a single picture"
+mkdir -p text/a text/b
+for i in 1 2 3; do echo hello >text/a/$i.jpg; echo hello >text/b/$i.png; done
+expect 4 init text
+says "none of the pictures can be read; the first: "
+cp -r shapes other && mkdir other/val/star && cp shapes/val/disc/* other/val/star
+expect 4 init other --output other.yaml
+says "star"
+holds "a refused init wrote a file" test ! -e flat.yaml -a ! -e one.yaml -a ! -e other.yaml
+
+# --- infer: a folder, files, a list, stdin: the same answers
+expect 0 infer runs/latest shapes/val --format csv --top-k 2
+holds "the head of the CSV" test "$(head -1 stdout)" = "file,class_1,score_1,class_2,score_2"
+holds "not one line per picture" test "$(lines stdout)" -eq 19
+holds "a class name with a comma is not quoted" grep -qF '"ring, thin"' stdout
+sort stdout >by_folder
+find shapes/val -type f >list.txt
+expect 0 infer runs/latest list.txt --format csv --top-k 2
+sort stdout >by_list
+holds "a list gives other answers" cmp -s by_folder by_list
+checks=$((checks + 1))
+"$program" infer runs/latest - --format csv --top-k 2 <list.txt 2>stderr | sort >by_stdin
+cmp -s by_folder by_stdin || fail "stdin gives other answers"
+awk '{print NR "\t0\t" $0}' list.txt >numbered.lst
+expect 0 infer runs/latest numbered.lst --format csv --top-k 2
+holds "a list file of the reference system gives other answers" test "$(sort stdout | sha256sum)" = "$(sha256sum <by_folder)"
+expect 0 infer runs/latest $(head -2 list.txt) --format jsonl
+holds "not two lines" test "$(lines stdout)" -eq 2
+prints '"predictions":[{"class":'
+expect 0 infer runs/latest shapes/val/square
+holds "the table has no head" test "$(head -1 stdout | awk '{print $1, $2}')" = "file prediction"
+expect 8 infer runs/latest gone.jpg
+says "there is no file or folder gone.jpg"
+expect 4 infer runs/latest - </dev/null
+says "there is nothing to predict: the list is empty"
+
+# --- unreadable files: named, counted, 4; with --skip-bad 0
+cp -r shapes/val damaged
+head -c 200 "$(ls damaged/disc/*.jpg | head -1)" >damaged/disc/cut.jpg
+echo hello >damaged/disc/text.png
+expect 4 infer runs/latest damaged --format csv
+says "damaged/disc/cut.jpg: "
+says "damaged/disc/text.png: "
+says "2 of 20 examples could not be read; --skip-bad makes that no error"
+holds "the others are not all there" test "$(lines stdout)" -eq 19
+expect 0 infer runs/latest damaged --format csv --skip-bad
+expect 4 eval runs/latest damaged
+expect 0 eval runs/latest damaged --skip-bad
+
+# --- eval: folder, list, stdin, a configuration; three formats; agrees with infer to the example
+expect 0 eval runs/latest shapes/val --predictions each.csv
+prints "runs/latest/checkpoints/best on 18 examples"
+holds "not one line per example" test "$(lines each.csv)" -eq 19
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+  expect 0 infer runs/latest shapes/val --format csv
+  cat >compare.py <<'PY'
+import csv
+said = {row["example"]: (row["predicted"], float(row["score"])) for row in csv.DictReader(open("each.csv"))}
+inferred = {row["file"]: (row["class_1"], float(row["score_1"])) for row in csv.DictReader(open("stdout"))}
+assert {k.split("shapes/val/")[1]: v for k, v in said.items()} == {k.split("shapes/val/")[1]: v for k, v in inferred.items()}, (said, inferred)
+PY
+  holds "eval and infer differ" "$python" compare.py
+fi
+"$program" eval runs/latest shapes/val --format jsonl 2>/dev/null | sed 's/.*"metrics"/"metrics"/' >folder.json
+sed 's/.*/&\t&/' list.txt | awk -F'\t' '{n = split($2, part, "/"); print $1 "\t" part[3]}' >labelled.tsv
+expect 0 eval runs/latest labelled.tsv --json
+holds "a list gives other metrics" test "$(sed 's/.*"metrics"/"metrics"/' stdout | grep -o '"accuracy":[0-9.]*')" = "$(grep -o '"accuracy":[0-9.]*' folder.json)"
+checks=$((checks + 1))
+"$program" eval runs/latest - --json <labelled.tsv 2>stderr | grep -q '"examples":18' || fail "eval - does not read its list"
+expect 0 eval runs/latest shapes.yaml --format csv
+holds "the head of the CSV" test "$(head -1 stdout)" = "class,precision,recall,f1,examples"
+holds "not one line per class" test "$(lines stdout)" -eq 4
+expect 4 eval runs/latest gone
+says "there is no file or folder gone"
+
+# --- the bar is cut on a narrow terminal
+COLUMNS=40 "$program" train shapes.yaml train.epochs=1 --name narrow --progress bar 2>narrow.txt
+checks=$((checks + 1))
+awk 'BEGIN { RS = "\r|\n"; bars = 0 } /\[=*  *\]/ { sub(/^\033\[K/, ""); ++bars; if (length($0) > 39) { print; exit 1 } } END { exit bars == 0 }' narrow.txt || fail "the bar is wider than 40 columns, or there is none"
+finish
