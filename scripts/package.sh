@@ -55,10 +55,11 @@ if [[ $check -eq 1 ]]; then
   root=$work/root
   mkdir -p "$root/opt" "$root/tmp" "$root/dev"
   tar -C "$root/opt" -xzf "$out/$name.tar.gz"
-  find "$root/opt" -type f \( -name '*.so*' -o -name mxtrain \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
+  find "$root/opt" -type f \( -name '*.so*' -o -path '*/bin/mxtrain' \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
     if is_glibc "$(basename "$path")"; then mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; fi
   done
-  inside() { env -i HOME=/tmp chroot "$root" "/opt/$name/bin/mxtrain" "$@"; }
+  # The loader finds out where the program lies from /proc, or, where that is not mounted as here, from this variable.
+  inside() { env -i PATH="$PATH" HOME=/tmp LD_ORIGIN_PATH="/opt/$name/bin" chroot "$root" "/opt/$name/bin/mxtrain" "$@"; }
   inside --version
   inside synth /data/quickstart --count 240 --seed 1
   inside train "/opt/$name/share/mxtrain/configs/quickstart.yaml" data.train.path=/data/quickstart/train data.val.path=/data/quickstart/val \
