@@ -97,13 +97,13 @@ class Init final : public Command {
     const PictureFolder folder = Look(console);
     const TrainingChoice choice = ChooseTraining(folder, size_);
     if (output_ == "-") {
-      std::cout << ConfigText(folder, choice);
+      std::cout << ConfigText(folder, choice, "FILE");
       return 0;
     }
     if (fs::exists(output_) && !overwrite_) {
       Throw(ErrorKind::kFileSystem, "{} is there already; --overwrite replaces it, --output FILE writes another", output_);
     }
-    WriteFileAtomically(output_, ConfigText(folder, choice));
+    WriteFileAtomically(output_, ConfigText(folder, choice, output_));
     Report(flags, folder, choice);
     return 0;
   }
@@ -114,7 +114,8 @@ class Init final : public Command {
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
             fs::exists(folder_) ? "is not a folder" : "does not exist; name a folder with a sub-folder of pictures per class");
     }
-    const fs::path root = fs::canonical(folder_);
+    fs::path root = fs::absolute(folder_).lexically_normal();
+    if (!root.has_filename()) root = root.parent_path();  // a slash at the end
     if (!HasFolders(root)) {
       Throw(ErrorKind::kData,
             "{} holds no folders; put the pictures of each class into a folder of its own, named like the class: {}/cat, {}/dog", folder_,
@@ -159,9 +160,9 @@ class Init final : public Command {
 
   // A path as it stands in the file: relative to it where it lies below the working folder, else absolute.
   std::string Written(const std::string& path) const {
-    const fs::path base = output_ == "-" ? fs::current_path() : fs::weakly_canonical(fs::absolute(output_)).parent_path();
-    const std::string relative = fs::relative(path, base).string();
-    return relative.empty() || relative.starts_with("../../..") ? path : relative;
+    const fs::path base = output_ == "-" ? fs::current_path() : fs::absolute(output_).lexically_normal().parent_path();
+    const std::string relative = fs::path(path).lexically_relative(base).string();
+    return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
 
   void Report(const CommonFlags& flags, const PictureFolder& f, const TrainingChoice& c) const {

@@ -29,14 +29,20 @@ std::string ClassList(const PictureFolder& folder) {
   return text + (folder.classes.size() > 12 ? ", ..." : "");
 }
 
-std::string Head(const PictureFolder& f) {
+std::string Sides(const PictureFolder& f) {
+  if (f.min_side == f.max_side) return format("shorter side {} pixels", f.min_side);
+  return format("shorter sides {} to {} pixels, {} in the middle", f.min_side, f.max_side, f.median_side);
+}
+
+std::string Head(const PictureFolder& f, const std::string& file) {
   return format(R"(# Made by `mxtrain init`: {} pictures to train on, {} to validate, {} classes ({}).
-# Shorter sides {} to {} pixels, half of them below {}. Try it:  mxtrain check THIS_FILE, then  mxtrain train THIS_FILE
+# Pictures: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
 # Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
 name: {}
 seed: 1                                   # of everything that is drawn at random; the same seed gives the same run
 )",
-                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), f.min_side, f.max_side, f.median_side, QuoteYaml(f.name));
+                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file),
+                QuoteYaml(f.name));
 }
 
 constexpr const char* kBlocks = R"(
@@ -131,12 +137,12 @@ TrainingChoice ChooseTraining(const PictureFolder& folder, int input_size) {
   choice.batch_size = 32;
   while (choice.batch_size > 8 && folder.train_pictures < int64_t{10} * choice.batch_size) choice.batch_size /= 2;
   while (choice.batch_size > 1 && folder.train_pictures < choice.batch_size) choice.batch_size /= 2;
-  choice.epochs = std::clamp<int64_t>(90'000 / std::max<int64_t>(folder.train_pictures, 1), 10, 60);
+  choice.epochs = std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_pictures, 1) + 2) / 5 * 5, 10, 60);
   return choice;
 }
 
-std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice) {
-  return Head(folder) + kBlocks + Net(folder, choice) + Data(folder, choice) + Train(folder, choice);
+std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice, const std::string& file) {
+  return Head(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) + Train(folder, choice);
 }
 
 }  // namespace mxtrain::commands

@@ -25,10 +25,10 @@ struct TrainingChoice {
 };
 
 // Input size: the median shorter side, at most 128, rounded down to one of 32, 64, 96, 128. Batch: 32, or 16 or 8 where that would leave
-// fewer than 10 steps per epoch. Epochs: 90,000 pictures in all, within 10 .. 60. `input_size` > 0 is taken as given.
+// fewer than 10 steps per epoch. Epochs: 90,000 pictures in all, in fives, within 10 .. 60. `input_size` > 0 is taken as given.
 TrainingChoice ChooseTraining(const PictureFolder& folder, int input_size);
 
-// YAML. Paths stand as they are given.
-std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice);
+// YAML. Paths stand as they are given; `file` is how a user will call it.
+std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice, const std::string& file);
 
 }  // namespace mxtrain::commands

@@ -226,8 +226,13 @@ void Session::MeasureFor(const config::SourceConfig& c) {
   OpenData(false);
   const int64_t channels = PictureChannels(*train_source_, net_.inputs).value_or(3);
   statistics_ = io::MeasurePixels(*train_source_, static_cast<int>(channels));
-  console_.Message(LogLevel::kInfo, format("normalize: auto: mean {}, std {}, of {} pictures", params::Print(statistics_->mean),
-                                           params::Print(statistics_->std), statistics_->pictures));
+  const auto short_list = [](const std::vector<double>& values) {
+    std::string text;
+    for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);
+    return text;
+  };
+  console_.Message(LogLevel::kInfo, format("normalize: auto: mean [{}], std [{}], of {} pictures", short_list(statistics_->mean),
+                                           short_list(statistics_->std), statistics_->pictures));
 }
 
 std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c) const {
