@@ -126,8 +126,4 @@ holds "not one line per class" test "$(lines stdout)" -eq 4
 expect 4 eval runs/latest gone
 says "there is no file or folder gone"
 
-# --- the bar is cut on a narrow terminal
-COLUMNS=40 "$program" train shapes.yaml train.epochs=30 --name narrow --progress bar 2>narrow.txt
-checks=$((checks + 1))
-awk 'BEGIN { RS = "\r|\n"; bars = 0 } /\[=*  *\]/ { sub(/^\033\[K/, ""); ++bars; if (length($0) > 39) { print; exit 1 } } END { exit bars == 0 }' narrow.txt || fail "the bar is wider than 40 columns, or there is none"
 finish
