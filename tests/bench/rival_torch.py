@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Training or inference steps of PyTorch on the CPU, synthetic data: what rivals.py runs beside us. Prints one JSON line.
+
+  rival_torch.py NET --batch N [--mode eager|channels_last|compile|onnxruntime] [--infer] [--size S] [--classes C] [--seconds T]
+
+NET is lenet or a name of torchvision.models. A training step is forward, cross entropy, backward, SGD with momentum, gradients set to None.
+`onnxruntime` exports the net and runs it there (inference alone).
+"""
+import argparse
+import json
+import os
+import resource
+import time
+
+import torch
+
+
+def lenet(classes):
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, classes))
+
+
+def build(args):
+    """The net, and a batch for it."""
+    if args.net == "lenet":
+        net, shape = lenet(args.classes), (1, 28, 28)
+    else:
+        import torchvision
+        options = {"aux_logits": False, "init_weights": False} if args.net == "googlenet" else {}
+        net, shape = getattr(torchvision.models, args.net)(num_classes=args.classes, **options), (3, args.size, args.size)
+    return net, torch.randn(args.batch, *shape), torch.randint(0, args.classes, (args.batch,))
+
+
+def torch_step(args, net, x, y):
+    net.train(not args.infer)
+    if args.mode == "channels_last":
+        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    run = torch.compile(net) if args.mode == "compile" else net
+    optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def train():
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(run(x), y).backward()
+        optimizer.step()
+
+    def infer():
+        with torch.inference_mode():
+            run(x)
+
+    return infer if args.infer else train
+
+
+def onnxruntime_step(args, net, x):
+    import tempfile
+
+    import onnxruntime
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "net.onnx")
+        torch.onnx.export(net.eval(), (x,), path, input_names=["data"], dynamo=False)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = args.threads
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    values = x.numpy()
+    return lambda: session.run(None, {"data": values})
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("net")
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "onnxruntime"], default="eager")
+    parser.add_argument("--infer", action="store_true")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5, help="least time that is measured")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    net, x, y = build(args)
+    version = "torch " + torch.__version__
+    if args.mode == "onnxruntime":
+        import onnxruntime
+        version = "onnxruntime " + onnxruntime.__version__
+        step = onnxruntime_step(args, net, x)
+    else:
+        step = torch_step(args, net, x, y)
+    for _ in range(2):
+        step()
+    begin, steps = time.perf_counter(), 0
+    while steps < 2 or time.perf_counter() - begin < args.seconds:
+        step()
+        steps += 1
+    rate = steps * args.batch / (time.perf_counter() - begin)
+    print(json.dumps({"images_per_second": rate, "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                      "version": version}))
+
+
+main()
