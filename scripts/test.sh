@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds and runs every test.
 #   scripts/test.sh          the release build
-#   scripts/test.sh --full   also AddressSanitizer + UndefinedBehaviorSanitizer and ThreadSanitizer builds of the engine's library, with their tests
+#   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of every
+#                            module with threads of its own under ThreadSanitizer
 # Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,16 +30,22 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
+# A test asks for more memory than there is; under either sanitizer that must come back as a null pointer.
+sanitized() {
+  local preset=$1
+  shift
+  ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1 \
+    OMP_WAIT_POLICY=passive MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-20}" \
+    ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" "$@"
+}
+
 if [[ $full -eq 1 ]]; then
-  export MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}"
-  build asan test_base test_device test_engine
-  # A test asks for more memory than there is.
-  ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir build/asan --output-on-failure -R '^test_(base|device|engine)$'
-  # Not test_device: the OpenMP runtime is not instrumented, and its barriers look like races.
-  build tsan test_base test_engine
-  # libstdc++ counts references of exceptions in code that is not instrumented.
-  TSAN_OPTIONS=ignore_noninstrumented_modules=1 ctest --test-dir build/tsan --output-on-failure -R '^test_(base|engine)$'
-  unset MXTRAIN_ENGINE_PROGRAMS
+  build asan doctests
+  sanitized asan -L 'unit|integration'
+  # Only what has threads of its own. One thread per OpenMP team, whose runtime is not instrumented: its barriers look like races.
+  threaded=(base engine ndarray executor kvstore io train)
+  build tsan "${threaded[@]/#/test_}"
+  OMP_THREAD_LIMIT=1 sanitized tsan -R "^test_($(IFS='|'; echo "${threaded[*]}"))\$"
 fi
 build release
 ctest --test-dir build/release --output-on-failure

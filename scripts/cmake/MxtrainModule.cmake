@@ -44,7 +44,7 @@ function(mxtrain_write_modules file)
 endfunction()
 
 # mxtrain_test(name SOURCES file... [SUPPORT target] [LINKS target...]): a doctest executable and its entry in ctest. SUPPORT brings doctest's main
-# and the library under test; by default all of mxtrain.
+# and the library under test; by default all of mxtrain. The target `doctests` builds them all.
 function(mxtrain_test name)
   cmake_parse_arguments(ARG "" "SUPPORT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT ARG_SUPPORT)
@@ -53,5 +53,6 @@ function(mxtrain_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_SUPPORT} ${ARG_LINKS} mxtrain_flags)
   add_test(NAME ${name} COMMAND ${name})
+  add_dependencies(doctests ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${ARG_LABELS}")
 endfunction()
