@@ -1,64 +1,25 @@
-// mxtrain bench CONFIG: images/s with synthetic and with real data, and where the time goes.
+// mxtrain bench CONFIG: images/s with synthetic and with real data, beside what the machine can do, and where the time goes.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 
 #include <unistd.h>
 
 #include "app/commands/session.h"
+#include "app/commands/synthetic_iter.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/operator/imperative.h"
 
 namespace mxtrain::commands {
 namespace {
 
 using Time = std::chrono::steady_clock;
 double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
-
-// Hands out one batch of pseudo-random numbers again and again.
-class SyntheticIter final : public DataIter {
- public:
-  SyntheticIter(Runtime& runtime, const config::Net& net, const executor::BindRequest& request, int64_t batch, int64_t steps)
-      : batch_(batch), steps_(steps) {
-    const auto shapes = net.symbol.InferShape(request.shapes);
-    const auto arguments = net.symbol.ListArguments();
-    auto add = [&](const std::vector<config::NetInput>& inputs, std::vector<DataDesc>* descs, std::vector<NDArray>* arrays) {
-      for (const config::NetInput& input : inputs) {
-        const auto at = std::find(arguments.begin(), arguments.end(), input.name) - arguments.begin();
-        descs->push_back({input.name, shapes.arguments[static_cast<size_t>(at)], input.dtype});
-        std::vector<float> values(static_cast<size_t>(descs->back().shape.Size()));
-        for (size_t i = 0; i < values.size(); ++i) values[i] = descs == &label_ ? 0 : UniformAt(1, 2, 3, i);
-        arrays->push_back(NDArray::FromVector(runtime, descs->back().shape, values));
-      }
-    };
-    add(net.inputs, &data_, &one_.data);
-    add(net.labels, &label_, &one_.label);
-    one_.count = batch;
-    one_.index.assign(static_cast<size_t>(batch), 0);
-  }
-  std::vector<DataDesc> provide_data() const override { return data_; }
-  std::vector<DataDesc> provide_label() const override { return label_; }
-  int64_t batch_size() const override { return batch_; }
-  int64_t batches_per_epoch() const override { return steps_; }
-  int64_t examples() const override { return batch_ * steps_; }
-  std::string ExampleName(int64_t index) const override { return format("synthetic[{}]", index); }
-  void Reset(int64_t, int64_t first_batch) override { next_ = first_batch; }
-  bool Next(DataBatch* batch) override {
-    if (next_ >= steps_) return false;
-    *batch = one_;
-    batch->batch = next_++;
-    return true;
-  }
-  Stats stats() const override { return {}; }
-
- private:
-  int64_t batch_, steps_, next_ = 0;
-  std::vector<DataDesc> data_, label_;
-  DataBatch one_;
-};
 
 // Time per operator of a trace, by name of the layer.
 std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& trace) {
@@ -89,23 +50,30 @@ class Bench final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     Session session(config_, flags, console);
     session.BuildNet();
+    infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
-    const std::vector<double> made = infer_ ? MeasureInference(session, batch) : MeasureSynthetic(session, batch);
-    const double real = synthetic_ || infer_ || session.config().data.train.source.empty() ? 0 : MeasureReal(session);
+    const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
+    const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5);
+    // A training step does a layer's work three times: forward, gradient of the data, gradient of the weights.
+    const double share = made * (infer_ ? 1 : 3) * ForwardFlops(session) / static_cast<double>(batch) / matrix;
     if (flags.json) {
-      Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", Quantile(made, 0.5)}, {"quartiles", {Quantile(made, 0.25), Quantile(made, 0.75)}},
-                     {"real_images_per_second", real > 0 ? Json(real) : Json()}, {"peak_memory_bytes", report::PeakMemoryBytes()}};
+      Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", made},
+                     {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
+                     {"real_images_per_second", real > 0 ? Json(real) : Json()}, {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
+                     {"peak_memory_bytes", report::PeakMemoryBytes()}};
       Json list = Json::object();
-      for (const auto& [name, share] : times_) list[name] = share;
+      for (const auto& [name, time] : times_) list[name] = time;
       result["operator_share"] = list;
       std::cout << result.dump() << std::endl;
       return 0;
     }
     std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,
-                        report::FormatNumber(Quantile(made, 0.5)), report::FormatNumber(Quantile(made, 0.25)), report::FormatNumber(Quantile(made, 0.75)));
-    if (real > 0) std::cout << format("  real data:      {} images/s ({:.2f} of synthetic)\n", report::FormatNumber(real), real / Quantile(made, 0.5));
+                        report::FormatNumber(made), report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
+                        report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
+    if (real > 0) std::cout << format("  real data:      {} images/s ({:.2f} of synthetic)\n", report::FormatNumber(real), real / made);
+    std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n", 100 * share, matrix / 1e9);
     std::cout << format("  peak memory:    {}\n\ntime per operator\n", FormatBytes(report::PeakMemoryBytes()));
-    for (const auto& [name, share] : times_) std::cout << format("  {:5.1f} %  {}\n", 100 * share, name);
+    for (const auto& [name, time] : times_) std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
     return 0;
   }
 
@@ -115,52 +83,100 @@ class Bench final : public Command {
     return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
   }
 
-  // Rates of `rounds_` stretches of `step`, each of at least seconds_; a traced stretch at the end fills times_.
-  template <typename Step>
-  std::vector<double> Measure(Runtime& runtime, int64_t batch, Step&& step) {
-    engine::Engine& engine = runtime.engine();
-    for (int i = 0; i < 3; ++i) step();
-    engine.WaitForAll();
-    const auto once = Time::now();
-    for (int i = 0; i < 3; ++i) step();
-    engine.WaitForAll();
-    const int64_t steps = std::max<int64_t>(1, static_cast<int64_t>(seconds_ / (SecondsSince(once) / 3)));
-    std::vector<double> rates;
+  // Floating-point operations of a forward pass over a batch.
+  static double ForwardFlops(Session& session) {
+    const Graph& graph = session.net().symbol.graph();
+    const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+    double flops = 0;
+    for (size_t id = 0; id < graph.nodes.size(); ++id) {
+      const Node& node = graph.nodes[id];
+      if (node.is_variable()) continue;
+      std::vector<TShape> in;
+      for (int i = 0; i < node.num_args; ++i) in.push_back(specs.shapes[node.inputs[i].node][node.inputs[i].index]);
+      flops += 2 * node.op->ForwardFlops(in, specs.shapes[id]);
+    }
+    return flops;
+  }
+
+  // How long one call of `step` takes, after one that does not count.
+  static double SecondsOf(Runtime& runtime, const std::function<void()>& step) {
+    step();
+    runtime.engine().WaitForAll();
+    const auto begin = Time::now();
+    step();
+    runtime.engine().WaitForAll();
+    return SecondsSince(begin);
+  }
+
+  // Batches per second of a stretch of at least seconds_.
+  double Rate(Runtime& runtime, double seconds_of_one, const std::function<void()>& step) const {
+    const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(seconds_ / seconds_of_one));
+    const auto begin = Time::now();
+    for (int64_t i = 0; i < count; ++i) step();
+    runtime.engine().WaitForAll();
+    return static_cast<double>(count) / SecondsSince(begin);
+  }
+
+  // Synthetic batches, real ones (none where `real` is empty) and a matrix product in turn, `rounds_` times; then a trace fills times_.
+  void Measure(Session& session, const std::function<void()>& synthetic, const std::function<void()>& real) {
+    Runtime& runtime = session.runtime();
+    const auto batch = static_cast<double>(session.config().data.batch_size);
+    const int64_t n = 2048;
+    const std::vector<NDArray> factors(2, NDArray::FromVector(runtime, TShape{n, n}, std::vector<float>(static_cast<size_t>(n * n), 0.5F)));
+    const auto product = [&] { Invoke("FullyConnected", factors, {{"num_hidden", format("{}", n)}, {"no_bias", "True"}}); };
+    const double step_seconds = SecondsOf(runtime, synthetic), product_seconds = SecondsOf(runtime, product);
     for (int r = 0; r < rounds_; ++r) {
+      synthetic_rates_.push_back(batch * Rate(runtime, step_seconds, synthetic));
+      if (real) {
+        // What was prefetched meanwhile does not count.
+        for (int i = 0; i <= session.config().data.prefetch; ++i) real();
+        runtime.engine().WaitForAll();
+        real_rates_.push_back(batch * Rate(runtime, step_seconds, real));
+      }
+      const int products = std::clamp(static_cast<int>(0.2 * seconds_ / product_seconds), 1, 100);
       const auto begin = Time::now();
-      for (int64_t i = 0; i < steps; ++i) step();
-      engine.WaitForAll();
-      rates.push_back(static_cast<double>(steps * batch) / SecondsSince(begin));
+      for (int i = 0; i < products; ++i) product();
+      runtime.engine().WaitForAll();
+      matrix_flops_.push_back(2.0 * n * n * n * products / SecondsSince(begin));
     }
     const std::string trace = (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid())).string();
-    engine.StartProfile();
-    for (int64_t i = 0; i < std::min<int64_t>(steps, 20); ++i) step();
-    engine.StopProfile(trace);
+    runtime.engine().StartProfile();
+    for (int64_t i = 0; i < std::clamp<int64_t>(static_cast<int64_t>(seconds_ / step_seconds), 1, 20); ++i) synthetic();
+    runtime.engine().StopProfile(trace);
     times_ = OperatorTimes(trace);
     std::filesystem::remove(trace);
     double total = 0;
     for (const auto& [name, time] : times_) total += time;
     for (auto& [name, time] : times_) time /= total;
     if (times_.size() > static_cast<size_t>(operators_)) times_.resize(static_cast<size_t>(operators_));
-    return rates;
   }
 
-  // Whole steps: forward, backward, updates through the KVStore.
-  std::vector<double> MeasureSynthetic(Session& session, int64_t batch) {
+  // Whole steps: forward, backward, updates through the KVStore. One trainer takes synthetic and real batches.
+  void MeasureTraining(Session& session) {
     TrainOptions options = session.MakeTrainOptions();
-    options.epochs = 1;
+    options.epochs = int64_t{1} << 20;
     options.max_steps = 0;
-    SyntheticIter iter(session.runtime(), session.net(), session.MakeBindRequest(true), batch, int64_t{1} << 40);
-    Trainer trainer(session.runtime(), options, iter, nullptr);
-    DataBatch one;
-    return Measure(session.runtime(), batch, [&] {
-      iter.Next(&one);
-      trainer.Step(one);
-    });
+    std::unique_ptr<DataIter> real;
+    if (!synthetic_ && !session.config().data.train.source.empty()) real = session.TrainIter();
+    std::unique_ptr<SyntheticIter> made =
+        real ? std::make_unique<SyntheticIter>(session.runtime(), real->provide_data(), real->provide_label())
+             : std::make_unique<SyntheticIter>(session.runtime(), session.net(), session.config().data.batch_size);
+    Trainer trainer(session.runtime(), options, real ? *real : *made, nullptr);
+    DataBatch one, batch;
+    made->Next(&one);
+    int64_t epoch = 0;
+    const auto step_real = [&] {
+      if (!real->Next(&batch)) {
+        real->Reset(++epoch);
+        if (!real->Next(&batch)) Throw(ErrorKind::kData, "the training data holds less than one batch of {}", real->batch_size());
+      }
+      trainer.Step(batch);
+    };
+    Measure(session, [&] { trainer.Step(one); }, real ? std::function<void()>(step_real) : nullptr);
   }
 
-  std::vector<double> MeasureInference(Session& session, int64_t batch) {
-    SyntheticIter iter(session.runtime(), session.net(), session.MakeBindRequest(false), batch, int64_t{1} << 40);
+  void MeasureInference(Session& session) {
+    SyntheticIter iter(session.runtime(), session.net(), session.config().data.batch_size);
     auto executor = Executor::SimpleBind(session.runtime(), session.net().symbol, session.MakeBindRequest(false));
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
       for (const auto& [name, array] : *arrays) NDArray(array).Fill(0.01);
@@ -168,40 +184,15 @@ class Bench final : public Command {
     DataBatch one;
     iter.Next(&one);
     const std::vector<NDArray> inputs = OrderInputs(*executor, iter, one);
-    return Measure(session.runtime(), batch, [&] { executor->Forward(inputs); });
-  }
-
-  double MeasureReal(Session& session) {
-    auto train = session.TrainIter();
-    TrainOptions options = session.MakeTrainOptions();
-    options.epochs = int64_t{1} << 20;
-    options.max_steps = 0;
-    Trainer trainer(session.runtime(), options, *train, nullptr);
-    DataBatch batch;
-    int64_t images = 0, steps = 0, epoch = 0;
-    auto begin = Time::now();
-    train->Reset(0);
-    while (steps < 20 || SecondsSince(begin) < seconds_ * rounds_) {
-      if (!train->Next(&batch)) {
-        train->Reset(++epoch);
-        continue;
-      }
-      trainer.Step(batch);
-      images += batch.count;
-      if (++steps == 20) {
-        session.runtime().engine().WaitForAll();
-        begin = Time::now();
-        images = 0;
-      }
-    }
-    session.runtime().engine().WaitForAll();
-    return static_cast<double>(images) / SecondsSince(begin);
+    Measure(session, [&] { executor->Forward(inputs); }, nullptr);
   }
 
   ConfigArguments config_;
   double seconds_ = 1;
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
+  std::vector<double> synthetic_rates_, real_rates_;   // images/s of each round
+  std::vector<double> matrix_flops_;                   // per second, likewise
   std::vector<std::pair<std::string, double>> times_;  // share of the traced time
 };
 
