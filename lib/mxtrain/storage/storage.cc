@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -13,6 +14,7 @@ namespace mxtrain {
 namespace {
 
 constexpr size_t kHoldersNamed = 5;
+constexpr int64_t kLargest = int64_t{1} << 60;  // beyond every device; sizes below it can be rounded up
 
 // Sizes that are kept apart. Small ones go up by cache lines, middle ones in eight steps per power of two (at most 1/8 is wasted), large
 // ones, of which there are few, in huge pages.
@@ -39,6 +41,7 @@ class PooledStorage final : public Storage {
     if (bytes == 0) return {nullptr, 0, ctx};
     const std::lock_guard lock(mutex_);
     Pool& pool = pools_[ctx];
+    if (bytes > kLargest) ThrowFull(ctx, pool, bytes, who);
     const int64_t size = SizeClass(bytes);
     void* data = Take(ctx, &pool, size);
     if (!data) ThrowFull(ctx, pool, bytes, who);
@@ -56,9 +59,11 @@ class PooledStorage final : public Storage {
     if (found == pool.live.end()) Throw(ErrorKind::kBug, "a block on {} was freed twice, or never allocated", handle.ctx.ToString());
     const int64_t size = found->second.bytes;
     pool.live.erase(found);
-    pool.cache[size].push_back(handle.ptr);
+    pool.cache[size].push_back({handle.ptr, ++pool.frees});
     pool.stats.in_use -= size;
     pool.stats.cached += size;
+    const int64_t limit = pool.stats.peak + std::max(kCacheFloor, pool.stats.peak);
+    while (pool.stats.in_use + pool.stats.cached > limit) Evict(handle.ctx, &pool);
   }
 
   void ReleaseCache(Context ctx) override {
@@ -77,17 +82,23 @@ class PooledStorage final : public Storage {
     int64_t bytes;  // of its size class
     std::string who;
   };
+  struct Freed {
+    void* data;
+    uint64_t serial;  // of its Free
+  };
   struct Pool {
     std::unordered_map<void*, Block> live;
-    std::unordered_map<int64_t, std::vector<void*>> cache;  // by size class
+    std::map<int64_t, std::deque<Freed>> cache;  // by size class, each the oldest first; none is empty
+    uint64_t frees = 0;
     Stats stats;
   };
 
   // A block of a size class from the cache or from the device; null when neither has one.
   void* Take(Context ctx, Pool* pool, int64_t size) {
-    if (const auto found = pool->cache.find(size); found != pool->cache.end() && !found->second.empty()) {
-      void* data = found->second.back();
+    if (const auto found = pool->cache.find(size); found != pool->cache.end()) {
+      void* data = found->second.back().data;
       found->second.pop_back();
+      if (found->second.empty()) pool->cache.erase(found);
       pool->stats.cached -= size;
       return data;
     }
@@ -104,9 +115,20 @@ class PooledStorage final : public Storage {
     return backend_(ctx).Allocate(ctx, size);
   }
 
+  // Gives the block that was freed longest ago back. Classes are few, some eight per power of two.
+  void Evict(Context ctx, Pool* pool) {
+    const auto oldest = std::min_element(pool->cache.begin(), pool->cache.end(),
+                                         [](const auto& a, const auto& b) { return a.second.front().serial < b.second.front().serial; });
+    backend_(ctx).Free(ctx, oldest->second.front().data);
+    pool->stats.cached -= oldest->first;
+    ++pool->stats.evictions;
+    oldest->second.pop_front();
+    if (oldest->second.empty()) pool->cache.erase(oldest);
+  }
+
   void Drain(Context ctx, Pool* pool) {
     for (auto& [size, blocks] : pool->cache) {
-      for (void* data : blocks) backend_(ctx).Free(ctx, data);
+      for (const Freed& block : blocks) backend_(ctx).Free(ctx, block.data);
     }
     pool->cache.clear();
     pool->stats.cached = 0;

@@ -1,5 +1,9 @@
 #pragma once
 // Pooled memory of all devices. Blocks are 64-byte aligned on the CPU, freed blocks are kept by size and given out again. Thread-safe.
+//
+// The cache of freed blocks is bounded: blocks in use and in the cache together hold at most twice what was ever in use at once on that
+// device (kCacheFloor more than it, where that is more); what was freed longest ago goes back to the device first. So a program that
+// alternates between two sets of sizes asks the device for each once, and one whose sizes drift does not grow.
 #include <functional>
 #include <memory>
 
@@ -17,7 +21,10 @@ class MXTRAIN_API Storage {
   struct Stats {
     int64_t in_use = 0, cached = 0, peak = 0;  // bytes as taken from the device (sizes are rounded up by less than 1/8); peak of in_use
     int64_t allocations = 0;                   // calls of the device's own allocator so far
+    int64_t evictions = 0;                     // blocks that went back to the device because the cache was full
   };
+  static constexpr int64_t kCacheFloor = int64_t{64} << 20;
+
   // `backend` finds the backend of a context and must outlive the storage's users.
   static std::unique_ptr<Storage> Create(std::function<Backend&(Context)> backend);
   virtual ~Storage() = default;  // returns everything to the devices

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -43,6 +44,24 @@ class SmallDevice final : public Backend {
   int64_t capacity_;
   int64_t used_ = 0;
   std::map<void*, int64_t> live_;
+};
+
+// A device without end whose blocks are addresses alone.
+class CountingDevice final : public Backend {
+ public:
+  ~CountingDevice() override { CHECK(live_.empty()); }
+  int DeviceCount() const override { return 1; }
+  std::string WhyAbsent() const override { return ""; }
+  void* Allocate(Context, int64_t) override { return reinterpret_cast<void*>(*live_.insert(last_ += 64).first); }
+  void Free(Context, void* data) override { REQUIRE(live_.erase(reinterpret_cast<uintptr_t>(data)) == 1); }
+  std::unique_ptr<Stream> NewStream(Context, int) override { return nullptr; }
+  Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
+  void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
+  void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+
+ private:
+  uintptr_t last_ = 0;
+  std::set<uintptr_t> live_;
 };
 
 std::unique_ptr<Storage> Over(Backend& backend) {
@@ -106,6 +125,52 @@ TEST_CASE("a full device gives its cache back before it gives up") {
   CHECK(large.ptr);
   CHECK(storage->GetStats(kCpu).cached == 0);
   storage->Free(large);
+}
+
+TEST_CASE("sizes that drift do not fill the device: the oldest blocks of the cache go back") {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  CountingDevice device;
+  const auto storage = Over(device);
+  // Sizes that drift: each round asks for another class, so that nothing in the cache serves again.
+  for (int64_t i = 0; i < 200; ++i) {
+    storage->Free(storage->Alloc(kCpu, (64 + 2 * i) * kMiB, "drifting"));
+    const Storage::Stats stats = storage->GetStats(kCpu);
+    REQUIRE(stats.in_use + stats.cached <= stats.peak + std::max(stats.peak, Storage::kCacheFloor));
+  }
+  CHECK(storage->GetStats(kCpu).evictions > 150);
+  // The newest block is still there, the oldest is not.
+  const int64_t asked = storage->GetStats(kCpu).allocations;
+  const Storage::Handle newest = storage->Alloc(kCpu, (64 + 2 * 199) * kMiB, "newest");
+  CHECK(storage->GetStats(kCpu).allocations == asked);
+  const Storage::Handle oldest = storage->Alloc(kCpu, 64 * kMiB, "oldest");
+  CHECK(storage->GetStats(kCpu).allocations == asked + 1);
+  storage->Free(newest);
+  storage->Free(oldest);
+}
+
+TEST_CASE("a program that repeats its sizes never asks the device again") {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  CountingDevice device;
+  const auto storage = Over(device);
+  auto round = [&](std::initializer_list<int64_t> sizes) {
+    std::vector<Storage::Handle> held;
+    for (int64_t size : sizes) held.push_back(storage->Alloc(kCpu, size * kMiB, "round"));
+    for (const Storage::Handle& handle : held) storage->Free(handle);
+  };
+  round({100, 300}), round({50, 340});  // two phases with nothing in common, each as large as the other
+  const int64_t asked = storage->GetStats(kCpu).allocations;
+  for (int i = 0; i < 5; ++i) round({100, 300}), round({50, 340});
+  CHECK(storage->GetStats(kCpu).allocations == asked);
+  CHECK(storage->GetStats(kCpu).evictions == 0);
+}
+
+TEST_CASE("a request beyond every device is refused, not rounded past the end of the numbers") {
+  CountingDevice device;
+  const auto storage = Over(device);
+  for (const int64_t bytes : {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max() - 63, int64_t{1} << 62}) {
+    CHECK_THROWS_WITH_AS(storage->Alloc(kCpu, bytes, "huge"), doctest::Contains("('huge')"), Error);
+  }
+  CHECK(storage->GetStats(kCpu).allocations == 0);
 }
 
 TEST_CASE("out of memory names the size, what is in use and who holds it") {
