@@ -1,6 +1,6 @@
 // Symbol::Create and Symbol::Compose: how symbols are made of symbols.
 #include <algorithm>
-#include <cctype>
+#include <unordered_map>
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/symbol/attrs.h"
@@ -9,15 +9,6 @@
 
 namespace mxtrain {
 namespace {
-
-std::string FreeName(std::string_view op, const Scope& scope) {
-  std::string hint(op);
-  std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (int counter = 0;; ++counter) {
-    std::string name = hint + std::to_string(counter);
-    if (!scope.Has(name)) return name;
-  }
-}
 
 // Puts the inputs where they belong: by position, then by name.
 class InputSlots {
@@ -80,18 +71,23 @@ class InputSlots {
 Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
                       std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named, const Attrs& attrs,
                       const std::string& where) {
-  std::vector<Edge> positional, reached;
-  for (const Symbol& input : inputs) positional.insert(positional.end(), input.rep().heads.begin(), input.rep().heads.end());
-  reached = positional;
-  for (const auto& [input_name, input] : named) reached.insert(reached.end(), input.rep().heads.begin(), input.rep().heads.end());
+  std::vector<Edge> positional;
   Scope scope;
-  scope.Add(reached);
+  for (const Symbol& input : inputs) {
+    positional.insert(positional.end(), input.rep().heads.begin(), input.rep().heads.end());
+    scope.Join(input.rep().scope());
+  }
+  size_t given = positional.size();
+  for (const auto& [input_name, input] : named) {
+    given += input.rep().heads.size();
+    scope.Join(input.rep().scope());
+  }
 
   Node node;
-  node.name = name.empty() ? FreeName(op, scope) : name;
+  node.name = name.empty() ? scope.FreeName(op) : name;
   node.where = where;
   node.attrs = WithBareKeys(attrs);
-  node.op = CreateProperty(registry, op, kwargs, node, reached.size());
+  node.op = CreateProperty(registry, op, kwargs, node, given);
 
   InputSlots slots(node);
   slots.FillByPosition(positional);
@@ -108,7 +104,7 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, con
 
   std::vector<Edge> heads;
   for (int i = 0; i < vertex->node.op->NumVisibleOutputs(); ++i) heads.push_back({vertex, i});
-  return Symbol(std::make_shared<Rep>(std::move(heads)));
+  return Symbol(std::make_shared<Rep>(std::move(heads), std::move(scope)));
 }
 
 Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const {
@@ -148,8 +144,9 @@ Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const 
     replaced[vertex.get()] = Edge{fresh, 0};
   }
   std::vector<Edge> heads = renew(rep().heads);
-  Scope().Add(heads);
-  return Symbol(std::make_shared<Rep>(std::move(heads)));
+  Scope scope;
+  scope.Add(heads);
+  return Symbol(std::make_shared<Rep>(std::move(heads), std::move(scope)));
 }
 
 }  // namespace mxtrain

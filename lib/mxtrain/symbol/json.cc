@@ -101,8 +101,9 @@ Symbol Symbol::FromJson(const OperatorRegistry& registry, std::string_view json,
   try {
     UpgradeSymbolFile(registry, old_pooling_convention, &file);
     std::vector<Edge> heads = FileBuilder(file).Build();
-    Scope().Add(heads);
-    return Symbol(std::make_shared<Rep>(std::move(heads)));
+    Scope scope;
+    scope.Add(heads);
+    return Symbol(std::make_shared<Rep>(std::move(heads), std::move(scope)));
   } catch (const Error& error) {
     throw Error(ErrorKind::kData, std::string("symbol file: ") + error.what());
   }

@@ -1,6 +1,7 @@
 #include "mxtrain/symbol/symbol.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/symbol/attrs.h"
@@ -48,12 +49,13 @@ Symbol Symbol::Variable(const std::string& name, const Attrs& attrs, const std::
 
 Symbol Symbol::Group(std::span<const Symbol> symbols) {
   std::vector<Edge> heads;
+  Scope scope;
   for (const Symbol& symbol : symbols) {
     if (symbol.NumOutputs() == 0) Throw(ErrorKind::kConfig, "a group cannot hold an empty symbol");
     heads.insert(heads.end(), symbol.rep().heads.begin(), symbol.rep().heads.end());
+    scope.Join(symbol.rep().scope());
   }
-  Scope().Add(heads);
-  return Symbol(std::make_shared<Rep>(std::move(heads)));
+  return Symbol(std::make_shared<Rep>(std::move(heads), std::move(scope)));
 }
 
 int Symbol::NumOutputs() const {
@@ -64,7 +66,10 @@ Symbol Symbol::operator[](int output) const {
   if (output < 0 || output >= NumOutputs()) {
     Throw(ErrorKind::kConfig, "there is no output {}; the symbol has {}", output, NumOutputs());
   }
-  return Symbol(std::make_shared<Rep>(std::vector{rep().heads[static_cast<size_t>(output)]}));
+  std::vector<Edge> head{rep().heads[static_cast<size_t>(output)]};
+  // Outputs of one node have one reach.
+  if (OnlyVertex(rep().heads)) return Symbol(std::make_shared<Rep>(std::move(head), rep().scope()));
+  return Symbol(std::make_shared<Rep>(std::move(head)));
 }
 
 Symbol Symbol::operator[](std::string_view output_name) const {
@@ -136,8 +141,9 @@ Symbol::Shapes Symbol::InferShape(const std::map<std::string, TShape>& known) co
   const std::vector<int> arguments = g.Arguments(), auxiliaries = g.Auxiliaries();
   std::vector<std::string> names = NamesOf(g, arguments);
   for (const std::string& name : NamesOf(g, auxiliaries)) names.push_back(name);
+  const std::unordered_set<std::string_view> variables(names.begin(), names.end());
   for (const auto& [name, shape] : known) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (variables.contains(name)) continue;
     Throw(ErrorKind::kConfig, "a shape was given for '{}', but there is no such variable{}", name, DidYouMean(name, names));
   }
   const InferredSpecs specs = InferSpecs(g, known, {}, /*allow_partial=*/true);

@@ -26,7 +26,8 @@ class MXTRAIN_API Symbol {
   // An empty name is generated: `op` in lower case and the least counter from 0 that is free among the nodes of the inputs. There is no
   // global counter: two unnamed operators on one input get one name, and joining them throws; name them. `where` is the place in a file,
   // for errors. Operators that only fusing makes (_BatchNormReLU) are refused.
-  // Takes time in proportion to the nodes that the inputs reach.
+  // The cost of a node is the logarithm of the net, not its size (symbol/scope.h); inputs that were picked out of a group of several nodes
+  // or out of internals are walked over once.
   static Symbol Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
                        std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named = {}, const Attrs& attrs = {},
                        const std::string& where = "");

@@ -1,15 +1,26 @@
 #pragma once
 // What a Symbol points to. Private to symbol/.
 #include <mutex>
+#include <optional>
 
+#include "mxtrain/symbol/scope.h"
 #include "mxtrain/symbol/symbol.h"
 #include "mxtrain/symbol/vertex.h"
 
 namespace mxtrain {
 
 struct Symbol::Rep {
+  // `scope` is that of `edges`; without one it is found when it is first asked for.
   explicit Rep(std::vector<Edge> edges) : heads(std::move(edges)) {}
+  Rep(std::vector<Edge> edges, Scope scope) : heads(std::move(edges)), scope_(std::move(scope)) {}
   const std::vector<Edge> heads;
+
+  const Scope& scope() const {
+    std::call_once(scoped_, [this] {
+      if (!scope_) scope_.emplace().Add(heads);
+    });
+    return *scope_;
+  }
 
   // The heads laid out, once, by whichever thread asks first.
   const Graph& graph() const {
@@ -18,8 +29,9 @@ struct Symbol::Rep {
   }
 
  private:
-  mutable std::once_flag laid_out_;
+  mutable std::once_flag laid_out_, scoped_;
   mutable Graph graph_;
+  mutable std::optional<Scope> scope_;
 };
 
 }  // namespace mxtrain

@@ -178,7 +178,7 @@ TEST_CASE("a variable may be shared, as argument or as auxiliary state, never as
   CHECK(b.ListArguments() == Strings{"x", "a_gamma", "a_beta", "b_gamma", "b_beta"});
   CHECK(MessageOf([&] {
           Op("elemwise_add", "sum", {}, {b, mean});
-        }) == "'mean' is an auxiliary state of BatchNorm 'b' and an argument of elemwise_add 'sum'; it can be only one of them");
+        }) == "'mean' is an auxiliary state of BatchNorm 'a' and an argument of elemwise_add 'sum'; it can be only one of them");
   CHECK_THROWS_AS(Op("BatchNorm", "c", {}, {x}, {{"moving_mean", a}}), Error);
 }
 
@@ -297,6 +297,71 @@ TEST_CASE("a chain of 10^5 nodes: laid out, written, read, released, without rec
   CHECK(reached.InferShape({}).arguments[0] == TShape{4, 5});
   CHECK(net.Compose({{"x", Symbol::Variable("z")}}).ListArguments() == Strings{"z"});
   CHECK(net.ToJson().size() > kLength * 50);
+}
+
+TEST_CASE("10^4 layers: each costs the same, however the net branches and without names of one's own") {
+  constexpr int kBlocks = 5000;
+  Symbol net = Symbol::Variable("data");
+  std::vector<Symbol> kept;  // versions of one scope that live side by side
+  for (int i = 0; i < kBlocks; ++i) {
+    const Symbol branch = Op("FullyConnected", "", {{"num_hidden", "8"}}, {net});
+    net = Op("elemwise_add", "", {}, {i % 2 ? branch : net, i % 2 ? net : branch});
+    kept.push_back(net);
+  }
+  CHECK(net.Name() == "elemwise_add4999");
+  CHECK(net.ListArguments().size() == 2 * kBlocks + 1);
+  CHECK(Symbol::Group(kept).NumOutputs() == kBlocks);
+  CHECK(Op("Concat", "all", {}, kept).ListArguments().size() == 2 * kBlocks + 1);
+  CHECK(MessageOf([&] {
+          Op("Activation", "elemwise_add17", {{"act_type", "relu"}}, {net});
+        }).starts_with("two nodes bear the name 'elemwise_add17'"));
+
+  std::map<std::string, TShape> known;
+  const auto shapes = net.InferShape({{"data", TShape{4, 8}}});
+  const Strings names = net.ListArguments();
+  for (size_t i = 0; i < names.size(); ++i) known[names[i]] = shapes.arguments[i];
+  CHECK(net.InferShape(known).complete);
+}
+
+// Against sets of names: two symbols may be joined when no name means two nodes to them.
+TEST_CASE("names clash exactly where two different nodes of one name come within one reach") {
+  using Reach = std::map<std::string, int>;  // name -> number of the node
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    auto pick = [&random](size_t n) { return static_cast<size_t>(random() % n); };
+    std::vector<Symbol> symbols;
+    std::vector<Reach> reaches;
+    int nodes = 0, clashes = 0;
+    for (int i = 0; i < 4; ++i) {
+      const std::string name = format("v{}", i % 3);
+      symbols.push_back(Symbol::Variable(name));
+      reaches.push_back({{name, nodes++}});
+    }
+    for (int i = 0; i < 120; ++i) {
+      const size_t a = pick(symbols.size()), b = pick(symbols.size());
+      Reach reach = reaches[a];
+      bool clash = false;
+      for (const auto& [name, node] : reaches[b]) clash |= !reach.try_emplace(name, node).second && reach.at(name) != node;
+      std::string name = pick(3) ? format("n{}", pick(40)) : "", expected = name;
+      for (int counter = 0; expected.empty() || (name.empty() && reach.contains(expected)); ++counter) {
+        expected = format("elemwise_add{}", counter);
+      }
+      clash |= !reach.try_emplace(expected, nodes++).second;
+      try {
+        const Symbol sum = Op("elemwise_add", name, {}, {symbols[a], symbols[b]});
+        REQUIRE_FALSE(clash);
+        REQUIRE(sum.Name() == expected);
+        symbols.push_back(sum);
+        reaches.push_back(reach);
+      } catch (const Error& error) {
+        REQUIRE(clash);
+        REQUIRE(std::string(error.what()).starts_with("two nodes bear the name"));
+        ++clashes;
+      }
+    }
+    CHECK(clashes > 0);
+    CHECK(symbols.size() > 20);
+  }
 }
 
 TEST_CASE("a symbol is laid out once, whichever thread asks first") {

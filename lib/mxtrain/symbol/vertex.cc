@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "mxtrain/symbol/attrs.h"
@@ -9,17 +10,6 @@
 
 namespace mxtrain {
 namespace {
-
-std::vector<const Vertex*> VerticesOf(std::span<const Edge> edges) {
-  std::vector<const Vertex*> vertices;
-  for (const Edge& edge : edges) vertices.push_back(edge.vertex.get());
-  return vertices;
-}
-
-// Which of an operator's inputs are arguments and which are auxiliary states.
-bool IsAuxiliary(const Vertex& reader, size_t input) {
-  return input >= static_cast<size_t>(reader.node.num_args);
-}
 
 // What fusing makes belongs to the executor: in a symbol it would tie files to this library's rewriting.
 void RefuseInternal(const OperatorRegistry& registry, const std::string& type) {
@@ -48,38 +38,8 @@ Vertex::~Vertex() {
   orphans = nullptr;
 }
 
-void Scope::Add(std::span<const Edge> roots) {
-  PostOrder(
-      VerticesOf(roots), [](const Vertex* v) { return v->inputs.size(); },
-      [](const Vertex* v, size_t i) { return v->inputs[i].vertex.get(); }, [this](const Vertex* v) { return Enter(v); },
-      [this](const Vertex* v) { NoteRoles(v); });
-}
-
-bool Scope::Enter(const Vertex* vertex) {
-  Bearer& bearer = bearers_[vertex->node.name];
-  if (bearer.vertex == vertex) return false;
-  if (bearer.vertex) {
-    Throw(ErrorKind::kConfig, "two nodes bear the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
-          vertex->node.name, DescribeNode(bearer.vertex->node), DescribeNode(vertex->node));
-  }
-  bearer.vertex = vertex;
-  return true;
-}
-
-void Scope::NoteRoles(const Vertex* reader) {
-  for (size_t i = 0; i < reader->inputs.size(); ++i) {
-    const Vertex* input = reader->inputs[i].vertex.get();
-    Bearer& bearer = bearers_.at(input->node.name);
-    (IsAuxiliary(*reader, i) ? bearer.auxiliary_of : bearer.argument_of) = reader;
-    if (bearer.auxiliary_of && !input->node.is_variable()) {
-      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given",
-            DescribeNode(bearer.auxiliary_of->node), DescribeNode(input->node));
-    }
-    if (bearer.auxiliary_of && bearer.argument_of) {
-      Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can be only one of them", input->node.name,
-            DescribeNode(bearer.auxiliary_of->node), DescribeNode(bearer.argument_of->node));
-    }
-  }
+bool IsAuxiliary(const Vertex& reader, size_t input) {
+  return input >= static_cast<size_t>(reader.node.num_args);
 }
 
 std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads) {

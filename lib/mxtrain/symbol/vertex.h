@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "mxtrain/symbol/graph.h"
@@ -22,7 +21,7 @@ struct Edge {
 };
 
 struct Vertex {
-  // Its `inputs` stay empty here. Variables are kVariable: whether one is an auxiliary state follows from its readers, in Scope and LayOut.
+  // Its `inputs` stay empty here. Variables are kVariable: whether one is an auxiliary state follows from its readers (scope.h, LayOut).
   Node node;
   std::vector<Edge> inputs;  // arguments, then auxiliary states
 
@@ -31,24 +30,8 @@ struct Vertex {
   ~Vertex();  // releases long chains without recursion
 };
 
-// The names within reach of some edges and what bears them. Building it checks what every symbol promises: unique names, and variables that
-// are arguments or auxiliary states but not both. Costs a walk over the vertices.
-class Scope {
- public:
-  // Throws kConfig naming both bearers of a name and their places.
-  void Add(std::span<const Edge> roots);
-  bool Has(const std::string& name) const { return bearers_.contains(name); }
-
- private:
-  struct Bearer {
-    const Vertex* vertex = nullptr;
-    const Vertex* argument_of = nullptr;   // a reader, when read as an argument
-    const Vertex* auxiliary_of = nullptr;  // a reader, when it is an auxiliary state
-  };
-  bool Enter(const Vertex* vertex);
-  void NoteRoles(const Vertex* reader);
-  std::unordered_map<std::string_view, Bearer> bearers_;
-};
+// Which of an operator's inputs are arguments and which are auxiliary states.
+bool IsAuxiliary(const Vertex& reader, size_t input);
 
 // The vertices that the heads reach, in depth-first post-order, and the graph whose nodes they are in that order.
 std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads);

@@ -1,0 +1,161 @@
+#include "mxtrain/symbol/scope.h"
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <functional>
+
+#include "mxtrain/symbol/post_order.h"
+
+namespace mxtrain {
+
+// A leaf has bit -1; its `zero` is the next leaf of the same hash. A branch holds the hashes that agree with `hash` above `bit`, apart by
+// that bit.
+struct Scope::Tree {
+  size_t hash;
+  int bit;
+  TreeRef zero, one;
+  Bearer bearer;
+
+  const TreeRef& Side(size_t key) const { return key >> bit & 1 ? one : zero; }
+};
+
+namespace {
+
+std::string_view NameOf(const Vertex* vertex) {
+  return vertex->node.name;
+}
+
+size_t HashOf(std::string_view name) {
+  return std::hash<std::string_view>()(name);
+}
+
+// The highest bit in which two hashes differ; -1: they are equal.
+int HighestDifference(size_t a, size_t b) {
+  return static_cast<int>(std::bit_width(a ^ b)) - 1;
+}
+
+}  // namespace
+
+void Scope::CheckRoles(const Bearer& bearer) {
+  if (!bearer.argument_of || !bearer.auxiliary_of) return;
+  Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can be only one of them", NameOf(bearer.vertex),
+        DescribeNode(bearer.auxiliary_of->node), DescribeNode(bearer.argument_of->node));
+}
+
+Scope::Bearer Scope::Merge(const Bearer& a, const Bearer& b) {
+  if (a.vertex != b.vertex) {
+    Throw(ErrorKind::kConfig, "two nodes bear the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
+          NameOf(a.vertex), DescribeNode(a.vertex->node), DescribeNode(b.vertex->node));
+  }
+  Bearer merged = a;
+  if (!merged.argument_of) merged.argument_of = b.argument_of;
+  if (!merged.auxiliary_of) merged.auxiliary_of = b.auxiliary_of;
+  CheckRoles(merged);
+  return merged;
+}
+
+Scope::TreeRef Scope::Leaf(const Bearer& bearer, size_t hash, TreeRef next) {
+  return std::make_shared<const Tree>(Tree{hash, -1, std::move(next), nullptr, bearer});
+}
+
+// Two lists of leaves of one hash; the first of `b`, then the rest.
+Scope::TreeRef Scope::JoinLeaves(const TreeRef& a, const TreeRef& b) {
+  if (!b) return a;
+  if (!a) return b;
+  if (NameOf(a->bearer.vertex) != NameOf(b->bearer.vertex)) {
+    // Lists of more than one are what a hash of 64 bits leaves to chance.
+    return JoinLeaves(Leaf(a->bearer, a->hash, JoinLeaves(a->zero, Leaf(b->bearer, b->hash))), b->zero);
+  }
+  const Bearer merged = Merge(a->bearer, b->bearer);
+  const TreeRef rest = JoinLeaves(a->zero, b->zero);
+  if (merged == a->bearer && rest == a->zero) return a;
+  if (merged == b->bearer && rest == b->zero) return b;
+  return Leaf(merged, a->hash, rest);
+}
+
+// Gives `a` or `b` itself where nothing is to be added to it: what is shared stays shared.
+Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
+  if (!b || a == b) return a;
+  if (!a) return b;
+  const int difference = HighestDifference(a->hash, b->hash);
+  const auto branch = [](int bit, size_t hash, TreeRef zero, TreeRef one) {
+    return std::make_shared<const Tree>(Tree{hash, bit, std::move(zero), std::move(one), {}});
+  };
+  if (difference > std::max(a->bit, b->bit)) {
+    return a->hash >> difference & 1 ? branch(difference, a->hash, b, a) : branch(difference, a->hash, a, b);
+  }
+  if (a->bit < 0 && b->bit < 0) return JoinLeaves(a, b);
+  // The branch at the higher bit holds the other tree on one side; branches at one bit are joined side by side.
+  const int bit = std::max(a->bit, b->bit);
+  const auto side = [bit](const TreeRef& tree, size_t which) -> TreeRef {
+    if (tree->bit == bit) return which ? tree->one : tree->zero;
+    return (tree->hash >> bit & 1) == which ? tree : nullptr;
+  };
+  TreeRef zero = Union(side(a, 0), side(b, 0)), one = Union(side(a, 1), side(b, 1));
+  for (const TreeRef& tree : {a, b}) {
+    if (tree->bit == bit && zero == tree->zero && one == tree->one) return tree;
+  }
+  return branch(bit, a->hash, std::move(zero), std::move(one));
+}
+
+const Scope::Bearer* Scope::Find(std::string_view name) const {
+  const size_t hash = HashOf(name);
+  const Tree* tree = names_.get();
+  while (tree && tree->bit >= 0) tree = tree->Side(hash).get();
+  while (tree && NameOf(tree->bearer.vertex) != name) tree = tree->zero.get();
+  return tree ? &tree->bearer : nullptr;
+}
+
+void Scope::Put(const Bearer& bearer) {
+  names_ = Union(names_, Leaf(bearer, HashOf(NameOf(bearer.vertex))));
+}
+
+void Scope::Join(const Scope& other) {
+  names_ = Union(names_, other.names_);
+  for (const auto& [hint, counter] : other.counters_) {
+    int& known = counters_[hint];
+    known = std::max(known, counter);
+  }
+}
+
+void Scope::Add(std::span<const Edge> roots) {
+  std::vector<const Vertex*> vertices;
+  for (const Edge& edge : roots) vertices.push_back(edge.vertex.get());
+  PostOrder(
+      vertices, [](const Vertex* v) { return v->inputs.size(); }, [](const Vertex* v, size_t i) { return v->inputs[i].vertex.get(); },
+      [this](const Vertex* v) { return Enter(v); }, [this](const Vertex* v) { NoteRoles(v); });
+}
+
+bool Scope::Enter(const Vertex* vertex) {
+  const Bearer* found = Find(NameOf(vertex));
+  if (found && found->vertex == vertex) return false;
+  Put({vertex, nullptr, nullptr});
+  return true;
+}
+
+void Scope::NoteRoles(const Vertex* reader) {
+  for (size_t i = 0; i < reader->inputs.size(); ++i) {
+    const Vertex* input = reader->inputs[i].vertex.get();
+    const bool auxiliary = IsAuxiliary(*reader, i);
+    if (auxiliary && !input->node.is_variable()) {
+      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given", DescribeNode(reader->node),
+            DescribeNode(input->node));
+    }
+    if (!input->node.is_variable()) continue;
+    const Bearer* known = Find(NameOf(input));
+    if (auxiliary ? known->auxiliary_of : known->argument_of) continue;
+    Put({input, auxiliary ? nullptr : reader, auxiliary ? reader : nullptr});
+  }
+}
+
+std::string Scope::FreeName(std::string_view op) {
+  std::string hint(op);
+  std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (int& counter = counters_[hint];; ++counter) {
+    std::string name = hint + std::to_string(counter);
+    if (!Has(name)) return name;
+  }
+}
+
+}  // namespace mxtrain
