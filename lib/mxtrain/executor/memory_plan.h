@@ -17,6 +17,10 @@ struct Buffer {
   bool outer = false;
 };
 
+// What is known of an arena's size: it is the lower bound; it is above the bound, and an exhaustive search has shown that these buffers fit into no
+// smaller one; or the search ran out of its work.
+enum class Optimality { kMeetsBound, kProvenSmallest, kNotProven };
+
 struct MemoryPlan {
   static constexpr int kNoTempSpace = -2;
 
@@ -29,13 +33,20 @@ struct MemoryPlan {
   std::vector<bool> runs;                         // [node]: has work to do
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;                        // largest sum of live bytes over time, of these buffers
+  Optimality optimality = Optimality::kMeetsBound;
 };
 
 MXTRAIN_API MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest& request, Strategy strategy);
+// The same without offsets and arena_bytes: which buffers there are, how long they live, and the lower bound.
+MXTRAIN_API MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy = Strategy::kFull);
 
-// Places buffers so that no two with overlapping [first, last] share a byte. Several best-fit orders, then a bounded search while the result
-// is above the bound. Returns the size; offsets are multiples of 64. Deterministic.
-MXTRAIN_API int64_t AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound);
+struct Placement {
+  int64_t bytes = 0;
+  Optimality optimality = Optimality::kMeetsBound;
+};
+// Places buffers so that no two with overlapping [first, last] share a byte. Several best-fit orders and repairs, then an exact search while the
+// result is above the bound. Offsets are multiples of 64. Deterministic.
+MXTRAIN_API Placement AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound);
 // Largest sum of bytes (rounded up to 64) alive at one position. Code of its own: it shares nothing with AssignOffsets.
 MXTRAIN_API int64_t LowerBound(const std::vector<Buffer>& buffers);
 // Bytes of every output of the unfused graph in plain layout, and of the gradient of each that has one, each in memory of its own. Outer arrays are
@@ -44,6 +55,7 @@ MXTRAIN_API int64_t NoneBytes(const Graph& graph, const BindRequest& request, Ru
 
 struct MemorySummary {
   int64_t none_bytes = 0, inplace_bytes = 0, share_bytes = 0, full_bytes = 0, lower_bound_bytes = 0;
+  Optimality optimality = Optimality::kMeetsBound;  // of full_bytes
 };
 MXTRAIN_API MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Runtime& runtime);
 

@@ -14,7 +14,7 @@ class Planner {
  public:
   Planner(const ExecGraph& graph, Strategy strategy) : graph_(graph), strategy_(strategy) {}
 
-  MemoryPlan Run() {
+  MemoryPlan Lifetimes() {
     NumberEntries();
     FindLifetimes();
     MarkOuter();
@@ -27,12 +27,7 @@ class Planner {
     CollectBuffers();
     AddScratch();
     FindRuns();
-    if (strategy_ == Strategy::kInplace) {
-      for (const Buffer& b : plan_.buffers) plan_.arena_bytes += b.outer ? 0 : b.bytes;
-    } else {
-      plan_.lower_bound = LowerBound(plan_.buffers);
-      plan_.arena_bytes = AssignOffsets(&plan_.buffers, plan_.lower_bound);
-    }
+    plan_.lower_bound = LowerBound(plan_.buffers);
     return std::move(plan_);
   }
 
@@ -226,7 +221,19 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) { return Planner(graph, strategy).Run(); }
+MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy) { return Planner(graph, strategy).Lifetimes(); }
+
+MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) {
+  MemoryPlan plan = PlanLifetimes(graph, strategy);
+  if (strategy == Strategy::kInplace) {
+    for (const Buffer& b : plan.buffers) plan.arena_bytes += b.outer ? 0 : b.bytes;
+    return plan;
+  }
+  const Placement placement = AssignOffsets(&plan.buffers, plan.lower_bound);
+  plan.arena_bytes = placement.bytes;
+  plan.optimality = placement.optimality;
+  return plan;
+}
 
 int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runtime) {
   const ExecGraph g = AddGradient(Infer(graph, request), request, runtime.operators());
@@ -257,6 +264,7 @@ MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Ru
   const MemoryPlan full = PlanMemory(planned, request, Strategy::kFull);
   summary.full_bytes = full.arena_bytes;
   summary.lower_bound_bytes = full.lower_bound;
+  summary.optimality = full.optimality;
   return summary;
 }
 

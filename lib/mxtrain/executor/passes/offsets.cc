@@ -1,30 +1,29 @@
 // AssignOffsets: where each buffer lies. Buffers are placed one after the other into the smallest gap that is free over their whole life and
-// holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair that moves what
-// reaches the top to the front of the order and tries again.
+// holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair that moves
+// what reaches the top to the front of the order and tries again. What stays above the lower bound goes to the exact search.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/executor/passes/offset_search.h"
 
 namespace mxtrain::executor {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int kRepairs = 300;              // attempts at most,
+constexpr int kRepairs = 300;                // attempts at most,
 constexpr int64_t kRepairWork = 30'000'000;  // and pairs of buffers looked at: under a second
+constexpr int64_t kSearchWork = 300'000'000;   // of one plan: about half a second
+constexpr int64_t kCapacityWork = kSearchWork / 4;  // of one arena size,
+constexpr int64_t kFirstSlice = 1'000'000;     // in slices, an order each, that double
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-struct Item {
-  int buffer;
-  int64_t bytes;
-  int first, last;
-};
-
 class Placer {
  public:
-  explicit Placer(std::vector<Item> items) : items_(std::move(items)), offset_(items_.size()) {}
+  explicit Placer(const std::vector<SearchItem>& items) : items_(items), offset_(items.size()) {}
 
   // Places in the given order; gives up, returning a larger number, as soon as `limit` is reached.
   int64_t Place(const std::vector<int>& order, int64_t limit) {
@@ -40,14 +39,13 @@ class Placer {
     return top;
   }
   const std::vector<int64_t>& offsets() const { return offset_; }
-  const std::vector<Item>& items() const { return items_; }
 
  private:
   // `placed_` is sorted by offset, so one sweep over those alive with `item` finds the smallest gap that fits, else the top.
-  int64_t LowestGap(const Item& item) const {
+  int64_t LowestGap(const SearchItem& item) const {
     int64_t end = 0, best = -1, best_size = 0;
     for (int other : placed_) {
-      const Item& o = items_[other];
+      const SearchItem& o = items_[other];
       if (o.last < item.first || item.last < o.first) continue;
       const int64_t gap = offset_[other] - end;
       if (gap >= item.bytes && (best < 0 || gap < best_size)) {
@@ -59,68 +57,139 @@ class Placer {
     return best >= 0 ? best : end;
   }
 
-  std::vector<Item> items_;
+  const std::vector<SearchItem>& items_;
   std::vector<int64_t> offset_;
   std::vector<int> placed_;
 };
 
-}  // namespace
+// One set of items and the best placement of it so far.
+class Assigner {
+ public:
+  Assigner(std::vector<SearchItem> items, int64_t lower_bound) : items_(std::move(items)), lower_bound_(lower_bound), placer_(items_) {}
 
-int64_t AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
-  std::vector<Item> items;
-  for (int b = 0; b < static_cast<int>(buffers->size()); ++b) {
-    const Buffer& buffer = (*buffers)[b];
-    if (!buffer.outer) items.push_back({b, RoundUp(buffer.bytes), buffer.first, buffer.last});
+  Placement Run() {
+    TryOrders();
+    Repair();
+    if (best_ == lower_bound_) return {best_, Optimality::kMeetsBound};
+    const bool proven = Search();
+    return {best_, best_ == lower_bound_ ? Optimality::kMeetsBound : proven ? Optimality::kProvenSmallest : Optimality::kNotProven};
   }
-  if (items.empty()) return 0;
-  Placer placer(items);
-  std::vector<int> by_birth(items.size());
-  std::iota(by_birth.begin(), by_birth.end(), 0);
-  std::stable_sort(by_birth.begin(), by_birth.end(), [&](int a, int b) { return items[a].first < items[b].first; });
+  const std::vector<int64_t>& offsets() const { return best_offsets_; }
 
-  int64_t best = INT64_MAX;
-  std::vector<int64_t> best_offsets;
-  std::vector<int> best_order;
-  auto attempt = [&](const std::vector<int>& order) {
-    const int64_t top = placer.Place(order, best);
-    if (top >= best) return false;
-    best = top;
-    best_offsets = placer.offsets();
-    best_order = order;
-    return true;
-  };
-  auto attempt_sorted = [&](auto&& key) {
-    std::vector<int> order = by_birth;
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(items[a]) > key(items[b]); });
-    attempt(order);
-  };
-  auto length = [](const Item& i) { return static_cast<int64_t>(i.last - i.first + 1); };
-  attempt_sorted([](const Item& i) { return i.bytes; });
-  attempt_sorted([&](const Item& i) { return length(i); });
-  attempt_sorted([&](const Item& i) { return static_cast<double>(i.bytes) * static_cast<double>(length(i)); });
-  attempt(by_birth);
-  attempt(std::vector<int>(by_birth.rbegin(), by_birth.rend()));
+ private:
+  static int64_t Length(const SearchItem& i) { return i.last - i.first + 1; }
+  static double Area(const SearchItem& i) { return static_cast<double>(i.bytes) * static_cast<double>(Length(i)); }
 
-  // Repair: what reaches the top is placed earlier, to the very front or half way there by turns, so that the search does not cycle.
-  const int rounds = static_cast<int>(std::min<int64_t>(kRepairs, kRepairWork / static_cast<int64_t>(items.size() * items.size())));
-  std::vector<int> order = best_order;
-  std::vector<int64_t> offsets = best_offsets;
-  for (int round = 0; round < rounds && best > lower_bound; ++round) {
-    int64_t top = 0;
-    for (size_t i = 0; i < items.size(); ++i) top = std::max(top, offsets[i] + items[i].bytes);
-    const auto highest = std::find_if(order.begin(), order.end(), [&](int i) { return offsets[i] + items[i].bytes == top; });
-    MXTRAIN_ASSERT(highest != order.end());
-    const auto target = order.begin() + (round % 3 == 2 ? (highest - order.begin()) / 2 : 0);
-    std::rotate(target, highest, highest + 1);
-    const int64_t found = placer.Place(order, INT64_MAX);
-    offsets = placer.offsets();
-    if (found < best) {
-      best = found;
-      best_offsets = offsets;
+  template <typename Key>
+  std::vector<int> Sorted(Key&& key) const {
+    std::vector<int> order(items_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return items_[a].first < items_[b].first; });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(items_[a]) > key(items_[b]); });
+    return order;
+  }
+
+  void TryOrders() {
+    const std::vector<int> by_birth = Sorted([](const SearchItem& i) { return -i.first; });
+    for (const std::vector<int>& order :
+         {Sorted([](const SearchItem& i) { return i.bytes; }), Sorted(Length), Sorted(Area), by_birth, std::vector<int>(by_birth.rbegin(), by_birth.rend())}) {
+      const int64_t top = placer_.Place(order, best_);
+      if (top >= best_) continue;
+      best_ = top;
+      best_offsets_ = placer_.offsets();
+      best_order_ = order;
     }
   }
-  for (size_t i = 0; i < items.size(); ++i) (*buffers)[items[i].buffer].offset = best_offsets[i];
-  return best;
+
+  // What reaches the top is placed earlier, to the very front or half way there by turns, so that the repairs do not cycle.
+  void Repair() {
+    const int rounds = static_cast<int>(std::min<int64_t>(kRepairs, kRepairWork / static_cast<int64_t>(items_.size() * items_.size())));
+    std::vector<int> order = best_order_;
+    std::vector<int64_t> offsets = best_offsets_;
+    for (int round = 0; round < rounds && best_ > lower_bound_; ++round) {
+      int64_t top = 0;
+      for (size_t i = 0; i < items_.size(); ++i) top = std::max(top, offsets[i] + items_[i].bytes);
+      const auto highest = std::find_if(order.begin(), order.end(), [&](int i) { return offsets[i] + items_[i].bytes == top; });
+      MXTRAIN_ASSERT(highest != order.end());
+      const auto target = order.begin() + (round % 3 == 2 ? (highest - order.begin()) / 2 : 0);
+      std::rotate(target, highest, highest + 1);
+      const int64_t found = placer_.Place(order, INT64_MAX);
+      offsets = placer_.offsets();
+      if (found < best_) {
+        best_ = found;
+        best_offsets_ = offsets;
+      }
+    }
+  }
+
+  // Tries the bound, then halves what lies between it and the best. Whether the sizes that were given up were all shown to be impossible.
+  bool Search() {
+    OffsetSearch search(items_);
+    const std::array orders = {Sorted(Area), Sorted(Length), Sorted([](const SearchItem& i) { return i.bytes; }),
+                               Sorted([](const SearchItem& i) { return -i.first; })};
+    int64_t work = kSearchWork;
+    bool proven = true;
+    for (int64_t smallest = lower_bound_; smallest < best_;) {
+      const int64_t half = smallest == lower_bound_ ? 0 : (best_ - kAlign - smallest) / 2 / kAlign * kAlign;
+      const auto outcome = SearchAt(&search, orders, smallest + half, &work);
+      if (outcome == OffsetSearch::Outcome::kFound) continue;
+      proven &= outcome == OffsetSearch::Outcome::kImpossible;
+      smallest += half + kAlign;
+    }
+    return proven;
+  }
+
+  template <typename Orders>
+  OffsetSearch::Outcome SearchAt(OffsetSearch* search, const Orders& orders, int64_t capacity, int64_t* work) {
+    int64_t left = std::min(*work, kCapacityWork);
+    for (int64_t slice = kFirstSlice; left > 0; slice *= 2) {
+      for (const std::vector<int>& order : orders) {
+        const int64_t given = std::min(slice, left);
+        if (given <= 0) break;
+        int64_t rest = given;
+        const auto outcome = search->Run(order, capacity, &rest);
+        left -= given - rest;
+        *work -= given - rest;
+        if (outcome == OffsetSearch::Outcome::kOutOfWork) continue;
+        if (outcome == OffsetSearch::Outcome::kFound) Take(search->offsets());
+        return outcome;
+      }
+    }
+    return OffsetSearch::Outcome::kOutOfWork;
+  }
+
+  void Take(const std::vector<int64_t>& offsets) {
+    best_offsets_ = offsets;
+    best_ = 0;
+    for (size_t i = 0; i < items_.size(); ++i) best_ = std::max(best_, offsets[i] + items_[i].bytes);
+  }
+
+  const std::vector<SearchItem> items_;
+  const int64_t lower_bound_;
+  Placer placer_;
+  int64_t best_ = INT64_MAX;
+  std::vector<int64_t> best_offsets_;
+  std::vector<int> best_order_;
+};
+
+}  // namespace
+
+Placement AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
+  std::vector<SearchItem> items;
+  std::vector<int> buffer_of;
+  for (int b = 0; b < static_cast<int>(buffers->size()); ++b) {
+    Buffer& buffer = (*buffers)[b];
+    if (buffer.outer) continue;
+    buffer.offset = 0;  // stays so for what has no bytes
+    if (buffer.bytes == 0) continue;
+    items.push_back({RoundUp(buffer.bytes), buffer.first, buffer.last});
+    buffer_of.push_back(b);
+  }
+  if (items.empty()) return {};
+  Assigner assigner(std::move(items), lower_bound);
+  const Placement placement = assigner.Run();
+  for (size_t i = 0; i < buffer_of.size(); ++i) (*buffers)[buffer_of[i]].offset = assigner.offsets()[i];
+  return placement;
 }
 
 }  // namespace mxtrain::executor

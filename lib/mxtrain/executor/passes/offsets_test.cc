@@ -1,13 +1,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cstdlib>
 #include <random>
 
 #include "mxtrain/executor/memory_plan.h"
 
 namespace mxtrain::executor {
 namespace {
+
+// How many nets a test makes; MXTRAIN_RANDOM_NETS sets another number.
+unsigned NumNets() {
+  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
+  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 40;
+}
 
 int64_t Stored(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -43,35 +49,49 @@ void CheckPlacement(const std::vector<Buffer>& buffers, int64_t size) {
   }
 }
 
-// The smallest arena there is. Some best placement comes from placing buffers in some order, each at the lowest offset where it fits.
-int64_t Optimum(const std::vector<Buffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  int64_t best = INT64_MAX;
-  do {
-    std::vector<int64_t> offset(buffers.size(), -1);
-    int64_t top = 0;
-    for (size_t i : order) {
-      const Buffer& a = buffers[i];
-      int64_t at = 0;
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t k = 0; k < buffers.size(); ++k) {
-          const Buffer& b = buffers[k];
-          if (offset[k] < 0 || a.last < b.first || b.last < a.first) continue;
-          if (at < offset[k] + Stored(b.bytes) && offset[k] < at + Stored(a.bytes)) {
-            at = offset[k] + Stored(b.bytes);
-            moved = true;
-          }
+// The smallest arena there is. Some best placement comes from placing buffers in some order, each at the lowest offset where it fits. All
+// orders are tried, as far as they stay below the best so far.
+class BruteForce {
+ public:
+  explicit BruteForce(const std::vector<Buffer>& buffers) : buffers_(buffers), offset_(buffers.size(), -1), bound_(NaiveBound(buffers)) {}
+  int64_t Optimum() {
+    Place(0, 0);
+    return best_;
+  }
+
+ private:
+  void Place(size_t placed, int64_t top) {
+    if (top >= best_ || best_ == bound_) return;
+    if (placed == buffers_.size()) best_ = top;
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (offset_[i] >= 0) continue;
+      offset_[i] = LowestFit(i);
+      Place(placed + 1, std::max(top, offset_[i] + Stored(buffers_[i].bytes)));
+      offset_[i] = -1;
+    }
+  }
+  int64_t LowestFit(size_t i) const {
+    const Buffer& a = buffers_[i];
+    int64_t at = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t k = 0; k < buffers_.size(); ++k) {
+        const Buffer& b = buffers_[k];
+        if (offset_[k] < 0 || a.last < b.first || b.last < a.first) continue;
+        if (at < offset_[k] + Stored(b.bytes) && offset_[k] < at + Stored(a.bytes)) {
+          at = offset_[k] + Stored(b.bytes);
+          moved = true;
         }
       }
-      offset[i] = at;
-      top = std::max(top, at + Stored(a.bytes));
     }
-    best = std::min(best, top);
-  } while (std::next_permutation(order.begin(), order.end()));
-  return best;
-}
+    return at;
+  }
+
+  const std::vector<Buffer>& buffers_;
+  std::vector<int64_t> offset_;
+  const int64_t bound_;
+  int64_t best_ = INT64_MAX;
+};
 
 std::vector<Buffer> RandomBuffers(std::mt19937& random, int count, int positions) {
   std::vector<Buffer> buffers;
@@ -99,7 +119,22 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
     if (random() % 3 == 0) buffers.push_back({static_cast<int64_t>(random() % (1 << 18)), k, k, -1, false});         // workspace
     if (random() % 3 == 0) buffers.push_back({bytes / 4, k, last - k, -1, false});                                   // saved
   }
-  buffers.resize(std::min<size_t>(buffers.size(), 200));
+  return buffers;
+}
+
+// A graph of nodes that read some of those shortly before them, with its backward pass (`training`) or without: branches, skips, sizes that vary.
+std::vector<Buffer> GraphLikeBuffers(std::mt19937& random, int nodes, bool training) {
+  const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const int end = 2 * nodes - 1;
+  std::vector<Buffer> buffers;
+  for (int k = 0; k < nodes; ++k) {
+    const int64_t bytes = 64 * (1 + below(1 << (12 - 8 * k / nodes)));
+    const int reader = std::min(nodes - 1, k + (below(3) == 0 ? 1 + below(12) : 1));
+    const bool kept = training && below(3) != 0;
+    buffers.push_back({bytes, k, kept ? end - std::max(0, k - below(3)) : reader, -1, false});
+    if (training) buffers.push_back({bytes, end - reader, end - k, -1, false});  // its gradient
+    if (below(3) == 0) buffers.push_back({64 * (1 + below(4096)), k, k, -1, false});
+  }
   return buffers;
 }
 
@@ -110,37 +145,64 @@ TEST_CASE("buffers alive together share no byte; the bound is what a plain sum s
     std::vector<Buffer> buffers = RandomBuffers(random, 1 + static_cast<int>(random() % 40), 30);
     const int64_t bound = LowerBound(buffers);
     CHECK(bound == NaiveBound(buffers));
-    const int64_t size = AssignOffsets(&buffers, bound);
+    const int64_t size = AssignOffsets(&buffers, bound).bytes;
     CHECK(size >= bound);
     CheckPlacement(buffers, size);
   }
 }
 
-TEST_CASE("small sets are placed as well as can be") {
-  std::mt19937 random(2);
-  for (int round = 0; round < 60; ++round) {
-    CAPTURE(round);
-    std::vector<Buffer> buffers = RandomBuffers(random, 6, 6);
-    for (Buffer& b : buffers) b.outer = false;
-    const int64_t best = Optimum(buffers);
-    CHECK(AssignOffsets(&buffers, LowerBound(buffers)) == best);
+// Eight buffers that fill four units at all times and do not fit into four: the short ones want the long ones now here, now there. Of any unit,
+// in any order, forwards or backwards.
+std::vector<Buffer> TightBuffers(std::mt19937& random) {
+  const int64_t unit = 1 + static_cast<int64_t>(random() % 1000);
+  const bool backwards = random() % 2 == 0;
+  std::vector<Buffer> buffers = {{3, 0, 0}, {1, 0, 2}, {1, 1, 3}, {2, 1, 1}, {1, 2, 4}, {1, 2, 2}, {2, 3, 3}, {3, 4, 4}};
+  for (Buffer& b : buffers) {
+    b.bytes *= (unit + 63) / 64 * 64;
+    if (backwards) b = {b.bytes, 4 - b.last, 4 - b.first};
   }
+  std::shuffle(buffers.begin(), buffers.end(), random);
+  return buffers;
 }
 
-TEST_CASE("sets of the shape of a net come within 2 % of the bound") {
+TEST_CASE("ten thousand small sets are placed as well as can be, and it is said how well that is") {
+  std::mt19937 random(2);
+  int met = 0, proven = 0;
+  for (int round = 0; round < 10000; ++round) {
+    CAPTURE(round);
+    std::vector<Buffer> buffers = round % 20 == 0 ? TightBuffers(random) : RandomBuffers(random, 1 + static_cast<int>(random() % 8), 8);
+    for (Buffer& b : buffers) {
+      b.outer = false;
+      if (round % 2 == 1) b.bytes = 64 * (1 + b.bytes % 4);  // few sizes leave more gaps
+    }
+    const int64_t bound = LowerBound(buffers), best = BruteForce(buffers).Optimum();
+    const Placement placement = AssignOffsets(&buffers, bound);
+    REQUIRE(placement.bytes == best);
+    REQUIRE(placement.optimality == (best == bound ? Optimality::kMeetsBound : Optimality::kProvenSmallest));
+    (best == bound ? met : proven) += 1;
+  }
+  CHECK(met > 1000);
+  CHECK(proven >= 500);
+}
+
+TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
   std::mt19937 random(3);
   double worst = 1;
-  for (int round = 0; round < 20; ++round) {
+  int met = 0, proven = 0;
+  for (unsigned round = 0; round < NumNets(); ++round) {
     CAPTURE(round);
-    std::vector<Buffer> buffers = NetLikeBuffers(random, 80);
+    std::vector<Buffer> buffers = round % 2 ? NetLikeBuffers(random, 90 + static_cast<int>(random() % 100)) : GraphLikeBuffers(random, 180 + static_cast<int>(random() % 100), round % 4 != 0);
+    CHECK(buffers.size() >= 200);
     const int64_t bound = LowerBound(buffers);
-    const int64_t size = AssignOffsets(&buffers, bound);
-    CheckPlacement(buffers, size);
-    const double ratio = static_cast<double>(size) / static_cast<double>(bound);
+    const Placement placement = AssignOffsets(&buffers, bound);
+    CheckPlacement(buffers, placement.bytes);
+    const double ratio = static_cast<double>(placement.bytes) / static_cast<double>(bound);
     worst = std::max(worst, ratio);
-    CHECK(ratio <= 1.02);
+    met += placement.optimality == Optimality::kMeetsBound;
+    proven += placement.optimality == Optimality::kProvenSmallest;
+    CHECK(ratio <= 1.01);
   }
-  MESSAGE("worst ratio of arena to bound: " << worst);
+  MESSAGE("worst ratio of arena to bound: " << worst << "; " << met << " at the bound, " << proven << " proven, of " << NumNets());
 }
 
 TEST_CASE("the same buffers lie at the same offsets every time; no buffers need no bytes") {
@@ -150,7 +212,7 @@ TEST_CASE("the same buffers lie at the same offsets every time; no buffers need 
   AssignOffsets(&b, LowerBound(b));
   for (size_t i = 0; i < a.size(); ++i) CHECK(a[i].offset == b[i].offset);
   std::vector<Buffer> none;
-  CHECK(AssignOffsets(&none, LowerBound(none)) == 0);
+  CHECK(AssignOffsets(&none, LowerBound(none)).bytes == 0);
 }
 
 }  // namespace
