@@ -2,23 +2,33 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace mxtrain::executor {
 namespace {
 
-// Who wrote each byte of a space last, and who has read it since. Segments are cut where accesses begin and end.
+// Who wrote each byte of a space last, and who has read it since. Segments are cut where accesses begin and end; a write makes one of all that it
+// covers, so that their number follows what is alive, not what has been.
 class SpaceHistory {
  public:
+  struct Segment {
+    int writer = -1;
+    std::vector<int> readers;
+  };
+
   template <typename F>
   void ForRange(int64_t begin, int64_t end, F&& f) {
     Cut(begin);
     Cut(end);
     for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it) f(it->second);
   }
-  struct Segment {
-    int writer = -1;
-    std::vector<int> readers;
-  };
+  void Write(int64_t begin, int64_t end, int writer) {
+    Cut(begin);
+    Cut(end);
+    const auto first = segments_.find(begin);
+    segments_.erase(std::next(first), segments_.lower_bound(end));
+    first->second = {writer, {}};
+  }
 
  private:
   void Cut(int64_t at) {
@@ -30,27 +40,71 @@ class SpaceHistory {
 };
 
 // Removes edges that follow from others: operation a is dropped when a later predecessor follows a already.
+//
+// Operations are laid into chains, each following the one before it in its chain. What an operation follows is then, of each chain, all up to
+// some last one (Jagadish 1990); a net's step has few chains at any time, where a table of all pairs would grow with its square.
 class Reducer {
  public:
-  explicit Reducer(size_t n) : words_((n + 63) / 64), ancestors_(n, std::vector<uint64_t>(words_)) {}
+  explicit Reducer(size_t n) : chain_of_(n), follows_(n) {}
+
   std::vector<int> Reduce(int op, std::vector<int> after) {
     std::sort(after.begin(), after.end(), std::greater<>());
     after.erase(std::unique(after.begin(), after.end()), after.end());
     std::vector<int> kept;
-    std::vector<uint64_t>& mine = ancestors_[op];
+    Followed& mine = follows_[op];
     for (int a : after) {
-      if (mine[a / 64] >> (a % 64) & 1) continue;
+      if (Covers(mine, a)) continue;
       kept.push_back(a);
-      mine[a / 64] |= uint64_t{1} << (a % 64);
-      for (size_t w = 0; w < words_; ++w) mine[w] |= ancestors_[a][w];
+      mine = Merge(mine, follows_[a]);
     }
     std::reverse(kept.begin(), kept.end());
+    Append(op);
     return kept;
   }
 
  private:
-  size_t words_;
-  std::vector<std::vector<uint64_t>> ancestors_;
+  using Followed = std::vector<std::pair<int, int>>;  // chain, last operation of it; by chain
+
+  bool Covers(const Followed& followed, int op) const {
+    const auto at = std::lower_bound(followed.begin(), followed.end(), std::pair(chain_of_[op], op));
+    return at != followed.end() && at->first == chain_of_[op];
+  }
+
+  static Followed Merge(const Followed& a, const Followed& b) {
+    Followed merged;
+    merged.reserve(a.size() + b.size());
+    auto x = a.begin(), y = b.begin();
+    while (x != a.end() || y != b.end()) {
+      if (y == b.end() || (x != a.end() && x->first < y->first)) {
+        merged.push_back(*x++);
+      } else if (x == a.end() || y->first < x->first) {
+        merged.push_back(*y++);
+      } else {
+        merged.emplace_back(x->first, std::max(x->second, y->second));
+        ++x, ++y;
+      }
+    }
+    return merged;
+  }
+
+  // Onto the end of a chain whose last operation it follows, else a chain of its own.
+  void Append(int op) {
+    Followed& mine = follows_[op];
+    const auto onto = std::find_if(mine.begin(), mine.end(), [this](const auto& f) { return ends_[f.first] == f.second; });
+    if (onto != mine.end()) {
+      chain_of_[op] = onto->first;
+      onto->second = op;
+    } else {
+      chain_of_[op] = static_cast<int>(ends_.size());
+      ends_.push_back(op);
+      mine.emplace_back(chain_of_[op], op);
+    }
+    ends_[chain_of_[op]] = op;
+  }
+
+  std::vector<int> chain_of_;      // [operation]
+  std::vector<int> ends_;          // [chain]: its last operation
+  std::vector<Followed> follows_;  // [operation], with itself
 };
 
 }  // namespace
@@ -80,10 +134,7 @@ std::vector<std::vector<int>> FindEdges(const std::vector<Access>& operations) {
     }
     for (const ByteRange& w : operations[op].writes) {
       if (w.begin >= w.end) continue;
-      spaces[w.space].ForRange(w.begin, w.end, [&](SpaceHistory::Segment& s) {
-        s.writer = op;
-        s.readers.clear();
-      });
+      spaces[w.space].Write(w.begin, w.end, op);
     }
     after.erase(std::remove(after.begin(), after.end(), op), after.end());
     edges.push_back(reducer.Reduce(op, std::move(after)));
