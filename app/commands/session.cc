@@ -314,6 +314,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.metrics = Metrics();
   o.best_metric = t.best.metric;
   o.math = MathOf(t);
+  o.memory_budget = t.memory_budget.bytes;
   o.kvstore = t.kvstore.type;
   o.logical_workers = std::max(t.kvstore.workers, 1);
   o.save = {0, 0, 0, t.save.keep};
@@ -340,6 +341,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   request.shapes = config::BatchShapes(net_, config().data.batch_size);
   for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
   if (!training) return request;
+  request.memory_budget = config().train.memory_budget.bytes / std::max(config().train.kvstore.workers, 1);
   for (const std::string& name : net_.symbol.ListArguments()) {
     if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
   }

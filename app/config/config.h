@@ -27,6 +27,13 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
+// "2GiB", "512MiB", "64KiB", "1.5GB" (powers of ten), or a bare number of bytes.
+struct ByteCount {
+  int64_t bytes = 0;
+  friend bool operator==(const ByteCount&, const ByteCount&) = default;
+};
+std::optional<ByteCount> ParseByteCount(std::string_view text);  // nothing when it is not of that form
+
 // Columns of a table that make up one input or label.
 struct Column {
   std::string input;
@@ -89,6 +96,7 @@ struct TrainConfig {
   Named lr_schedule;      // of LrSchedule::Create
   Named initializer;
   std::string math;       // fast | exact
+  ByteCount memory_budget;  // of the arena in training; 0: no limit
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;
   SaveConfig save;

@@ -50,6 +50,7 @@ bool Read(const Value& value, const ReadContext& context, uint64_t* out);
 bool Read(const Value& value, const ReadContext& context, double* out);
 bool Read(const Value& value, const ReadContext& context, std::string* out);
 bool Read(const Value& value, const ReadContext& context, Interval* out);
+bool Read(const Value& value, const ReadContext& context, ByteCount* out);
 bool Read(const Value& value, const ReadContext& context, Named* out);
 bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
@@ -79,6 +80,7 @@ Value Write(uint64_t value);
 Value Write(double value);
 Value Write(const std::string& value);
 Value Write(const Interval& value);
+Value Write(const ByteCount& value);
 Value Write(const Named& value);
 Value Write(const Value& value);
 Value Write(const std::vector<Column>& value);
@@ -120,6 +122,10 @@ struct KeyType<double> {
 template <>
 struct KeyType<Interval> {
   static constexpr const char* text = "interval";
+};
+template <>
+struct KeyType<ByteCount> {
+  static constexpr const char* text = "bytes";
 };
 template <>
 struct KeyType<Named> {

@@ -262,6 +262,10 @@ Section<TrainConfig> TrainSection() {
       .Default("fast")
       .Choices({"fast", "exact"})
       .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only");
+  s.Add("memory_budget", &C::memory_budget)
+      .Default({})
+      .Help("most bytes for activations and gradients together, as 2GiB; what does not fit is computed twice; 0: no limit")
+      .Also({"memory_limit", "max_memory", "recompute", "gradient_checkpointing"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
       .Default("")

@@ -40,6 +40,11 @@ constexpr UnitName kUnits[] = {
     {"h", Interval::Unit::kSeconds, 3600},    {"hours", Interval::Unit::kSeconds, 3600},
 };
 
+constexpr std::pair<std::string_view, double> kByteUnits[] = {
+    {"", 1},          {"B", 1},        {"KiB", 1024.0},     {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+    {"kB", 1000.0},   {"KB", 1000.0},  {"MB", 1e6},         {"GB", 1e9},        {"TB", 1e12},
+};
+
 std::optional<std::string> TextOfElement(const Value& value, const std::string& type) {
   if (type == "integer") return value.AsInteger() ? std::optional(std::to_string(*value.AsInteger())) : std::nullopt;
   if (type == "number") return value.AsNumber() ? std::optional(value.text) : std::nullopt;
@@ -161,6 +166,15 @@ bool Read(const Value& value, const ReadContext& context, std::string* out) {
   *out = value.text;
   return true;
 }
+std::optional<ByteCount> ParseByteCount(std::string_view text) {
+  double count = 0;
+  const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), count);
+  std::string_view unit(stop, static_cast<size_t>(text.data() + text.size() - stop));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find_if(std::begin(kByteUnits), std::end(kByteUnits), [&](const auto& u) { return unit == u.first; });
+  if (status != std::errc() || found == std::end(kByteUnits) || !(count >= 0 && count * found->second < 1e18)) return std::nullopt;
+  return ByteCount{static_cast<int64_t>(std::llround(count * found->second))};
+}
 bool Read(const Value& value, const ReadContext& context, Interval* out) {
   static constexpr const char* kForm = "an interval such as 1epoch, 500steps or 10min";
   if (!value.is_scalar()) return Expected(kForm, value, context);
@@ -172,6 +186,12 @@ bool Read(const Value& value, const ReadContext& context, Interval* out) {
   const auto found = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitName& u) { return unit == u.text; });
   if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits)) return Expected(kForm, value, context);
   *out = {count * found->factor, found->unit};
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
+  const std::optional<ByteCount> read = value.is_scalar() ? ParseByteCount(value.text) : std::nullopt;
+  if (!read) return Expected("a size such as 2GiB, 512MiB or 1000000", value, context);
+  *out = *read;
   return true;
 }
 bool Read(const Value& value, const ReadContext&, Value* out) {
@@ -280,6 +300,9 @@ Value Write(const std::string& value) {
 Value Write(const Interval& value) {
   const char* unit = value.unit == Interval::Unit::kEpochs ? "epochs" : value.unit == Interval::Unit::kSteps ? "steps" : "s";
   return Value::Scalar(std::to_string(value.count) + unit);
+}
+Value Write(const ByteCount& value) {
+  return Value::Scalar(std::to_string(value.bytes));
 }
 Value Write(const Named& value) {
   if (value.params.empty()) return Value::Scalar(value.name);

@@ -45,7 +45,7 @@ void KernelSet::AddNode(int id) {
   kernel->name = node.name;
   accesses_.emplace_back();
   if (node.plan) {
-    const int owner = node.kind == Node::Kind::kBackward ? node.forward : id;
+    const int owner = node.forward >= 0 ? node.forward : id;
     if (!operators_[owner]) operators_[owner] = node.plan->make();
     kernel->op = operators_[owner];
   }
@@ -122,8 +122,8 @@ void KernelSet::AddNode(int id) {
     if (temps[i] == MemoryPlan::kNoTempSpace) {
       r.type = ResourceRequest::kRandom;
       r.random = &state_.random;
-      // A backward pass draws what its forward drew.
-      const std::string& stream = node.kind == Node::Kind::kBackward ? graph_.nodes[node.forward].name : node.name;
+      // A backward pass and a second run draw what the first run drew.
+      const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
       r.stream = StreamOf(stream);
     } else if (temps[i] >= 0) {
       const Buffer b = scratch(temps[i]);
@@ -173,7 +173,8 @@ void KernelSet::Run(int k, RunContext run_ctx) {
     default:
       MXTRAIN_ASSERT(false && "a node of this kind does not run");
   }
-  if (state_.monitor) Report(kernel);
+  const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
+  if (state_.monitor && !second_run) Report(kernel);
 }
 
 void KernelSet::Report(const Kernel& kernel) const {

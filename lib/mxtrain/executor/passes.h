@@ -31,7 +31,7 @@ struct BindRequest {
   bool deterministic = false;
   Math math = Math::kFast;
   bool amp = false;
-  int64_t memory_budget = 0;                  // bytes of arena that recomputation may aim at; 0: no limit
+  int64_t memory_budget = 0;                  // most bytes of arena; recomputation is what it takes to meet it; 0: no limit
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain
   std::map<std::string, TShape> shapes;       // known shapes of variables; those of the inputs at least
   std::map<std::string, DType> types;
@@ -56,7 +56,7 @@ struct ExecNode : Node {
   std::vector<OpReqType> req;       // an output each; kNullOp: not wanted
   std::vector<NodeEntry> adds_to;   // kAddTo: the entry whose bytes this output takes over; empty: none, or an outer array
   std::shared_ptr<const Plan> plan;  // kForward, and the same for its kBackward
-  int forward = -1;                 // kBackward: its forward node
+  int forward = -1;                 // kBackward: its forward node; kForward and kReorder: the node of which this one is a second run
   bool backward_pass = false;       // made by AddGradient or after it for its sake
   bool derived = false;             // follows from parameters alone: run once per change of them, not per step
   std::vector<std::string> origins;  // the user's nodes that were fused into this one; empty: only itself
@@ -84,7 +84,7 @@ MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime&
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry);
 MXTRAIN_API ExecGraph Settle(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);   // refuses a budget
+MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);  // runs forward nodes again to meet the memory budget
 // All of the above.
 MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime);
 

@@ -108,6 +108,7 @@ void Trainer::BindExecutors() {
   request.deterministic = options_.deterministic;
   request.math = options_.math;
   request.fuse = options_.fuse;
+  request.memory_budget = options_.memory_budget / options_.logical_workers;
   for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
     for (const DataDesc& desc : descs) {
       request.inputs.insert(desc.name);

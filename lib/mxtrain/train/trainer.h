@@ -40,6 +40,7 @@ struct TrainOptions {
   bool deterministic = false;
   Math math = Math::kFast;
   bool fuse = true;
+  int64_t memory_budget = 0;         // bytes of arena of all logical workers together; 0: no limit
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
   NamedSpec optimizer{"sgd", {}};    // its `learning_rate` and `wd` are the base values
