@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/derived_layout.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -183,7 +184,7 @@ void KernelSet::Report(const Kernel& kernel) const {
   const std::vector<TBlob>& views = backward ? kernel.in_grad : kernel.out;
   std::vector<std::string> names = backward ? node.op->ListArguments() : node.op ? node.op->ListOutputs() : std::vector<std::string>{"output"};
   for (size_t i = 0; i < views.size(); ++i) {
-    if (!views[i].data || kernel.req[i] == OpReqType::kNullOp) continue;
+    if (!views[i].data || kernel.req[i] == OpReqType::kNullOp || Derived(views[i].layout)) continue;
     const std::string name = format("{}_{}", node.name, i < names.size() ? names[i] : std::to_string(i));
     if (views[i].layout.plain()) {
       state_.monitor(name, views[i]);

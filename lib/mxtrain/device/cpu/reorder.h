@@ -5,7 +5,7 @@
 namespace mxtrain {
 
 // Copies the elements of `src` to their places in `dst` and writes the padding of `dst` as zeros. Shapes and types must agree and layouts be
-// plain or BlockedLayout (kBug otherwise). The ranges may overlap only when the layouts are equal.
+// plain or BlockedLayout, `to` perhaps a DerivedLayout (kBug otherwise). The ranges may overlap only when the layouts are equal.
 void ReorderCpu(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst);
 
 // memcpy by the whole team; memmove where the ranges overlap.

@@ -1,8 +1,9 @@
 // ChooseLayouts: the kernel of each forward node and with it the layouts of its arrays; where a kernel wants an array in another form, a
-// reorder. A parameter's master form is what its first reader wants. Inputs and heads are plain.
+// reorder. A parameter's master form is what its first reader wants, or plain where that is a derived form. Inputs and heads are plain.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/derived_layout.h"
 #include "mxtrain/executor/passes.h"
 #include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
@@ -76,11 +77,10 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
     for (int i = 0; i < node.num_args; ++i) {
       NodeEntry& e = node.inputs[i];
       if (is_open(e)) {
-        rewriter.graph().nodes[e.node].specs[0].layout = plan.in[i];
         open[e.node] = false;
-      } else {
-        e = rewriter.Reordered(e, plan.in[i]);
+        if (!Derived(plan.in[i])) rewriter.graph().nodes[e.node].specs[0].layout = plan.in[i];
       }
+      e = rewriter.Reordered(e, plan.in[i]);
     }
     for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i) {
       const Layout asked = plan.aux.empty() ? Layout() : plan.aux[i - node.num_args];

@@ -49,6 +49,28 @@ Values Convolve(const Net& net, const Values& data, const Values& weight, const 
   return result;
 }
 
+// Gradients of data, weight and bias: every product is carried back the way that it came.
+Arrays ConvolveBack(const Net& net, const Values& data, const Values& weight, const Values& head) {
+  const TShape out = OutputShape(net);
+  const int64_t channels = net.data[1];
+  Values data_gradient(data.size()), weight_gradient(weight.size()), bias_gradient(static_cast<size_t>(net.filters));
+  for (int64_t at = 0; at < out.Size(); ++at) {
+    const int64_t x = at % out[3], y = at / out[3] % out[2], o = at / (out[3] * out[2]) % out[1], n = at / (out[3] * out[2] * out[1]);
+    bias_gradient[o] += head[at];
+    for (int64_t k = 0; k < channels * net.kernel[0] * net.kernel[1]; ++k) {
+      const int64_t j = k % net.kernel[1], i = k / net.kernel[1] % net.kernel[0], c = k / (net.kernel[1] * net.kernel[0]);
+      const int64_t iy = y + i - net.pad[0], ix = x + j - net.pad[1];
+      if (iy < 0 || ix < 0 || iy >= net.data[2] || ix >= net.data[3]) continue;
+      const int64_t from = ((n * channels + c) * net.data[2] + iy) * net.data[3] + ix, w = o * channels * net.kernel[0] * net.kernel[1] + k;
+      data_gradient[from] += head[at] * weight[w];
+      weight_gradient[w] += head[at] * data[from];
+    }
+  }
+  Arrays gradients{std::move(data_gradient), std::move(weight_gradient)};
+  if (net.bias) gradients.push_back(std::move(bias_gradient));
+  return gradients;
+}
+
 OperatorCase CaseOf(const std::string& name, const Net& net) {
   OperatorCase c;
   c.name = "convolution, " + name;
@@ -99,6 +121,34 @@ TEST_CASE("Convolution: few channels, the batch in the lanes of vectors") {
   Run("padding on all sides", {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false}, rows);
   Run("more padding than image", {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, rows);
   Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11}, rows);
+}
+
+// Central differences would take minutes for shapes that are worth it. Tolerance: Winograd's sums round up to four times as much as plain ones.
+void RunWinograd(const std::string& name, const Net& net, bool inference = false) {
+  OperatorCase c = CaseOf(name, net);
+  c.types = {DType::kFloat32};
+  c.must_accept = {"ref", "onednn", "winograd"};
+  if (!inference) c.may_allocate.push_back("winograd");  // oneDNN, for the gradient of the weights
+  c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) { return ConvolveBack(net, in[0], in[1], head[0]); };
+  c.tolerance = {64 + static_cast<double>(c.shapes[1].Product(1, 4)), "sums of as many products by Winograd's method"};
+  if (inference) {
+    c.is_train = false;
+    c.backward = false;
+  }
+  RunCase(c);
+}
+
+TEST_CASE("Convolution: Winograd") {
+  RunWinograd("whole tiles", {.data = {2, 32, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
+  RunWinograd("tiles that reach over the edges", {.data = {1, 48, 19, 17}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
+  RunWinograd("channels that are no multiple of a block", {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
+  RunWinograd("no padding", {.data = {3, 48, 21, 22}, .kernel = {3, 3}, .filters = 33, .bias = false});
+  RunWinograd("more padding on one side than on the other", {.data = {3, 35, 22, 18}, .kernel = {3, 3}, .pad = {0, 2}, .filters = 48});
+}
+
+TEST_CASE("Convolution: Winograd in inference, with weights packed before") {
+  RunWinograd("whole blocks", {.data = {1, 64, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64}, true);
+  RunWinograd("odd sizes", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50}, true);
 }
 
 TEST_CASE("Convolution: groups") {

@@ -1,0 +1,168 @@
+// Convolution of 3x3 windows by Winograd's method under Math::kFast: the forward pass and the gradient of the data by winograd.h, the
+// gradient of the weights by oneDNN. In training the weights are packed in each pass, from their master form; in inference they arrive
+// packed.
+#include <algorithm>
+
+#include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/convolution/convolution.h"
+#include "mxtrain/operators/convolution/weighted_layer.h"
+#include "mxtrain/operators/convolution/winograd.h"
+
+namespace mxtrain {
+namespace {
+
+using onednn::Arg;
+using weighted::Wanted;
+using P = ConvolutionProperty;
+
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// What a plan settled.
+struct Setup {
+  winograd::Pass forward, backward;
+  Wanted wanted;
+  bool packed = false;  // the weights arrive packed
+  std::optional<onednn::Descriptor> weights;
+  // Bytes of the gradients of weights and bias, which oneDNN cannot add to what is there: they are made in the workspace then.
+  int64_t weight_bytes = 0, bias_bytes = 0;
+
+  int64_t forward_workspace() const { return (packed ? 0 : RoundUp(forward.packed_bytes())) + forward.workspace_bytes(); }
+  int64_t backward_workspace() const {
+    const int64_t data = wanted.data ? RoundUp(backward.packed_bytes()) + backward.workspace_bytes() : 0;
+    const int64_t by_weights = weights ? RoundUp(weights->scratchpad_bytes()) + RoundUp(weight_bytes) + bias_bytes : 0;
+    return std::max(data, by_weights);
+  }
+};
+
+class WinogradConvolution final : public Operator {
+ public:
+  explicit WinogradConvolution(const Setup& setup) : s_(setup) {
+    if (s_.weights) weights_ = s_.weights->Make();
+  }
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const float* bias = in.size() > P::kBias ? in[P::kBias].dptr<float>() : nullptr;
+    Correlate(s_.forward, ctx, in[P::kData], in[P::kWeight], s_.packed, bias, req[0], out[0]);
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (weights_) WeightGradient(ctx, out_grad[0], in[P::kData], req, in_grad);
+    if (s_.wanted.data && req[P::kData] != OpReqType::kNullOp) {
+      Correlate(s_.backward, ctx, out_grad[0], in[P::kWeight], false, nullptr, req[P::kData], in_grad[P::kData]);
+    }
+  }
+
+ private:
+  static void Correlate(const winograd::Pass& pass, const OpContext& ctx, const TBlob& source, const TBlob& weight, bool is_packed,
+                        const float* bias, OpReqType req, const TBlob& out) {
+    auto* workspace = static_cast<char*>(ctx.workspace.data);
+    const auto* packed = static_cast<const float*>(weight.data);
+    if (!is_packed) {
+      pass.Pack(packed, reinterpret_cast<float*>(workspace));
+      packed = reinterpret_cast<const float*>(workspace);
+      workspace += RoundUp(pass.packed_bytes());
+    }
+    pass.Run(source.dptr<float>(), packed, bias, out.dptr<float>(), req == OpReqType::kAddTo, workspace);
+  }
+
+  void WeightGradient(const OpContext& ctx, const TBlob& head, const TBlob& data, std::span<const OpReqType> req,
+                      std::span<const TBlob> in_grad) const {
+    char* spare = static_cast<char*>(ctx.workspace.data) + RoundUp(s_.weights->scratchpad_bytes());
+    void* weight = s_.weight_bytes > 0 ? spare : in_grad[P::kWeight].data;
+    void* bias = !s_.wanted.bias ? nullptr : s_.bias_bytes > 0 ? spare + RoundUp(s_.weight_bytes) : in_grad[P::kBias].data;
+    weights_->Execute({{Arg::kSrc, data.data},
+                       {Arg::kDiffDst, head.data},
+                       {Arg::kDiffWeights, weight},
+                       {Arg::kDiffBias, bias},
+                       {Arg::kScratchpad, ctx.workspace.data}});
+    if (s_.wanted.weight && s_.weight_bytes > 0) Deliver(ctx, weight, req[P::kWeight], in_grad[P::kWeight]);
+    if (s_.wanted.bias && s_.bias_bytes > 0) Deliver(ctx, bias, req[P::kBias], in_grad[P::kBias]);
+  }
+
+  static void Deliver(const OpContext& ctx, const void* values, OpReqType req, const TBlob& gradient) {
+    Map<float>(ctx.run_ctx, gradient, req, [from = static_cast<const float*>(values)](int64_t i) { return from[i]; });
+  }
+
+  const Setup s_;
+  std::unique_ptr<onednn::Primitive> weights_;
+};
+
+Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionParam& param, const PlanRequest& request, Backend& backend,
+                                                       Layout images, Layout weights, bool bias) {
+  onednn::Convolution c;
+  c.src = {request.in[P::kData].shape, images};
+  c.weights = {request.in[P::kWeight].shape, weights};
+  c.dst = {request.out[0].shape, images};
+  c.stride = param.stride;
+  c.dilate = param.dilate;
+  c.pad = param.pad;
+  c.bias = bias;
+  c.winograd_weights = true;
+  onednn::Result result = onednn::ConvolutionBackwardWeights(backend, c);
+  if (!result) return result.error();
+  if (weighted::Penalty(*result) > 0) return Refusal{"oneDNN has no direct kernel for the gradient of these weights"};
+  return *result;
+}
+
+// "" where this row is at least a tenth faster than direct kernels, by the model.
+std::string WhySlow(const Setup& setup, bool training) {
+  constexpr double kWorthwhile = 0.9;
+  double cost = setup.forward.Cost(training), direct = setup.forward.DirectCost();
+  if (training) {
+    cost += setup.backward.Cost(true);
+    direct += setup.backward.DirectCost();
+  }
+  if (cost <= kWorthwhile * direct) return "";
+  return format("the direct kernel is faster: {:.0f} against {:.0f} microseconds of a core", direct / 1000, cost / 1000);
+}
+
+Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+  if (request.math == Math::kExact) return Refusal{"train.math is exact"};
+  if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
+  const ConvolutionParam& param = static_cast<const ConvolutionProperty&>(base).param();
+  const ConvolutionGeometry geometry(param, request.in[P::kData].shape, request.out[0].shape);
+  if (std::string why = winograd::WhyNot(geometry); !why.empty()) return Refusal{why};
+  const Layout images = backend.Intern(winograd::ImageLayout()), weights = backend.Intern(winograd::WeightLayout());
+
+  const bool training = request.is_train || request.needs_backward;
+  Setup setup{
+      winograd::Pass(geometry, false, request.threads), winograd::Pass(geometry, true, request.threads), Wanted(request), !training, {}};
+  if (std::string why = WhySlow(setup, training); !why.empty()) return Refusal{why};
+  if (setup.wanted.weights()) {
+    const auto found = WeightGradientOf(param, request, backend, images, weights, setup.wanted.bias);
+    if (!found) return found.error();
+    setup.weights = *found;
+    const auto adds = [&](size_t i) { return request.grad_req[i] == OpReqType::kAddTo; };
+    if (!setup.wanted.weight || adds(P::kWeight)) setup.weight_bytes = weights.Bytes(request.in[P::kWeight].shape, DType::kFloat32);
+    if (setup.wanted.bias && adds(P::kBias)) setup.bias_bytes = request.in[P::kBias].Bytes();
+  }
+
+  Plan plan = PlainPlan(base, request);
+  plan.in[P::kData] = plan.out[0] = images;
+  plan.in[P::kWeight] = setup.packed ? backend.Intern(winograd::PackedLayout()) : weights;
+  plan.forward_workspace = setup.forward_workspace();
+  if (request.needs_backward) {
+    plan.backward_workspace = setup.backward_workspace();
+    std::vector<bool> reads(request.in.size(), false);
+    reads[P::kData] = setup.wanted.weights();
+    reads[P::kWeight] = setup.wanted.data;
+    plan.backward_reads = BackwardReads{{true}, reads, {false}};
+  }
+  plan.cost += setup.forward.Cost(training) / std::max(request.threads, 1);
+  plan.make = [setup] { return std::make_unique<WinogradConvolution>(setup); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(convolution_winograd_onednn, registry) {
+  registry.AddRow({"Convolution", mxtrain::DeviceType::kCPU, "winograd", 90, mxtrain::PlanWinograd});
+}
