@@ -2,8 +2,10 @@
 #include <iostream>
 #include <map>
 
+#include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/executor/memory_plan.h"
 
@@ -29,7 +31,10 @@ class Plan final : public Command {
     CLI::App* sub = app.add_subcommand("plan", "layers, parameters, work and exact memory of a net");
     config_.Declare(*sub);
     sub->add_flag("--kernels", kernels_, "which kernel each operator got, and why others declined");
-    sub->footer("Examples:\n  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json");
+    sub->add_option("--plot", plot_, "draw the plan of training into this SVG file: time across, bytes up")->type_name("FILE");
+    sub->add_option("--memory", memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation")->type_name("BYTES");
+    sub->footer("Examples:\n  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
+                "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB");
     return sub;
   }
 
@@ -41,17 +46,71 @@ class Plan final : public Command {
     const Graph& graph = session.net().symbol.graph();
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
-    const OuterBytes outer = Outer(session, executor::RunPasses(graph, train, session.runtime()));
+    const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
+    const OuterBytes outer = Outer(session, trained);
+    if (!plot_.empty()) {
+      const executor::MemoryPlan plan = executor::PlanMemory(trained, train, executor::Strategy::kFull);
+      WriteFileAtomically(plot_, PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)));
+    }
+    const bool fits = !memory_.empty();
+    const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
-      std::cout << ToJson(layers, training, inference, outer).dump(2) << "\n";
+      Json all = ToJson(layers, training, inference, outer);
+      if (fits) all["fit"] = {{"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
+      std::cout << all.dump(2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
+      if (fits) PrintFit(fit);
       if (kernels_) PrintKernels(session, train);
     }
     return 0;
   }
 
+
  private:
+  // The largest batch within some bytes of memory.
+  struct Fit {
+    int64_t memory = 0, batch = 0, total = 0;  // batch 0: not even one example; total: bytes of that batch, of one example then
+  };
+
+  // Bytes of training on so many examples at once.
+  static int64_t TotalBytes(Session& session, int64_t batch) {
+    executor::BindRequest request = session.MakeBindRequest(true);
+    request.shapes = config::BatchShapes(session.net(), batch);
+    request.memory_budget = 0;
+    const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
+    return Outer(session, graph).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
+  }
+
+  Fit LargestBatch(Session& session) const {
+    constexpr int64_t kMost = 1 << 20;
+    const std::optional<config::ByteCount> memory = config::ParseByteCount(memory_);
+    if (!memory) Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'", memory_);
+    Fit fit{memory->bytes, 0, TotalBytes(session, 1)};
+    if (fit.total > fit.memory) return fit;
+    fit.batch = 1;
+    // What fits, and the least that is known not to.
+    int64_t too_many = kMost + 1;
+    for (int64_t batch = 2; fit.batch + 1 < too_many; batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
+      const int64_t total = TotalBytes(session, batch);
+      if (total > fit.memory) {
+        too_many = batch;
+      } else {
+        fit.batch = batch;
+        fit.total = total;
+      }
+    }
+    return fit;
+  }
+
+  static void PrintFit(const Fit& fit) {
+    if (fit.batch == 0) {
+      std::cout << format("not even one example fits into {}: it takes {}\n", FormatBytes(fit.memory), FormatBytes(fit.total));
+    } else {
+      std::cout << format("the largest batch within {}: {} ({})\n", FormatBytes(fit.memory), fit.batch, FormatBytes(fit.total));
+    }
+  }
+
   static std::vector<Layer> Layers(Session& session) {
     const Graph& graph = session.net().symbol.graph();
     const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
@@ -98,9 +157,28 @@ class Plan final : public Command {
     return bytes;
   }
 
+  static const char* NameOf(executor::Optimality optimality) {
+    switch (optimality) {
+      case executor::Optimality::kMeetsBound: return "meets_bound";
+      case executor::Optimality::kProvenSmallest: return "proven_smallest";
+      case executor::Optimality::kNotProven: return "not_proven";
+    }
+    return "";
+  }
+  // What the plan's size is, beside the bound.
+  static std::string Verdict(const executor::MemorySummary& m) {
+    const double ratio = m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1;
+    switch (m.optimality) {
+      case executor::Optimality::kMeetsBound: return "full over bound 1.000";
+      case executor::Optimality::kProvenSmallest: return format("{:.4f}; proof that the bound cannot be reached", ratio);
+      case executor::Optimality::kNotProven: return format("{:.4f}; not proven to be the smallest", ratio);
+    }
+    return "";
+  }
+
   static Json ToJson(const executor::MemorySummary& m) {
     return {{"none_bytes", m.none_bytes}, {"inplace_bytes", m.inplace_bytes}, {"share_bytes", m.share_bytes}, {"full_bytes", m.full_bytes},
-            {"lower_bound_bytes", m.lower_bound_bytes}};
+            {"lower_bound_bytes", m.lower_bound_bytes}, {"optimality", NameOf(m.optimality)}};
   }
 
   static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
@@ -147,12 +225,12 @@ class Plan final : public Command {
     }
     std::cout << format("\n{} parameters; {:.2f} GFLOP forward for a batch of {}\n", parameters, flops / 1e9, session.config().data.batch_size);
     auto row = [](const char* name, const executor::MemorySummary& m) {
-      std::cout << format("{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {:>10.4f}\n", name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
+      std::cout << format("{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {}\n", name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
                           FormatBytes(m.share_bytes), FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
                           m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes) : 0.0,
-                          m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1.0);
+                          Verdict(m));
     };
-    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {:>10}\n", "memory", "none", "in place", "sharing", "both", "lower bound",
+    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {}\n", "memory", "none", "in place", "sharing", "both", "lower bound",
                         "both/none", "both/bound");
     row("training", training);
     row("inference", inference);
@@ -177,6 +255,7 @@ class Plan final : public Command {
 
   ConfigArguments config_;
   bool kernels_ = false;
+  std::string plot_, memory_;
 };
 
 }  // namespace

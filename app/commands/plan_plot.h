@@ -1,0 +1,12 @@
+#pragma once
+// A memory plan as a picture: time across (nodes in their order), bytes up, a box for each piece of memory.
+#include <string>
+
+#include "mxtrain/executor/memory_plan.h"
+
+namespace mxtrain::commands {
+
+// The plan as an SVG document. Boxes bear their arrays' names where there is room, and as tooltips; `title` stands above.
+std::string PlotMemory(const executor::ExecGraph& graph, const executor::MemoryPlan& plan, const std::string& title);
+
+}  // namespace mxtrain::commands
