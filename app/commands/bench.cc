@@ -35,16 +35,15 @@ std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& tra
 
 class Bench final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("bench", "images/s with synthetic and with real data, time per operator");
-    config_.Declare(*sub);
-    sub->add_option("--seconds", seconds_, "least time of each measurement")->check(CLI::PositiveNumber)->capture_default_str();
-    sub->add_option("--rounds", rounds_, "measurements; the median counts")->check(CLI::PositiveNumber)->capture_default_str();
-    sub->add_flag("--synthetic", synthetic_, "leave the real data out");
-    sub->add_flag("--infer", infer_, "forward passes in place of training steps");
-    sub->add_option("--operators", operators_, "how many operators to list")->check(CLI::NonNegativeNumber)->capture_default_str();
-    sub->footer("Examples:\n  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("bench", "images/s with synthetic and with real data, time per operator");
+    config_.Declare(arguments);
+    arguments.Option("--seconds", &seconds_, "least time of each measurement").Positive().ShowsDefault();
+    arguments.Option("--rounds", &rounds_, "measurements; the median counts").Positive().ShowsDefault();
+    arguments.Flag("--synthetic", &synthetic_, "leave the real data out");
+    arguments.Flag("--infer", &infer_, "forward passes in place of training steps");
+    arguments.Option("--operators", &operators_, "how many operators to list").NotNegative().ShowsDefault();
+    arguments.Examples("  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

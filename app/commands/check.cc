@@ -11,11 +11,10 @@ namespace {
 
 class Check final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("check", "find what is wrong with a configuration and its data, before training");
-    config_.Declare(*sub);
-    sub->footer("Examples:\n  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("check", "find what is wrong with a configuration and its data, before training");
+    config_.Declare(arguments);
+    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -1,6 +1,5 @@
 #pragma once
 // A command of the program: a file each. main.cc makes them all, lets them declare their arguments and runs the one that was named.
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/arguments.h"
 #include "app/report/console.h"
 
 namespace mxtrain::commands {
@@ -25,8 +25,8 @@ struct CommonFlags {
 class Command {
  public:
   virtual ~Command() = default;
-  // Declares arguments on a sub-command of its own.
-  virtual CLI::App* Declare(CLI::App& app) = 0;
+  // Adds itself, with its arguments.
+  virtual void Declare(CommandLine& line) = 0;
   // Returns the exit code; throws Error.
   virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
 };
@@ -35,7 +35,7 @@ class Command {
 struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides, more_files;
-  void Declare(CLI::App& app);
+  void Declare(Arguments& arguments);
 };
 
 std::unique_ptr<Command> MakeTrain(std::string command_line);

@@ -22,10 +22,10 @@ void OnSignal(int signal) {
 
 }  // namespace
 
-void ConfigArguments::Declare(CLI::App& app) {
-  app.add_option("config", file, "configuration file (YAML)")->required()->type_name("CONFIG");
-  app.add_option("overrides", overrides, "values that override the configuration: train.optimizer.lr=0.1")->type_name("key=value");
-  app.add_option("-c", more_files, "a further configuration file, merged over the first; may repeat")->type_name("FILE")->allow_extra_args(false);
+void ConfigArguments::Declare(Arguments& arguments) {
+  arguments.Option("config", &file, "configuration file (YAML)").Required().Takes("CONFIG");
+  arguments.Option("overrides", &overrides, "values that override the configuration: train.optimizer.lr=0.1").Takes("key=value");
+  arguments.Option("-c", &more_files, "a further configuration file, merged over the first; may repeat").Takes("FILE").Repeats();
 }
 
 std::atomic<int>& StopFlag() { return stop_flag; }

@@ -31,10 +31,9 @@ std::string OneDnn() {
 
 class Devices final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("devices", "what there is to compute on");
-    sub->footer("Examples:\n  mxtrain devices\n  mxtrain devices --json");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("devices", "what there is to compute on");
+    arguments.Examples("  mxtrain devices\n  mxtrain devices --json");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {

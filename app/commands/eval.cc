@@ -124,22 +124,21 @@ class ClassReport {
 
 class Eval final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("eval", "metrics of a model on data with labels");
-    sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
-    sub->add_option("data", data_,
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("eval", "metrics of a model on data with labels");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
+    arguments.Option("data", &data_,
                     "folder with a folder per class, or of MNIST's or CIFAR's files; a list (PATH LABEL per line; - for stdin); a configuration, for its "
                     "validation data; default: that of the model's run")
-        ->type_name("DATA");
-    sub->add_option("--metric", metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat; default: those of the model's run")->type_name("NAME")->allow_extra_args(false);
-    sub->add_option("--batch", batch_, "examples at a time")->check(CLI::PositiveNumber);
-    sub->add_option("--format", format_, "table; csv: a line per class; jsonl: everything, as --json")
-        ->check(CLI::IsMember({"table", "csv", "jsonl"}))->capture_default_str();
-    sub->add_option("--predictions", predictions_, "write what the model says of each example: file, true class, predicted class, score")->type_name("FILE");
-    sub->add_flag("--skip-bad", skip_bad_, "exit with 0 although examples could not be read");
-    sub->add_option("--worst", worst_, "how many of the worst mistakes to list")->check(CLI::NonNegativeNumber)->capture_default_str();
-    sub->footer("Examples:\n  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
-    return sub;
+        .Takes("DATA");
+    arguments.Option("--metric", &metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat; default: those of the model's run").Takes("NAME").Repeats();
+    arguments.Option("--batch", &batch_, "examples at a time").Positive();
+    arguments.Option("--format", &format_, "table; csv: a line per class; jsonl: everything, as --json")
+        .OneOf({"table", "csv", "jsonl"}).ShowsDefault();
+    arguments.Option("--predictions", &predictions_, "write what the model says of each example: file, true class, predicted class, score").Takes("FILE");
+    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although examples could not be read");
+    arguments.Option("--worst", &worst_, "how many of the worst mistakes to list").NotNegative().ShowsDefault();
+    arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -21,20 +21,19 @@ struct Prediction {
 
 class Infer final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("infer", "predictions for pictures");
-    sub->add_option("model", model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files")->required()->type_name("MODEL");
-    sub->add_option("inputs", inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin")->required()->type_name("INPUT");
-    sub->add_option("--top-k", top_k_, "classes per picture")->check(CLI::PositiveNumber)->capture_default_str();
-    sub->add_option("--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}))->capture_default_str();
-    sub->add_option("--output", output_, "write there in place of stdout")->type_name("FILE");
-    sub->add_option("--batch", batch_, "pictures at a time")->check(CLI::PositiveNumber)->capture_default_str();
-    sub->add_flag("--skip-bad", skip_bad_, "exit with 0 although pictures could not be read");
-    sub->add_option("--labels", labels_, "file with a class name per line, for models that hold none")->type_name("FILE");
-    sub->add_option("--size", size_, "C,H,W of the input, for models that hold none")->type_name("C,H,W");
-    sub->footer("Examples:\n  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("infer", "predictions for pictures");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
+    arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin").Required().Takes("INPUT");
+    arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
+    arguments.Option("--format", &format_, "table, csv or jsonl").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
+    arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
+    arguments.Option("--batch", &batch_, "pictures at a time").Positive().ShowsDefault();
+    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although pictures could not be read");
+    arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
+    arguments.Option("--size", &size_, "C,H,W of the input, for models that hold none").Takes("C,H,W");
+    arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
                 "  mxtrain infer zoo/lenet@10 digits --size 1,28,28");
-    return sub;
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

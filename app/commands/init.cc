@@ -81,16 +81,15 @@ void Probe(const io::Source& source, PictureFolder* folder, report::Console& con
 
 class Init final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("init", "a commented configuration for a folder of pictures, that trains at once");
-    sub->add_option("folder", folder_, "with a folder of pictures per class; or with such folders in train/ and val/")
-        ->required()
-        ->type_name("FOLDER");
-    sub->add_option("--output", output_, "file to write, - for stdout; default: FOLDER's name with .yaml, here")->type_name("FILE");
-    sub->add_option("--size", size_, "edge of the net's input in pixels; default: by the pictures")->check(CLI::Range(16, 512));
-    sub->add_flag("--overwrite", overwrite_, "replace the file");
-    sub->footer("Examples:\n  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("init", "a commented configuration for a folder of pictures, that trains at once");
+    arguments.Option("folder", &folder_, "with a folder of pictures per class; or with such folders in train/ and val/")
+        .Required()
+        .Takes("FOLDER");
+    arguments.Option("--output", &output_, "file to write, - for stdout; default: FOLDER's name with .yaml, here").Takes("FILE");
+    arguments.Option("--size", &size_, "edge of the net's input in pixels; default: by the pictures").Within(16, 512);
+    arguments.Flag("--overwrite", &overwrite_, "replace the file");
+    arguments.Examples("  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -9,11 +9,10 @@ namespace {
 
 class Ops final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("ops", "the operator reference");
-    sub->add_option("name", name_, "one operator, with its parameters")->type_name("NAME");
-    sub->footer("Examples:\n  mxtrain ops\n  mxtrain ops Convolution\n  mxtrain ops Pooling --json");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("ops", "the operator reference");
+    arguments.Option("name", &name_, "one operator, with its parameters").Takes("NAME");
+    arguments.Examples("  mxtrain ops\n  mxtrain ops Convolution\n  mxtrain ops Pooling --json");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {

@@ -27,15 +27,14 @@ struct OuterBytes {
 
 class Plan final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("plan", "layers, parameters, work and exact memory of a net");
-    config_.Declare(*sub);
-    sub->add_flag("--kernels", kernels_, "which kernel each operator got, and why others declined");
-    sub->add_option("--plot", plot_, "draw the plan of training into this SVG file: time across, bytes up")->type_name("FILE");
-    sub->add_option("--memory", memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation")->type_name("BYTES");
-    sub->footer("Examples:\n  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
-                "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB");
-    return sub;
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("plan", "layers, parameters, work and exact memory of a net");
+    config_.Declare(arguments);
+    arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined");
+    arguments.Option("--plot", &plot_, "draw the plan of training into this SVG file: time across, bytes up").Takes("FILE");
+    arguments.Option("--memory", &memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation").Takes("BYTES");
+    arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
+                       "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -21,20 +21,19 @@ constexpr const char* kUnfinished = ".unfinished";
 
 class Synth final : public Command {
  public:
-  CLI::App* Declare(CLI::App& app) override {
+  void Declare(CommandLine& line) override {
     const int all = static_cast<int>(ShapeNames().size());
-    CLI::App* sub = app.add_subcommand("synth", "a small generated image data set: shapes, a folder per class in train/ and val/");
-    sub->add_option("dir", dir_, "folder to make; it must not exist, or be empty")->required()->type_name("DIR");
-    sub->add_option("--count", count_, "pictures in all")->check(CLI::Range(int64_t{4}, kMaxCount))->capture_default_str();
-    sub->add_option("--classes", classes_, format("how many of: {}", join(ShapeNames(), ", ")))
-        ->check(CLI::Range(2, all))
-        ->capture_default_str();
-    sub->add_option("--size", size_, "pixels; sides lie between 3/4 and 3/2 of it")
-        ->check(CLI::Range(kMinSize, kMaxSize))
-        ->capture_default_str();
-    sub->add_option("--val", val_, "share of the pictures in val/")->check(CLI::Range(0.0, 0.9))->capture_default_str();
-    sub->footer("Examples:\n  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
-    return sub;
+    Arguments arguments = line.Add("synth", "a small generated image data set: shapes, a folder per class in train/ and val/");
+    arguments.Option("dir", &dir_, "folder to make; it must not exist, or be empty").Required().Takes("DIR");
+    arguments.Option("--count", &count_, "pictures in all").Within(int64_t{4}, kMaxCount).ShowsDefault();
+    arguments.Option("--classes", &classes_, format("how many of: {}", join(ShapeNames(), ", ")))
+        .Within(2, all)
+        .ShowsDefault();
+    arguments.Option("--size", &size_, "pixels; sides lie between 3/4 and 3/2 of it")
+        .Within(kMinSize, kMaxSize)
+        .ShowsDefault();
+    arguments.Option("--val", &val_, "share of the pictures in val/").Within(0.0, 0.9).ShowsDefault();
+    arguments.Examples("  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {

@@ -18,20 +18,19 @@ class Train final : public Command {
  public:
   explicit Train(std::string command_line) : command_line_(std::move(command_line)) {}
 
-  CLI::App* Declare(CLI::App& app) override {
-    CLI::App* sub = app.add_subcommand("train", "train a net");
-    config_.Declare(*sub);
-    sub->add_flag("--resume", resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
-    sub->add_option("--resume-from", resume_from_, "go on from this checkpoint, in a new run folder")->type_name("FILE");
-    sub->add_flag("--dry-run", dry_run_, "do everything up to the first step, write nothing");
-    sub->add_option("--out", out_, "run folder; default: the next runs/NAME-0001")->type_name("DIR");
-    sub->add_option("--name", name_, "name of the run, in place of the configuration's")->type_name("NAME");
-    sub->add_flag("--overwrite", overwrite_, "replace what --out holds");
-    sub->add_option("--profile", profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing")->type_name("FILE");
-    sub->add_option("--min-metric", min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)")->type_name("VALUE");
-    sub->footer("Examples:\n  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("train", "train a net");
+    config_.Declare(arguments);
+    arguments.Flag("--resume", &resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
+    arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
+    arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step, write nothing");
+    arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
+    arguments.Option("--name", &name_, "name of the run, in place of the configuration's").Takes("NAME");
+    arguments.Flag("--overwrite", &overwrite_, "replace what --out holds");
+    arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
+    arguments.Option("--min-metric", &min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)").Takes("VALUE");
+    arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
                 "  mxtrain train config.yaml --resume");
-    return sub;
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -72,7 +72,7 @@ struct Home {
   std::vector<std::string> paths;
 };
 const std::vector<Home> kHomes = {
-    {"CLI/", {"app/commands/", "app/main.cc"}},
+    {"CLI/", {"app/commands/arguments.cc"}},
     {"yaml-cpp/", {"app/config/"}},
     {"fmt/", {"lib/mxtrain/base/format", "lib/mxtrain/base/log"}},
     {"nlohmann/", {"lib/mxtrain/base/json"}},

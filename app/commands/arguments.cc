@@ -1,0 +1,166 @@
+#include "app/commands/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <optional>
+
+#include "app/config/schema.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// Help that begins with examples: CLI11's footers, put before the usage.
+class ExamplesFirst final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "\n" + app->get_footer() + "\n\n" + CLI::Formatter::make_usage(app, std::move(name));
+  }
+  std::string make_footer(const CLI::App*) const override { return ""; }
+};
+
+std::vector<std::string> FlagNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::string Unknown(const char* what, const std::string& word, const std::vector<std::string>& known, const std::string& help) {
+  const std::string guess = DidYouMean(word, known);
+  return format("there is no {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
+}
+
+// "--epochs" where the configuration's key train.epochs is meant: its assignment; "" for none.
+std::string KeyOf(const std::string& flag) {
+  std::string name = flag.substr(flag.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const config::KeyInfo& key : config::DescribeKeys()) {
+    const bool also = std::find(key.also.begin(), key.also.end(), name) != key.also.end();
+    if ((key.name == name || also) && key.type != "map") return format("; did you mean {}=VALUE?", key.path);
+  }
+  return "";
+}
+
+// What does not parse, in one line, with the nearest word that would.
+std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands, const std::vector<std::string>& words, const CLI::ParseError& error) {
+  if (words.empty()) return "say a command; `mxtrain --help` lists them";
+  const CLI::App* named = nullptr;
+  std::vector<std::string> names, flags = FlagNames(app);
+  for (const CLI::App* command : commands) {
+    names.push_back(command->get_name());
+    if (words[0] == command->get_name()) named = command;
+  }
+  if (!named && !words[0].starts_with("-")) return Unknown("command", words[0], names, "mxtrain --help");
+  if (named) {
+    for (std::string& name : FlagNames(*named)) flags.push_back(std::move(name));
+  }
+  const std::string help = format("mxtrain{} --help", named ? " " + named->get_name() : "");
+  const bool takes_keys = named && named->get_option_no_throw("overrides");
+  for (const std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag == "--") break;
+    const bool looks_so = flag.size() > 1 && flag[0] == '-' && !std::isdigit(static_cast<unsigned char>(flag[1]));
+    if (!looks_so || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
+    if (!flag.starts_with("--") && std::find(flags.begin(), flags.end(), flag.substr(0, 2)) != flags.end()) continue;  // -cFILE, -qv
+    const std::string key = takes_keys ? KeyOf(flag) : "";
+    if (!key.empty() && DidYouMean(flag, flags).empty()) return format("there is no flag '{}'{}", flag, key);
+    return Unknown("flag", flag, flags, help);
+  }
+  return format("{}; see `{}`", error.what(), help);
+}
+
+}  // namespace
+
+Argument& Argument::Required() {
+  option_->required();
+  return *this;
+}
+Argument& Argument::Repeats() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+Argument& Argument::ShowsDefault() {
+  option_->capture_default_str();
+  return *this;
+}
+Argument& Argument::Takes(const std::string& what) {
+  option_->type_name(what);
+  return *this;
+}
+Argument& Argument::OneOf(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+template <typename Number>
+Argument& Argument::Within(Number least, Number most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+template Argument& Argument::Within(int, int);
+template Argument& Argument::Within(int64_t, int64_t);
+template Argument& Argument::Within(double, double);
+Argument& Argument::Positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+Argument& Argument::NotNegative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Argument Arguments::Flag(const std::string& names, bool* target, const std::string& help) { return Argument(app_->add_flag(names, *target, help)); }
+
+template <typename T>
+Argument Arguments::Option(const std::string& names, T* target, const std::string& help) {
+  return Argument(app_->add_option(names, *target, help));
+}
+template Argument Arguments::Option(const std::string&, std::string*, const std::string&);
+template Argument Arguments::Option(const std::string&, int*, const std::string&);
+template Argument Arguments::Option(const std::string&, int64_t*, const std::string&);
+template Argument Arguments::Option(const std::string&, double*, const std::string&);
+template Argument Arguments::Option(const std::string&, std::optional<double>*, const std::string&);
+template Argument Arguments::Option(const std::string&, std::optional<int64_t>*, const std::string&);
+template Argument Arguments::Option(const std::string&, std::optional<uint64_t>*, const std::string&);
+template Argument Arguments::Option(const std::string&, std::vector<std::string>*, const std::string&);
+
+void Arguments::Examples(const std::string& lines) { app_->footer("Examples:\n" + lines); }
+
+CommandLine::CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version)
+    : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->set_version_flag("--version", std::move(version));
+  app_->formatter(std::make_shared<ExamplesFirst>());  // before the commands, which take it over
+  app_->require_subcommand(1);
+  app_->fallthrough();
+}
+
+CommandLine::~CommandLine() = default;
+
+Arguments CommandLine::common() { return Arguments(app_.get()); }
+
+Arguments CommandLine::Add(const std::string& command, const std::string& description) {
+  commands_.push_back(app_->add_subcommand(command, description));
+  return Arguments(commands_.back());
+}
+
+int CommandLine::Parse(int argc, char** argv, int* exit_code) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // help, version
+    *exit_code = app_->exit(asked);
+    return -1;
+  } catch (const CLI::ParseError& e) {
+    std::cerr << "error: " << UsageText(*app_, commands_, {argv + 1, argv + argc}, e) << "\n";
+    *exit_code = static_cast<int>(ErrorKind::kUsage);
+    return -1;
+  }
+  const auto named = std::find_if(commands_.begin(), commands_.end(), [](const CLI::App* command) { return command->parsed(); });
+  return static_cast<int>(named - commands_.begin());
+}
+
+}  // namespace mxtrain::commands
