@@ -63,9 +63,12 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
     if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
     return Refusal{error.what()};
   }
-  if (cache_ && !cache_->full()) {
-    if (auto refusal = Keep(index, scratch->sample, scratch)) return refusal;
-    if (const CachedExample* example = cache_->Find(index)) return LoadCached(*example, index, epoch, row, to, scratch);
+  if (cache_) {
+    // The same way where the cache is full: a JPEG that is decoded for all of its transforms may be reduced further than for the fixed ones.
+    if (auto refusal = Prepare(scratch->sample, scratch, &scratch->example)) return refusal;
+    auto refusal = LoadCached(scratch->example, index, epoch, row, to, scratch);
+    if (!cache_->full()) cache_->Add(index, std::move(scratch->example));
+    return refusal;
   }
   const RandomStream random(options_.seed, epoch, index);
   const Sample& sample = scratch->sample;
@@ -134,13 +137,15 @@ std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const F
   return WritePicture(way, scratch->image, frame, to, scratch);
 }
 
-// Into the cache, as far as the transforms draw nothing.
-std::optional<Refusal> ExampleLoader::Keep(int64_t index, const Sample& sample, LoaderScratch* scratch) const {
-  CachedExample example;
+// What a cache keeps: the example as far as the transforms draw nothing. *example's memory is used again.
+std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const {
+  example->pictures.resize(sample.data.size());
+  example->data.resize(sample.data.size());
+  example->labels.resize(sample.labels.size());
   for (size_t i = 0; i < sample.data.size(); ++i) {
     const FieldSpec& spec = source_->data_fields()[i];
-    Image& picture = example.pictures.emplace_back();
-    std::vector<float>& numbers = example.data.emplace_back();
+    Image& picture = example->pictures[i];
+    std::vector<float>& numbers = example->data[i];
     if (!IsPicture(spec)) {
       numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
       continue;
@@ -153,8 +158,7 @@ std::optional<Refusal> ExampleLoader::Keep(int64_t index, const Sample& sample, 
     picture.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
     std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), picture.pixels.begin());
   }
-  for (const FieldValue& label : sample.labels) example.labels.emplace_back(label.values.begin(), label.values.end());
-  cache_->Add(index, std::move(example));
+  for (size_t i = 0; i < sample.labels.size(); ++i) example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
   return std::nullopt;
 }
 

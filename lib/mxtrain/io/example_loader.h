@@ -28,6 +28,7 @@ struct LoaderScratch {
   Sample sample;
   ImageDecoder decoder;
   Image image, spare;
+  CachedExample example;
   int64_t bytes = 0;  // of encoded pictures, read since the owner last looked
 };
 
@@ -43,7 +44,7 @@ class ExampleLoader {
   // True where a load is a few copies: work is then handed out in larger pieces.
   bool cheap() const { return cheap_; }
 
-  // A function of (index, epoch) and the seed. A reason when the example cannot be had; the row is then unspecified.
+  // A function of (index, epoch) and the seed, whatever the cache holds. A reason when the example cannot be had; the row is then unspecified.
   std::optional<Refusal> Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to, LoaderScratch* scratch) const;
   // Null without one.
   const ExampleCache* cache() const { return cache_.get(); }
@@ -56,7 +57,7 @@ class ExampleLoader {
                                     LoaderScratch* scratch) const;
   std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
                                 LoaderScratch* scratch, Augmenter::Way* way, Frame* frame) const;
-  std::optional<Refusal> Keep(int64_t index, const Sample& sample, LoaderScratch* scratch) const;
+  std::optional<Refusal> Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const;
   std::optional<Refusal> WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
                                       LoaderScratch* scratch) const;
   std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,

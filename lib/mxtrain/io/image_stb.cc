@@ -1,6 +1,7 @@
 // PNG and BMP. stb_image does not look at checksums and reads zeros beyond the end of a BMP: both are checked here first.
 #include <zlib.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,30 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/image_codecs.h"
 
+namespace {
+
+// stb_image inflates whatever a PNG holds, GiB from a few KiB. So its memory comes from here, and no piece is larger than the header of the
+// picture lets it be; it meets a refusal as it meets a machine without memory.
+struct Allowance {
+  size_t largest = 0;
+  bool exceeded = false;
+};
+thread_local Allowance* allowance = nullptr;  // of the decoding that this thread is in
+
+bool Allowed(size_t bytes) {
+  if (bytes <= allowance->largest) return true;
+  allowance->exceeded = true;
+  return false;
+}
+
+void* AllowedMalloc(size_t bytes) { return Allowed(bytes) ? std::malloc(bytes) : nullptr; }
+void* AllowedRealloc(void* old, size_t bytes) { return Allowed(bytes) ? std::realloc(old, bytes) : nullptr; }
+
+}  // namespace
+
+#define STBI_MALLOC(bytes) AllowedMalloc(bytes)
+#define STBI_REALLOC(old, bytes) AllowedRealloc(old, bytes)
+#define STBI_FREE(old) std::free(old)
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
@@ -71,6 +96,22 @@ std::optional<Refusal> CheckBmp(std::string_view bytes, const ImageInfo& info) {
   return std::nullopt;
 }
 
+// The most that decoding may take in one piece: rows of 16-bit RGBA with a filter byte each, and as much again, since buffers double; or the
+// file, doubled, where its pieces are joined.
+size_t LargestPiece(std::string_view bytes, const ImageInfo& info) {
+  constexpr size_t kSmallBuffers = 1 << 16, kPixelBytes = 8;
+  const size_t rows = static_cast<size_t>(info.height) * (static_cast<size_t>(info.width) * kPixelBytes + 1);
+  return std::max(2 * rows, 2 * bytes.size()) + kSmallBuffers;
+}
+
+class AllowanceInForce {
+ public:
+  explicit AllowanceInForce(Allowance* own) { allowance = own; }
+  ~AllowanceInForce() { allowance = nullptr; }
+  AllowanceInForce(const AllowanceInForce&) = delete;
+  AllowanceInForce& operator=(const AllowanceInForce&) = delete;
+};
+
 void ComposeOverWhite(const stbi_uc* from, int channels, Image* image) {
   const int colours = channels - 1;
   uint8_t* to = image->pixels.data();
@@ -110,8 +151,12 @@ std::optional<Refusal> DecodeWithStb(std::string_view bytes, const ImageInfo& in
   const auto damage = info.format == ImageFormat::kPng ? CheckPng(bytes) : CheckBmp(bytes, info);
   if (damage) return damage;
   int height = 0, width = 0, channels = 0;
+  Allowance own{LargestPiece(bytes, info)};
+  const AllowanceInForce in_force(&own);
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
       stbi_load_from_memory(Data(bytes), static_cast<int>(bytes.size()), &width, &height, &channels, 0), stbi_image_free);
+  if (own.exceeded) return Damaged(info.format, "it holds more data than its header says");
+  if (!pixels && std::string_view(stbi_failure_reason()) == "outofmem") Throw(ErrorKind::kMemory, "no memory to decode {}x{} pixels", info.width, info.height);
   if (!pixels) return Damaged(info.format, stbi_failure_reason());
   const bool alpha = channels == 2 || channels == 4;
   image->Resize(height, width, alpha ? channels - 1 : channels);

@@ -96,6 +96,13 @@ bool Has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("a PNG whose data unpack to far more than its header says is refused before they take memory") {
+  const std::string bomb = Png(16, 16, 8, 2, std::string(size_t{256} << 20, '\0'));
+  REQUIRE(bomb.size() < 300'000);
+  CHECK(WhyNot(bomb) == "damaged or unsupported PNG: it holds more data than its header says");
+  CHECK(DecodeImage(Png(16, 16, 8, 2, std::string(16 * 49 + 1000, '\0'))).has_value());  // a little more is legal: decoders pass over it
+}
+
 TEST_CASE("PNG and BMP come back bit for bit") {
   for (const int channels : {1, 3}) {
     for (const auto& [height, width] : {std::pair{1, 1}, std::pair{5, 7}, std::pair{64, 33}}) {

@@ -241,7 +241,7 @@ TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
   }
   CHECK(WhyNot([&] {
           NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}}));
-        }) == "batch_size = 11 is more than the 10 examples there are; take a smaller one, or keep_remainder");
+        }) == "batch_size = 11 is more than the 10 examples there are; take a smaller one");
   CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))->batches_per_epoch() == 1);
 }
 
@@ -443,6 +443,35 @@ TEST_CASE("a cache changes no pixel and reads no file twice") {
     CHECK(plain->stats().bytes > 2 * once);
     CHECK(small->stats().bytes > once);
     CHECK(cached->stats().bad.size() == plain->stats().bad.size());
+  }
+}
+
+TEST_CASE("what fits into a cache, and which thread is first, changes no pixel of a JPEG that may be decoded reduced") {
+  const TempDir dir;
+  for (int i = 0; i < 8; ++i) {
+    Image image;
+    image.Resize(160, 200, 3);
+    for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>((p * p >> 7) + p * 31 * static_cast<size_t>(i + 1));
+    dir.Write(format("all/{}.jpg", i), EncodeJpeg(image));
+  }
+  Runtime runtime = MakeRuntime();
+  const std::vector<TransformSpec> cut = {{"random_resized_crop", {{"size", "20"}, {"area", "[0.9, 1]"}}}},
+                                   reduced = {{"resize", {{"", "64"}}}, {"random_crop", {{"", "20"}}}};
+  for (const auto& transforms : {cut, reduced}) {
+    std::vector<std::vector<Copied>> reference;
+    for (const char* bytes : {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the pictures
+      for (const char* workers : {"1", "3"}) {
+        const auto iter = NewPipeline(runtime, Folder(dir), transforms,
+                                      Param({{"batch_size", "4"}, {"shuffle", "True"}, {"cache", "ram"}, {"cache_bytes", bytes}, {"workers", workers}}));
+        std::vector<std::vector<Copied>> epochs;
+        for (int64_t epoch = 0; epoch < 3; ++epoch) {
+          iter->Reset(epoch);
+          epochs.push_back(RunOut(*iter));
+        }
+        if (reference.empty()) reference = epochs;
+        CHECK_MESSAGE((epochs == reference), bytes << " bytes, " << workers << " threads");
+      }
+    }
   }
 }
 
