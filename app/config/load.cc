@@ -6,6 +6,7 @@
 
 #include "app/config/schema.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
 
 namespace mxtrain::config {
@@ -226,6 +227,13 @@ class Loader {
 };
 
 // Relations between keys that no single row can say.
+// "top_5_accuracy" of {top_k: 5}.
+std::string NameInReports(const Named& metric) {
+  Kwargs params = metric.params;
+  std::erase_if(params, [](const auto& item) { return item.first == "output" || item.first == "label"; });
+  return Metric::Create(metric.name, params)->name();
+}
+
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   auto place_of = [&](std::string_view path) {
     const auto found = std::find_if(loaded.origins.begin(), loaded.origins.end(), [&](const KeyOrigin& o) { return o.path == path; });
@@ -244,13 +252,15 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
       diagnostics->Error(train.lr_schedule.place, error.what());
     }
   }
-  const auto is_best = [&](const Named& metric) { return metric.name == train.best.metric; };
-  if (!train.best.metric.empty() && std::none_of(train.metrics.begin(), train.metrics.end(), is_best) && diagnostics->num_errors() == 0) {
-    std::vector<std::string> names;
-    for (const Named& metric : train.metrics) names.push_back(metric.name);
-    diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", train.best.metric),
-                       format("train.metrics holds {}", join(names, ", ")));
-  }
+  const std::string& best = train.best.metric;
+  if (best.empty() || best == "loss" || diagnostics->num_errors() > 0) return;
+  std::vector<std::string> names;
+  for (const Named& metric : train.metrics) names.push_back(NameInReports(metric));
+  // Where several are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
+  const auto is_best = [&best](const std::string& name) { return best == name || best.ends_with("_" + name); };
+  if (std::any_of(names.begin(), names.end(), is_best)) return;
+  diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
+                     format("train.metrics holds {}", join(names, ", ")));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -44,6 +46,8 @@ struct RunSpec {
   std::optional<double> clip_norm;
   std::string folder;
   uint64_t seed = 5;
+  int64_t batch = kBatch, max_steps = 0;
+  double report_seconds = 0;
 };
 
 class Log final : public TrainListener {
@@ -85,7 +89,8 @@ struct Process {
     options.clip_norm = spec.clip_norm;
     options.logical_workers = spec.workers;
     options.checkpoint_folder = spec.folder;
-    options.report_seconds = 0;
+    options.report_seconds = spec.report_seconds;
+    options.max_steps = spec.max_steps;
     trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
   }
 
@@ -93,7 +98,7 @@ struct Process {
     std::shared_ptr<const io::Source> source = io::MakeSource(
         "csv", {{"path", data.path("table.csv")}, {"label_columns", "class"}, {"data_shape", format("(1, {}, {})", kSide, kSide)}});
     io::PipelineParam param;
-    param.Init({{"batch_size", std::to_string(kBatch)},
+    param.Init({{"batch_size", std::to_string(spec.batch)},
                 {"mode", training ? "training" : "evaluation"},
                 {"shuffle", training ? "True" : "False"},
                 {"seed", std::to_string(spec.seed)},
@@ -262,6 +267,99 @@ TEST_CASE("a resumed run must fit: another net, another seed and a batch that do
   other = spec;
   other.workers = 3;
   CHECK_THROWS_WITH(Process(data, other), doctest::Contains("does not divide among 3 workers"));
+}
+
+TEST_CASE("progress is reported where no epoch is as long as the time between two reports") {
+  struct Slow final : TrainListener {
+    void OnStep(const StepEvent& e) override {
+      ++reports;
+      CHECK(e.images_per_second > 0);
+      CHECK(e.wait_share <= 1);
+    }
+    void OnEpoch(const EpochEvent&) override { std::this_thread::sleep_for(std::chrono::milliseconds(60)); }
+    int reports = 0;
+  };
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.report_seconds = 0.05;  // passes at the end of each epoch
+  Process process(data, spec);
+  Slow listener;
+  process.trainer->Run(listener);
+  CHECK(listener.reports >= 2);
+}
+
+// The learning rate of each step, and how far the run came.
+struct Steps final : TrainListener {
+  void OnStep(const StepEvent& e) override { rates.push_back(e.lr); }
+  void OnEpoch(const EpochEvent& e) override { epochs = e.epoch; }
+  std::vector<double> rates;
+  int64_t epochs = 0;
+};
+
+TEST_CASE("a run resumed with another batch size goes on at the same example, for the epochs that are left") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.epochs = 4;
+  spec.max_steps = 7;  // 2 batches of 8 into the second epoch
+  spec.folder = folder.path("checkpoints");
+  const std::string last = spec.folder + "/last";
+  Log log;
+  Process(data, spec).trainer->Run(log);
+  REQUIRE(PeekState(last).step_in_epoch == 2);
+
+  spec.max_steps = 0;
+  spec.folder = "";
+  spec.batch = 4;
+  Process second(data, spec);
+  second.trainer->Resume(LoadCheckpoint(*second.runtime, last));
+  Steps steps;
+  const TrainResult result = second.trainer->Run(steps);
+  CHECK(steps.rates.size() == (11 - 4) + 11 + 11);
+  CHECK(result.epochs == 4);
+  CHECK(result.steps == 7 + 29);
+  CHECK(steps.rates[0] == 0.1 * 0.5 * 0.5);  // 15 batches of 4 lie behind: both milestones, 7 and 12
+
+  spec.batch = 6;
+  Process third(data, spec);
+  CHECK_THROWS_WITH(third.trainer->Resume(LoadCheckpoint(*third.runtime, last)),
+                    "the checkpoint stands inside epoch 2, 16 examples after its beginning, where no batch of 6 begins; resume with "
+                    "data.batch_size=8, or from a checkpoint between two epochs (epoch-0001)");
+}
+
+TEST_CASE("a finished run is extended by its epochs, the schedule anew, and an extended one is resumed in its place") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.epochs = 2;
+  spec.folder = folder.path("checkpoints");
+  Steps steps;
+  Process(data, spec).trainer->Run(steps);
+  REQUIRE(steps.rates.size() == 10);
+  {
+    Process process(data, spec);
+    const Checkpoint finished = LoadCheckpoint(*process.runtime, spec.folder + "/last");
+    process.trainer->Resume(finished);
+    CHECK(process.trainer->finished());
+    process.trainer->Resume(finished, /*extend=*/true);
+    CHECK_FALSE(process.trainer->finished());
+    std::atomic<int> stop = 0;
+    StopAfter listener(13, &stop);
+    process.trainer->Run(listener, &stop);
+  }
+  Process process(data, spec);
+  const Checkpoint stopped = LoadCheckpoint(*process.runtime, spec.folder + "/last");
+  CHECK(stopped.state.step == 13);
+  CHECK_THROWS_WITH(process.trainer->Resume(stopped, /*extend=*/true),
+                    "the run is not finished: it has made 13 of 20 steps; resume it without extending");
+  process.trainer->Resume(stopped);
+  Steps rest;
+  CHECK(process.trainer->Run(rest).epochs == 4);
+  CHECK(rest.rates == std::vector<double>(steps.rates.begin() + 3, steps.rates.end()));
 }
 
 TEST_CASE("a loss that is not finite ends the run and names the step") {

@@ -61,6 +61,9 @@ Json HeaderOf(const Checkpoint& c) {
            {{"step", s.step},
             {"epoch", s.epoch},
             {"step_in_epoch", s.step_in_epoch},
+            {"first_epoch", s.first_epoch},
+            {"first_step", s.first_step},
+            {"total_steps", s.total_steps},
             {"random_step", s.random_step},
             {"seed", s.seed},
             {"threads", s.threads},
@@ -75,6 +78,9 @@ TrainState StateFromJson(const Json& j) {
   s.step = j.at("step");
   s.epoch = j.at("epoch");
   s.step_in_epoch = j.at("step_in_epoch");
+  s.first_epoch = j.value("first_epoch", int64_t{0});
+  s.first_step = j.value("first_step", int64_t{0});
+  s.total_steps = j.value("total_steps", int64_t{0});
   s.random_step = j.at("random_step");
   s.seed = j.at("seed");
   s.threads = j.at("threads");
@@ -150,7 +156,8 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("arg:", checkpoint.args);
   add("aux:", checkpoint.auxs);
   add("opt:", checkpoint.optimizer);
-  const std::string header = HeaderOf(checkpoint).dump();
+  // A path that is not UTF-8 keeps its place with U+FFFD in it.
+  const std::string header = HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string body = SerializeArrays(arrays);
   std::string bytes(kMagic);
   bytes.reserve(header.size() + body.size() + 32);
@@ -234,6 +241,7 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
     try {
       return LoadCheckpoint(runtime, File("last"));
     } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kData) throw;
       warnings->push_back(e.what());
     }
   }
@@ -244,8 +252,8 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
       if (entry.path().filename() == "last" || !entry.is_regular_file()) continue;
       try {
         whole.emplace_back(PeekState(entry.path()).step, entry.path().string());
-      } catch (const Error&) {
-        continue;
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kData) throw;
       }
     }
   }

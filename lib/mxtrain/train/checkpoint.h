@@ -33,6 +33,8 @@ struct ModelInfo {
 // Where a run stands. Steps and epochs count what is done.
 struct TrainState {
   int64_t step = 0, epoch = 0, step_in_epoch = 0;
+  int64_t first_epoch = 0, first_step = 0;  // where the present stretch began: 0, or where a finished run was extended
+  int64_t total_steps = 0;                  // that the run was to make when it was saved
   uint64_t random_step = 0;
   uint64_t seed = 0;
   int threads = 0;
@@ -69,7 +71,8 @@ class MXTRAIN_API CheckpointFolder {
   // Writes `last`, moving the one before to `previous`; `names` get the same bytes (hard links where the file system has them). Keeps the
   // newest `keep` files epoch-*, 0 for all. What killed processes left under temporary names goes (base/file.h).
   void Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const;
-  // `last`; where that is missing or damaged the newest whole checkpoint of the folder, with a warning. Throws kData when there is none.
+  // `last`; where that is missing or damaged the newest whole checkpoint of the folder, with a warning. Throws kData when there is none, and
+  // whatever else keeps a file from being read (kFileSystem, kMemory): such a file may be whole.
   Checkpoint LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const;
 
  private:

@@ -85,5 +85,27 @@ TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a 
   CHECK_THROWS_WITH(checkpoints.LoadLast(runtime, &warnings), doctest::Contains("no whole checkpoint to resume from"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "a last that cannot be read is not damaged: the reason comes through") {
+  const CheckpointFolder checkpoints(folder.path("checkpoints"));
+  for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
+  std::filesystem::remove(checkpoints.File("last"));
+  std::filesystem::create_directory(checkpoints.File("last"));  // opens, and cannot be read: also for root
+  std::vector<std::string> warnings;
+  try {
+    checkpoints.LoadLast(runtime, &warnings);
+    FAIL("an older checkpoint was taken");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::kFileSystem);
+  }
+  CHECK(warnings.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a path that is not UTF-8 does not keep a checkpoint from being written") {
+  Checkpoint c = Make(1);
+  c.model.config = "path: /photos/caf\xe9";
+  SaveCheckpoint(folder.path("c"), c);
+  CHECK(LoadCheckpoint(runtime, folder.path("c")).model.config == "path: /photos/caf\xef\xbf\xbd");
+}
+
 }  // namespace
 }  // namespace mxtrain

@@ -18,6 +18,13 @@ int FindOutput(const Symbol& symbol, const std::string& wanted) {
         join(names, ", "));
 }
 
+// The name of a head in reports: "softmax" of "softmax_output".
+std::string BareName(std::string output) {
+  constexpr std::string_view kEnding = "_output";
+  if (output.ends_with(kEnding)) output.resize(output.size() - kEnding.size());
+  return output;
+}
+
 }  // namespace
 
 MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs) {
@@ -36,6 +43,22 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
     if (item.label.empty()) Throw(ErrorKind::kConfig, "metric {} of output '{}' needs `label`: that output has none of its own", spec.name, spec.output);
     items_.push_back(std::move(item));
+  }
+  NameItems(symbol.ListOutputs());
+}
+
+void MetricSet::NameItems(const std::vector<std::string>& outputs) {
+  for (Item& item : items_) {
+    const auto same_kind = [&item](const Item& other) { return other.metric->name() == item.metric->name(); };
+    const bool alone = std::count_if(items_.begin(), items_.end(), same_kind) == 1;
+    item.name = alone ? item.metric->name() : format("{}_{}", BareName(outputs[static_cast<size_t>(item.output)]), item.metric->name());
+  }
+  for (size_t i = 0; i < items_.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (items_[i].name != items_[j].name) continue;
+      Throw(ErrorKind::kConfig, "metric {} of output '{}' stands there twice; remove one of them, or give it another `output`", items_[i].metric->name(),
+            BareName(outputs[static_cast<size_t>(items_[i].output)]));
+    }
   }
 }
 
@@ -57,19 +80,19 @@ void MetricSet::Reset() {
 
 NamedValues MetricSet::Values() const {
   NamedValues values;
-  for (const Item& item : items_) values.emplace_back(item.metric->name(), item.metric->value());
+  for (const Item& item : items_) values.emplace_back(item.name, item.metric->value());
   return values;
 }
 
 std::vector<std::string> MetricSet::Names() const {
   std::vector<std::string> names;
-  for (const Item& item : items_) names.push_back(item.metric->name());
+  for (const Item& item : items_) names.push_back(item.name);
   return names;
 }
 
 bool MetricSet::HigherIsBetter(const std::string& name) const {
   for (const Item& item : items_) {
-    if (item.metric->name() == name) return item.metric->higher_is_better();
+    if (item.name == name) return item.metric->higher_is_better();
   }
   Throw(ErrorKind::kConfig, "'{}' is not one of the metrics of this run{}; they are {}", name, DidYouMean(name, Names()), join(Names(), ", "));
 }

@@ -24,7 +24,8 @@ struct MetricSpec {
 // The metrics of a net, each tied to its output and label.
 class MXTRAIN_API MetricSet {
  public:
-  // Throws kConfig for outputs and labels that the net does not have, with the nearest.
+  // Throws kConfig for outputs and labels that the net does not have, with the nearest. A metric is called as its kind; where several are of
+  // one kind, OUTPUT_KIND ("left_accuracy"), and two of one kind on one output are refused.
   MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs);
 
   // Arrays of one batch by name; plain float32. Labels that the data lack are an error.
@@ -38,8 +39,10 @@ class MXTRAIN_API MetricSet {
   void RestoreState(const std::vector<std::string>& states);
 
  private:
+  void NameItems(const std::vector<std::string>& outputs);
   struct Item {
     std::unique_ptr<Metric> metric;
+    std::string name;  // in reports
     int output;
     std::string label;
   };

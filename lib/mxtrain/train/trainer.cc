@@ -72,9 +72,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   if (steps_per_epoch_ < 1) {
     Throw(ErrorKind::kData, "the training data hold {} examples, which is less than one batch of {}", train_.examples(), train_.batch_size());
   }
-  total_steps_ = steps_per_epoch_ * options_.epochs;
-  if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
-  schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, total_steps_);
+  PlanSteps();
   rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), parts, &rescale_reason_);
 
   options_.model.symbol_json = options_.symbol.ToJson();
@@ -129,6 +127,19 @@ void Trainer::BindExecutors() {
   if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), options_.ctx);
 }
 
+// Steps of the present stretch that lie behind, in batches of the present size: what the schedule counts. A run whose batch size was changed
+// has made more or fewer.
+int64_t Trainer::Position() const { return (state_.epoch - state_.first_epoch) * steps_per_epoch_ + state_.step_in_epoch; }
+
+// Where the run ends, seen from where it stands.
+void Trainer::PlanSteps() {
+  const int64_t position = Position();
+  total_steps_ = state_.step + std::max<int64_t>(options_.epochs * steps_per_epoch_ - position, 0);
+  if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, state_.first_step + options_.max_steps);
+  const int64_t whole = std::max<int64_t>(position + total_steps_ - state_.step, 1);
+  schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, whole);
+}
+
 void Trainer::InitializeParameters() {
   const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
   const uint64_t seed = runtime_.options().seed;
@@ -165,7 +176,7 @@ void Trainer::MakeUpdater() {
   }
 }
 
-void Trainer::Resume(const Checkpoint& checkpoint) {
+void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   if (checkpoint.state.seed != runtime_.options().seed) {
     Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}; resume with --seed {}", checkpoint.state.seed,
           runtime_.options().seed, checkpoint.state.seed);
@@ -190,6 +201,29 @@ void Trainer::Resume(const Checkpoint& checkpoint) {
   metrics_.RestoreState(state_.metric_states);
   loss_.RestoreState(state_.loss_state);
   for (auto& executor : executors_) executor->set_random_step(state_.random_step);
+  if (checkpoint.model.batch_size != train_.batch_size()) FindPlace(checkpoint.model.batch_size);
+  PlanSteps();
+  if (!extend) return;
+  if (state_.step < checkpoint.state.total_steps) {
+    Throw(ErrorKind::kUsage, "the run is not finished: it has made {} of {} steps; resume it without extending", state_.step, checkpoint.state.total_steps);
+  }
+  state_.first_epoch = state_.epoch;
+  state_.first_step = state_.step;
+  PlanSteps();
+}
+
+// The checkpoint's place in its epoch, which was counted in batches of another size.
+void Trainer::FindPlace(int64_t batch_size) {
+  const int64_t examples = state_.step_in_epoch * batch_size;
+  if (examples % train_.batch_size() != 0) {
+    Throw(ErrorKind::kConfig,
+          "the checkpoint stands inside epoch {}, {} examples after its beginning, where no batch of {} begins; resume with "
+          "data.batch_size={}, or from a checkpoint between two epochs (epoch-{:04})",
+          state_.epoch + 1, examples, train_.batch_size(), batch_size, std::max<int64_t>(state_.epoch, 1));
+  }
+  state_.step_in_epoch = std::min(examples / train_.batch_size(), steps_per_epoch_);
+  runtime_.log().Warning("the checkpoint was made with batches of {}, this run has {}: it goes on at the same example, with other steps",
+                         batch_size, train_.batch_size());
 }
 
 Trainer::Loaded Trainer::LoadParameters(const std::map<std::string, NDArray>& args, const std::map<std::string, NDArray>& auxs) {
@@ -237,7 +271,7 @@ void Trainer::TrainStep(const DataBatch& batch) {
     }
     executors_[w]->Step(part);
   }
-  updater_->BeginStep(state_.step, updater_->optimizer().base_lr() * schedule_->Factor(state_.step));
+  updater_->BeginStep(state_.step, LearningRate(Position()));
   if (options_.clip_norm) {
     // The norm of the sum over workers: summed into the first one's gradients, which are then pushed alone.
     for (const std::string& name : keys_) {
@@ -303,6 +337,7 @@ Checkpoint Trainer::Snapshot() const {
   Checkpoint c;
   c.model = options_.model;
   c.state = state_;
+  c.state.total_steps = total_steps_;
   c.state.random_step = executors_[0]->random_step();
   c.state.metric_states = metrics_.SaveState();
   c.state.loss_state = loss_.SaveState();

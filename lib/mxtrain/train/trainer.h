@@ -79,8 +79,10 @@ class MXTRAIN_API Trainer {
 
   // Before Run: where checkpoints go, in place of options.checkpoint_folder.
   void SaveTo(const std::string& folder) { options_.checkpoint_folder = folder; }
-  // Before Run: goes on where the checkpoint stands. Throws kConfig when its arrays do not fit the net.
-  void Resume(const Checkpoint& checkpoint);
+  // Before Run: goes on where the checkpoint stands; inside an epoch its place is counted in examples, so another batch size must divide
+  // them. `extend`: it was finished, and goes on for as many epochs and steps again, the schedule anew. Throws kConfig when its arrays do not
+  // fit the net, or it cannot be gone on with so.
+  void Resume(const Checkpoint& checkpoint, bool extend = false);
   // Before Run: parameters and auxiliary states from files, by name; what is missing keeps its initial value. Returns names: used, unused.
   struct Loaded {
     std::vector<std::string> used, reset, unused;
@@ -97,12 +99,18 @@ class MXTRAIN_API Trainer {
 
   Executor& executor() { return *executors_[0]; }
   int64_t total_steps() const { return total_steps_; }
+  // Nothing is left to do: the run has made its epochs or steps.
+  bool finished() const { return state_.step >= total_steps_; }
 
  private:
   struct Clock;
   void BindExecutors();
   void InitializeParameters();
   void MakeUpdater();
+  void PlanSteps();
+  void FindPlace(int64_t batch_size);
+  int64_t Position() const;
+  double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
   void TrainStep(const DataBatch& batch);
   void CollectStep(const DataBatch& batch, int64_t step);
   [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const;

@@ -25,8 +25,9 @@ int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
 // Times of one call of Run. Only training counts: the clock stands still in evaluation and saves.
 struct Trainer::Clock {
   Time::time_point start = Time::now(), last_report = start, last_save = start;
-  double wait_at_report = 0;
-  int64_t images_since_report = 0;
+  // Of training since the last report, over the ends of epochs and saves.
+  double report_seconds = 0, report_wait = 0;
+  int64_t report_images = 0;
 
   // The running segment of training time.
   Time::time_point segment = start;
@@ -36,21 +37,29 @@ struct Trainer::Clock {
 
   // `waited`: for data, since the iterator was made.
   void Resume(double waited) {
-    segment = last_report = Time::now();
-    segment_wait = wait_at_report = waited;
+    segment = Time::now();
+    segment_wait = waited;
   }
   // Takes the segment that ends now into the sums; after a wait for the engine.
   void Pause(double waited) {
-    const double seconds = SecondsSince(segment);
+    const double seconds = SecondsSince(segment), wait = waited - segment_wait;
     epoch_seconds += seconds;
     epoch_images += segment_images;
+    report_seconds += seconds;
+    report_wait += wait;
+    report_images += segment_images;
     if (steps > kWarmupSteps) {
       counted_seconds += seconds;
-      counted_wait += waited - segment_wait;
+      counted_wait += wait;
       counted_images += segment_images;
     }
     segment_images = 0;
-    segment = Time::now();
+    Resume(waited);
+  }
+  void BeginReport() {
+    last_report = Time::now();
+    report_seconds = report_wait = 0;
+    report_images = 0;
   }
   double ImagesPerSecond() const { return counted_seconds > 0 ? static_cast<double>(counted_images) / counted_seconds : 0; }
   double WaitShare() const { return counted_seconds > 0 ? std::clamp(counted_wait / counted_seconds, 0.0, 1.0) : 0; }
@@ -146,11 +155,9 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
   while (state_.step < total_steps_ && !(stop && *stop == 1) && train_.Next(&batch)) {
     Step(batch);
     clock->segment_images += batch.count;
-    clock->images_since_report += batch.count;
     if (++clock->steps == kWarmupSteps) {
       runtime_.engine().WaitForAll();
       clock->Pause(train_.stats().wait_seconds);
-      clock->Resume(train_.stats().wait_seconds);
     }
     if (SecondsSince(clock->last_report) >= options_.report_seconds) {
       StepEvent e;
@@ -159,19 +166,17 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
       e.step_in_epoch = state_.step_in_epoch;
       e.steps_per_epoch = steps_per_epoch_;
       e.total_steps = total_steps_;
-      e.lr = updater_->optimizer().base_lr() * schedule_->Factor(state_.step - 1);
+      e.lr = LearningRate(Position() - 1);
       runtime_.engine().WaitForVar(sums_);
       e.loss = loss_.Total();
-      const double seconds = SecondsSince(clock->last_report), waited = train_.stats().wait_seconds;
-      e.images_per_second = static_cast<double>(clock->images_since_report) / seconds;
-      e.wait_share = std::clamp((waited - clock->wait_at_report) / seconds, 0.0, 1.0);
+      clock->Pause(train_.stats().wait_seconds);
+      e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
+      e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
       e.seconds = SecondsSince(clock->start);
       e.seconds_left = e.images_per_second > 0
                            ? static_cast<double>((total_steps_ - state_.step) * train_.batch_size()) / e.images_per_second : 0;
       listener.OnStep(e);
-      clock->last_report = Time::now();
-      clock->wait_at_report = waited;
-      clock->images_since_report = 0;
+      clock->BeginReport();
     }
     const SavePolicy& save = options_.save;
     const bool by_steps = save.every_steps > 0 && state_.step % save.every_steps == 0;
@@ -194,7 +199,7 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
 void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
   EpochEvent e;
   e.step = state_.step;
-  e.lr = updater_->optimizer().base_lr() * schedule_->Factor(std::max<int64_t>(state_.step - 1, 0));
+  e.lr = LearningRate(std::max<int64_t>(Position() - 1, 0));
   e.seconds = clock->epoch_seconds;
   e.images_per_second = clock->epoch_seconds > 0 ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds : 0;
   clock->epoch_seconds = 0;
