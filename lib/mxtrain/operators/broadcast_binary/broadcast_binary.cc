@@ -1,5 +1,6 @@
 // The functions of two arrays whose axes are equally long or 1. Shapes of fewer axes do not grow.
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
+#include "mxtrain/operators/elemwise_binary/formula.h"
 
 namespace mxtrain::broadcast_binary {
 namespace {
@@ -25,7 +26,7 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
     using F = decltype(f);
     SimpleOp(registry, F::kBroadcastName)
         .set_shape_function(BroadcastShape)
-        .describe(format("{} of two arrays, axes of length 1 repeated", F::kName));
+        .describe(format("{}, element by element; an axis of length 1 is repeated along the other's", elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
   });
   SimpleOp(registry, "broadcast_add").add_alias("broadcast_plus");
   SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus");

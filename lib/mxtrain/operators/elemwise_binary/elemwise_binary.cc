@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "mxtrain/operators/elemwise_binary/formula.h"
+
 namespace mxtrain::elemwise_binary {
 
 std::string Capitalised(const std::string& name) {
@@ -23,7 +25,7 @@ MXTRAIN_OPERATOR(elemwise_binary, registry) {
   ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kName);
-    op.describe(format("{} of two arrays of one shape, element by element", F::kName));
+    op.describe(format("{}, element by element; both arrays have one shape", Formula(F::kBroadcastName, "lhs", "rhs")));
     if (F::kName[0] == '_') op.add_alias(Capitalised(F::kName));
   });
   SimpleOp(registry, "elemwise_add").add_alias("_plus").add_alias("_Plus").add_alias("_add").set_identity({}, {{0, 0}, {0, 1}});

@@ -1,10 +1,11 @@
 // An array and a number: f(x, scalar), and the reversed forms f(scalar, x).
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
+#include "mxtrain/operators/elemwise_binary/formula.h"
 
 namespace mxtrain::elemwise_scalar {
 namespace {
 
-void Describe(OperatorRegistry& registry, const std::string& name, const std::string& alias, const char* text) {
+void Describe(OperatorRegistry& registry, const std::string& name, const std::string& alias, const std::string& text) {
   SimpleOp(registry, name + "_scalar").add_alias(alias).set_enable_scalar(true).describe(text);
 }
 
@@ -14,8 +15,8 @@ MXTRAIN_OPERATOR(elemwise_scalar, registry) {
   elemwise_binary::ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     const std::string alias = elemwise_binary::CamelCase(std::string(F::kScalarName) + "_scalar");
-    Describe(registry, F::kScalarName, alias, "the function of every element and the number");
-    if (*F::kReversedName) Describe(registry, F::kReversedName, "_R" + alias.substr(1), "the function of the number and every element");
+    Describe(registry, F::kScalarName, alias, elemwise_binary::Formula(F::kBroadcastName, "data", "scalar") + ", for every element");
+    if (*F::kReversedName) Describe(registry, F::kReversedName, "_R" + alias.substr(1), elemwise_binary::Formula(F::kBroadcastName, "scalar", "data") + ", for every element");
   });
 }
 

@@ -1,11 +1,66 @@
 #include "mxtrain/operators/elemwise_unary/elemwise_unary.h"
 
+#include <map>
+#include <string_view>
+
 namespace mxtrain::elemwise_unary {
+namespace {
+
+// What each function computes of an element x, for the operator reference.
+const std::map<std::string_view, const char*> kFormulas = {
+    {"_copy", "x"},
+    {"abs", "|x|"},
+    {"sign", "1 where x > 0, -1 where x < 0, else 0"},
+    {"round", "the whole number nearest to x; halves go away from zero"},
+    {"rint", "the whole number nearest to x; halves go down"},
+    {"ceil", "the least whole number that is not below x"},
+    {"floor", "the greatest whole number that is not above x"},
+    {"trunc", "x without its fraction: the whole number next to it towards zero"},
+    {"fix", "x without its fraction: the whole number next to it towards zero"},
+    {"square", "x^2"},
+    {"sqrt", "the square root of x"},
+    {"rsqrt", "1 / sqrt(x)"},
+    {"cbrt", "the cube root of x"},
+    {"rcbrt", "1 / cbrt(x)"},
+    {"reciprocal", "1 / x"},
+    {"exp", "e^x"},
+    {"expm1", "e^x - 1, exact for small x too"},
+    {"log", "the natural logarithm of x"},
+    {"log10", "the logarithm of x to base 10"},
+    {"log2", "the logarithm of x to base 2"},
+    {"log1p", "log(1 + x), exact for small x too"},
+    {"sin", "the sine of x in radians"},
+    {"cos", "the cosine of x in radians"},
+    {"tan", "the tangent of x in radians"},
+    {"arcsin", "the angle in [-pi/2, pi/2] whose sine is x"},
+    {"arccos", "the angle in [0, pi] whose cosine is x"},
+    {"arctan", "the angle in (-pi/2, pi/2) whose tangent is x"},
+    {"sinh", "(e^x - e^-x) / 2"},
+    {"cosh", "(e^x + e^-x) / 2"},
+    {"tanh", "(e^x - e^-x) / (e^x + e^-x)"},
+    {"arcsinh", "log(x + sqrt(x^2 + 1))"},
+    {"arccosh", "log(x + sqrt(x^2 - 1)), for x >= 1"},
+    {"arctanh", "log((1 + x) / (1 - x)) / 2, for |x| < 1"},
+    {"degrees", "x * 180 / pi"},
+    {"radians", "x * pi / 180"},
+    {"gamma", "the gamma function of x: (x - 1)! for whole numbers"},
+    {"gammaln", "log |gamma(x)|"},
+    {"erf", "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x"},
+    {"erfinv", "the number whose erf is x, for |x| < 1"},
+    {"relu", "max(x, 0)"},
+    {"sigmoid", "1 / (1 + e^-x)"},
+    {"softsign", "x / (1 + |x|)"},
+    {"negative", "-x"},
+    {"logical_not", "1 where x is 0, else 0"},
+    {"zeros_like", "0"},
+    {"ones_like", "1"}};
+
+}  // namespace
 
 MXTRAIN_OPERATOR(elemwise_unary, registry) {
   ForEachUnary([&registry](auto f) {
     using F = decltype(f);
-    SimpleOp(registry, F::kName).describe(format("{} of every element", F::kName));
+    SimpleOp(registry, F::kName).describe(format("{}, for every element x", kFormulas.at(F::kName)));
   });
   SimpleOp(registry, "_copy").add_alias("identity").set_identity({{0, 0}}, {{0, 0}}).describe("the input itself");
 }
