@@ -8,8 +8,8 @@
 
 #include "app/commands/command.h"
 #include "app/config/diagnostic.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
 
 namespace {
 
@@ -50,11 +50,11 @@ int ReportError(const CommonFlags& flags, report::Console& console, const std::e
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
     std::cerr << e.what();
-    if (flags.json) std::cout << Json{{"error", "configuration"}, {"code", 3}, {"diagnostics", Json::parse(e.Json())}}.dump() << std::endl;
+    if (flags.json) std::cout << report::JsonText({{"error", "configuration"}, {"code", 3}, {"diagnostics", Json::parse(e.Json())}}) << std::endl;
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
     console.Message(LogLevel::kError, e.what());
-    if (flags.json) std::cout << Json{{"error", e.what()}, {"code", static_cast<int>(e.kind())}}.dump() << std::endl;
+    if (flags.json) std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}}) << std::endl;
     return static_cast<int>(e.kind());
   } catch (const std::filesystem::filesystem_error& e) {
     console.Message(LogLevel::kError, e.what());
@@ -108,12 +108,12 @@ int main(int argc, char** argv) {
 
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
-  if (named < 0) return exit_code;
-
-  BoundBarrierSpin(argv);
+  if (named >= 0) BoundBarrierSpin(argv);
   report::Console console(ToConsoleOptions(flags));
   try {
-    return all[static_cast<size_t>(named)]->Run(flags, console);
+    if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
+    report::FlushResults();
+    return exit_code;
   } catch (...) {
     return ReportError(flags, console, std::current_exception());
   }

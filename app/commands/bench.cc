@@ -10,9 +10,9 @@
 
 #include "app/commands/session.h"
 #include "app/commands/synthetic_iter.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
 #include "mxtrain/operator/imperative.h"
 
 namespace mxtrain::commands {
@@ -63,7 +63,7 @@ class Bench final : public Command {
       Json list = Json::object();
       for (const auto& [name, time] : times_) list[name] = time;
       result["operator_share"] = list;
-      std::cout << result.dump() << std::endl;
+      std::cout << report::JsonText(result) << std::endl;
       return 0;
     }
     std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "app/commands/session.h"
-#include "mxtrain/base/json.h"
+#include "app/report/output.h"
 #include "mxtrain/device/cpu/onednn/version.h"
 
 namespace mxtrain::commands {
@@ -43,7 +43,7 @@ class Devices final : public Command {
     if (flags.json) {
       const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}, {"onednn", OneDnnVersion()}}},
                            {"gpu", {{"count", gpu->DeviceCount()}, {"why_absent", gpu->WhyAbsent()}}}};
-      std::cout << result.dump(2) << "\n";
+      std::cout << report::JsonText(result, 2) << "\n";
       return 0;
     }
     std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features, OneDnn());

@@ -5,9 +5,9 @@
 
 #include "app/commands/command.h"
 #include "app/commands/init_config.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -169,10 +169,9 @@ class Init final : public Command {
       Json classes = Json::object();
       for (const auto& [name, count] : f.classes) classes[name] = count;
       std::cout
-          << Json{{"file", output_},        {"classes", classes},           {"train", f.train_pictures},  {"val", f.val_pictures},
+          << report::JsonText({{"file", output_},        {"classes", classes},           {"train", f.train_pictures},  {"val", f.val_pictures},
                   {"channels", f.channels}, {"median_side", f.median_side}, {"input_size", c.input_size}, {"batch_size", c.batch_size},
-                  {"epochs", c.epochs}}
-                 .dump()
+                  {"epochs", c.epochs}})
           << std::endl;
       return;
     }

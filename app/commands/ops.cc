@@ -1,8 +1,11 @@
 // mxtrain ops [NAME]: the operator reference, from the registry.
+#include <algorithm>
+#include <cctype>
 #include <iostream>
 
 #include "app/commands/session.h"
-#include "mxtrain/base/json.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -18,8 +21,8 @@ class Ops final : public Command {
   int Run(const CommonFlags& flags, report::Console&) override {
     const auto registry = MakeRegistry(flags.plugins);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
-    registry->CanonicalName(name_);  // throws with the nearest name
-    return flags.json ? (std::cout << ToJson(*registry, registry->CanonicalName(name_)).dump(2) << "\n", 0) : Describe(*registry);
+    CheckName(*registry);
+    return flags.json ? (std::cout << report::JsonText(ToJson(*registry, registry->CanonicalName(name_)), 2) << "\n", 0) : Describe(*registry);
   }
 
  private:
@@ -28,6 +31,22 @@ class Ops final : public Command {
     std::vector<std::string> names = registry.Names();
     std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
     return names;
+  }
+
+  // Throws with the names that the word is a part of, else with the nearest.
+  void CheckName(const OperatorRegistry& registry) const {
+    const auto lower = [](std::string text) {
+      std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+      return text;
+    };
+    try {
+      registry.CanonicalName(name_);
+    } catch (const Error& e) {
+      std::vector<std::string> holding = PublicNames(registry);
+      std::erase_if(holding, [&](const std::string& name) { return lower(name).find(lower(name_)) == std::string::npos; });
+      if (holding.empty()) throw;
+      Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, join(holding, ", "));
+    }
   }
 
   static int List(const OperatorRegistry& registry) {
@@ -57,7 +76,7 @@ class Ops final : public Command {
   static int ListJson(const OperatorRegistry& registry) {
     Json all = Json::array();
     for (const std::string& name : PublicNames(registry)) all.push_back(ToJson(registry, name));
-    std::cout << all.dump(2) << "\n";
+    std::cout << report::JsonText(all, 2) << "\n";
     return 0;
   }
 

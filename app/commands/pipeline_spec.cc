@@ -27,7 +27,9 @@ std::string PipelineSpec::ToJson() const {
   for (const MetricSpec& m : metrics) {
     measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
   }
-  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}, {"exact_decode", exact_decode}}.dump();
+  // A path that is not UTF-8 keeps its place with U+FFFD in it.
+  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}, {"exact_decode", exact_decode}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 PipelineSpec PipelineSpec::FromJson(const std::string& text) {

@@ -6,9 +6,9 @@
 
 #include "app/commands/command.h"
 #include "app/commands/synth_picture.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/base/json.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -87,7 +87,7 @@ class Synth final : public Command {
     const std::vector<std::string> names(ShapeNames().begin(), ShapeNames().begin() + classes_);
     const int64_t train = (of_class - val_of_class) * classes_, val = val_of_class * classes_;
     if (flags.json) {
-      std::cout << Json{{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}}.dump() << std::endl;
+      std::cout << report::JsonText({{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}}) << std::endl;
     } else {
       std::cout << format("{}: {} pictures in train, {} in val; classes {}\n", dir_, train, val, join(names, ", "));
     }

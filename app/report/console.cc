@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -74,9 +75,11 @@ void Console::Message(LogLevel level, std::string_view text) {
   static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
   std::lock_guard lock(mutex_);
   const int k = static_cast<int>(level);
-  if (log_) {
-    std::fputs(format("{} {}{}\n", TimeStamp(), kWords[k], text).c_str(), log_);
-    std::fflush(log_);
+  if (log_ && (std::fputs(format("{} {}{}\n", TimeStamp(), kWords[k], text).c_str(), log_) < 0 || std::fflush(log_) != 0)) {
+    const int error = errno;
+    std::fclose(log_);
+    log_ = nullptr;
+    Write(format("warning: the log cannot be written, and ends here: {}", std::strerror(error)));
   }
   if (level == LogLevel::kWarning) {
     ++warning_count_;
@@ -145,7 +148,6 @@ void ConsoleListener::OnStep(const StepEvent& e) {
 }
 
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  console_.ShowBar("");
   console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
                                            Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), e.best ? "  best" : ""));
 }

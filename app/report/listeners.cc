@@ -6,9 +6,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
 namespace {
@@ -19,12 +19,13 @@ Json ToJson(const NamedValues& values) {
   return object;
 }
 
-void Emit(std::FILE* file, const char* event, const Json& fields) {
+// Throws kFileSystem: a full disk ends the run.
+void Emit(std::FILE* file, const std::string& path, const char* event, const Json& fields) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Json line = {{"event", event}, {"time", now}};
   line.update(fields);
-  std::fputs((line.dump() + "\n").c_str(), file);
-  std::fflush(file);
+  if (std::fputs((JsonText(line) + "\n").c_str(), file) >= 0 && std::fflush(file) == 0) return;
+  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path, std::strerror(errno));
 }
 
 }  // namespace
@@ -54,29 +55,29 @@ void CsvListener::OnEpoch(const EpochEvent& e) {
   WriteFileAtomically(path_, text + row + "\n");
 }
 
-JsonlListener::JsonlListener(const std::string& path) : file_(std::fopen(path.c_str(), "a")) {
+JsonlListener::JsonlListener(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "a")) {
   if (!file_) Throw(ErrorKind::kFileSystem, "cannot open {}: {}", path, std::strerror(errno));
 }
 JsonlListener::~JsonlListener() { std::fclose(file_); }
 
 void JsonlListener::OnStart(const RunStart& s) {
-  Emit(file_, "start",
+  Emit(file_, path_, "start",
        {{"parameters", s.parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
         {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
         {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
 }
 void JsonlListener::OnStep(const StepEvent& e) {
-  Emit(file_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
+  Emit(file_, path_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
 }
 void JsonlListener::OnEpoch(const EpochEvent& e) {
-  Emit(file_, "epoch",
+  Emit(file_, path_, "epoch",
        {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
         {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}});
 }
 void JsonlListener::OnSave(const SaveEvent& e) {
-  Emit(file_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
+  Emit(file_, path_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
 }
-void JsonlListener::OnWarning(const std::string& text) { Emit(file_, "warning", {{"text", text}}); }
+void JsonlListener::OnWarning(const std::string& text) { Emit(file_, path_, "warning", {{"text", text}}); }
 
 void Listeners::OnStart(const RunStart& e) {
   for (TrainListener* l : listeners_) l->OnStart(e);

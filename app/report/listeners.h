@@ -29,6 +29,7 @@ class JsonlListener final : public TrainListener {
   void OnWarning(const std::string& text) override;
 
  private:
+  const std::string path_;
   std::FILE* file_;
 };
 

@@ -28,7 +28,13 @@ says "error: there is no flag '--overwite'; did you mean '--overwrite'? \`mxtrai
 expect 2
 says "say a command"
 expect 2 train
-says "config is required"
+says "config is required; see \`mxtrain train --help\`"
+expect 2 -z
+says "there is no flag '-z'"
+expect 2 train points.yaml --epochs 3
+says "there is no flag '--epochs'; did you mean train.epochs=VALUE?"
+expect 2 train points.yaml --batch-size 3
+says "did you mean data.batch_size=VALUE?"
 expect 2 train points.yaml --threads many
 expect 2 train points.yaml --engine fast
 says "fast not in {threaded,naive}"
@@ -48,6 +54,8 @@ expect 0 ops Convolution
 prints "num_filter"
 expect 3 ops Convolutoin
 says "there is no operator 'Convolutoin'; did you mean 'Convolution'?"
+expect 3 ops maxim
+says "there is no operator 'maxim'; did you mean broadcast_maximum?"
 
 # --- configuration: 3
 expect 3 train nowhere.yaml
