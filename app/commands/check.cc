@@ -1,80 +1,135 @@
 // mxtrain check CONFIG: everything that can be known before the first step; changes nothing.
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <set>
 
+#include "app/commands/check_data.h"
 #include "app/commands/session.h"
+#include "app/config/schema.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
 
 namespace mxtrain::commands {
 namespace {
+
+// What is wrong, each once; said as it is found.
+class Findings {
+ public:
+  explicit Findings(report::Console& console) : console_(console) {}
+
+  void Add(LogLevel level, const std::string& text) {
+    if (!seen_.insert(text).second) return;
+    console_.Message(level, text);
+    list_.push_back({{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
+  }
+  void Add(const config::DiagnosticError& error) {
+    if (!seen_.insert(error.what()).second) return;
+    std::cerr << error.what();
+    for (Json& diagnostic : Json::parse(error.Json())) list_.push_back(std::move(diagnostic));
+  }
+  // Runs a part of the check; what it throws is a finding, unless it says nothing about the configuration or its data.
+  bool Try(const std::function<void()>& part) {
+    try {
+      part();
+      return true;
+    } catch (const config::DiagnosticError& e) {
+      Add(e);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kConfig && e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
+      Add(LogLevel::kError, e.what());
+    }
+    return false;
+  }
+  const Json& list() const { return list_; }
+
+ private:
+  report::Console& console_;
+  std::set<std::string> seen_;
+  Json list_ = Json::array();
+};
+
+bool Stopped() { return StopFlag() == 1; }
 
 class Check final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("check", "find what is wrong with a configuration and its data, before training");
-    config_.Declare(arguments);
-    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json");
+    config_.Declare(arguments, /*required=*/false);
+    arguments.Flag("--schema", &schema_, "print the JSON schema of configurations, for editors; needs no CONFIG");
+    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n  mxtrain check --schema > mxtrain.schema.json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    try {
-      return RunChecks(flags, console);
-    } catch (const config::DiagnosticError& e) {
-      std::cerr << e.what();
-      if (flags.json) std::cout << Json{{"ok", false}, {"diagnostics", Json::parse(e.Json())}}.dump() << std::endl;
-    } catch (const Error& e) {
-      console.Message(LogLevel::kError, e.what());
-      if (flags.json) std::cout << Json{{"ok", false}, {"diagnostics", {{{"severity", "error"}, {"message", e.what()}}}}}.dump() << std::endl;
+    if (schema_) {
+      std::cout << config::JsonSchema() << "\n";
+      return 0;
     }
-    return static_cast<int>(ErrorKind::kCheckFailed);
+    if (config_.file.empty()) Throw(ErrorKind::kUsage, "config is required: mxtrain check CONFIG");
+    CatchSignals();
+    Findings findings(console);
+    Json result = {{"ok", false}, {"findings", 0}};
+    findings.Try([&] {
+      Session session(config_, flags, console);
+      CheckAll(session, console, &findings, &result);
+    });
+    if (Stopped()) return 128 + StopSignal();
+    result["ok"] = findings.list().empty();
+    result["findings"] = findings.list().size();
+    result["diagnostics"] = findings.list();
+    if (flags.json) {
+      std::cout << report::JsonText(result) << std::endl;
+    } else {
+      if (result.contains("steps")) {
+        std::cout << format("{} training examples, {} for validation; {} steps; the net binds\n", result["train_examples"].get<int64_t>(),
+                            result["val_examples"].get<int64_t>(), result["steps"].get<int64_t>());
+      }
+      std::cout << (findings.list().empty() ? "no findings\n" : format("{} finding{}\n", findings.list().size(), findings.list().size() == 1 ? "" : "s"));
+    }
+    return findings.list().empty() ? 0 : static_cast<int>(ErrorKind::kCheckFailed);
   }
 
  private:
-  int RunChecks(const CommonFlags& flags, report::Console& console) {
-    Session session(config_, flags, console);
-    session.BuildNet();
-    int findings = 0;
-    auto train = session.TrainIter();
-    auto val = session.ValIter();
-    // Binds, so that kernels, metrics, optimizer and schedule are checked as well.
-    Trainer trainer(session.runtime(), session.MakeTrainOptions(), *train, val.get());
-    for (DataIter* iter : {train.get(), val.get()}) {
-      if (iter) findings += ReadAll(*iter, console);
+  // One part does not keep the others from being looked at, as far as they can be without it.
+  static void CheckAll(Session& session, report::Console& console, Findings* findings, Json* result) {
+    const bool net = findings->Try([&] { session.BuildNet(); });
+    std::shared_ptr<const io::Source> train, val;
+    findings->Try([&] { train = session.OpenSource(/*validation=*/false); });
+    findings->Try([&] { val = session.OpenSource(/*validation=*/true); });
+    if (train && val) {
+      for (const std::string& text : CompareClasses(*train, *val)) findings->Add(LogLevel::kWarning, text);
     }
-    if (StopFlag() == 1) return 128 + StopSignal();
-    const std::string summary = format("{} training examples, {} for validation; {} steps; the net binds", train->examples(), val ? val->examples() : 0,
-                                       trainer.total_steps());
-    if (flags.json) {
-      std::cout << Json{{"ok", findings == 0}, {"findings", findings}, {"train_examples", train->examples()}, {"val_examples", val ? val->examples() : 0},
-                        {"steps", trainer.total_steps()}}.dump()
-                << std::endl;
-    } else {
-      std::cout << summary << (findings == 0 ? "\nno findings\n" : format("\n{} findings\n", findings));
+    const DataFindings found = FindDuplicates(train.get(), val.get(), Stopped);
+    for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
+    for (const std::string& text : found.notes) console.Message(LogLevel::kInfo, text);
+    if (!net) return;
+    findings->Try([&] { Bind(session, result); });
+    for (const bool validation : {false, true}) {
+      if (validation ? val : train) findings->Try([&] { ReadAll(*session.WholeIter(validation), findings); });
     }
-    return findings == 0 ? 0 : static_cast<int>(ErrorKind::kCheckFailed);
   }
 
-  // Reads every example once, as training will.
-  static int ReadAll(DataIter& iter, report::Console& console) {
-    CatchSignals();
+  // Kernels, metrics, optimizer and schedule are checked as well.
+  static void Bind(Session& session, Json* result) {
+    const auto train = session.TrainIter(), val = session.ValIter();
+    const Trainer trainer(session.runtime(), session.MakeTrainOptions(), *train, val.get());
+    (*result)["train_examples"] = train->examples();
+    (*result)["val_examples"] = val ? val->examples() : 0;
+    (*result)["steps"] = trainer.total_steps();
+  }
+
+  // Every example, decoded in full and transformed.
+  static void ReadAll(DataIter& iter, Findings* findings) {
     DataBatch batch;
-    int stopped = 0;
     iter.Reset(0);
-    try {
-      while (StopFlag() != 1 && iter.Next(&batch)) {
-        for (const NDArray& array : batch.data) array.WaitToRead();
-      }
-    } catch (const Error& e) {
-      console.Message(LogLevel::kError, e.what());
-      ++stopped;
+    while (!Stopped() && iter.Next(&batch)) {
+      for (const NDArray& array : batch.data) array.WaitToRead();
     }
-    const auto bad = iter.stats().bad;
-    for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
-    return static_cast<int>(bad.size()) + stopped;
+    for (const auto& [name, reason] : iter.stats().bad) findings->Add(LogLevel::kWarning, format("{}: {}", name, reason));
   }
 
   ConfigArguments config_;
+  bool schema_ = false;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ class Command {
 struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides, more_files;
-  void Declare(Arguments& arguments);
+  void Declare(Arguments& arguments, bool required = true);
 };
 
 std::unique_ptr<Command> MakeTrain(std::string command_line);

@@ -22,8 +22,9 @@ void OnSignal(int signal) {
 
 }  // namespace
 
-void ConfigArguments::Declare(Arguments& arguments) {
-  arguments.Option("config", &file, "configuration file (YAML)").Required().Takes("CONFIG");
+void ConfigArguments::Declare(Arguments& arguments, bool required) {
+  Argument config = arguments.Option("config", &file, "configuration file (YAML)").Takes("CONFIG");
+  if (required) config.Required();
   arguments.Option("overrides", &overrides, "values that override the configuration: train.optimizer.lr=0.1").Takes("key=value");
   arguments.Option("-c", &more_files, "a further configuration file, merged over the first; may repeat").Takes("FILE").Repeats();
 }

@@ -123,7 +123,7 @@ void Session::BuildNet() {
     const std::string& source = config().data.train.source;
     if (name != "classes" || source.empty() || source == "csv") return std::nullopt;  // columns of numbers name no classes
     if (diagnostics_.num_errors() > 0) return 1;  // those come first; any number serves to find the net's own
-    OpenData(false);
+    OpenSource(false);
     if (class_names_.empty()) return std::nullopt;
     return static_cast<int64_t>(class_names_.size());
   };
@@ -139,22 +139,20 @@ void Session::BuildNet() {
   for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
 }
 
-void Session::OpenData(bool with_validation) {
-  auto open = [this](bool validation, std::shared_ptr<const io::Source>* source) {
-    const config::SourceConfig& c = SourceOf(validation);
-    if (*source || c.source.empty()) return;
-    if (!std::filesystem::exists(c.path)) {
-      Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
-            diagnostics_.sources().Where(c.place), c.path);
-    }
-    CheckColumns(c);
-    *source = io::MakeSource(c.source, DataParams(validation));
-    if (validation && HoldsOut()) return;  // the warnings are those of the training set
-    for (const std::string& text : (*source)->warnings()) console_.Message(LogLevel::kWarning, text);
-  };
-  open(false, &train_source_);
-  if (train_source_) class_names_ = train_source_->class_names();
-  if (with_validation) open(true, &val_source_);
+std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
+  std::shared_ptr<const io::Source>& source = validation ? val_source_ : train_source_;
+  const config::SourceConfig& c = SourceOf(validation);
+  if (source || c.source.empty()) return source;
+  if (!std::filesystem::exists(c.path)) {
+    Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
+          diagnostics_.sources().Where(c.place), c.path);
+  }
+  CheckColumns(c);
+  source = io::MakeSource(c.source, DataParams(validation));
+  if (!validation) class_names_ = source->class_names();
+  if (validation && HoldsOut()) return source;  // the warnings are those of the training set
+  for (const std::string& text : source->warnings()) console_.Message(LogLevel::kWarning, text);
+  return source;
 }
 
 const config::SourceConfig& Session::SourceOf(bool validation) const {
@@ -196,11 +194,11 @@ void Session::CheckColumns(const config::SourceConfig& c) {
   }
 }
 
-std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training) {
+std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass) {
   io::PipelineParam p;
   Kwargs kwargs{{"batch_size", params::Print(config().data.batch_size)},
-                {"mode", training ? "training" : "evaluation"},
-                {"shuffle", params::Print(c.shuffle)},
+                {"mode", pass == Pass::kTraining ? "training" : "evaluation"},
+                {"shuffle", params::Print(c.shuffle && pass != Pass::kWhole)},
                 {"seed", std::to_string(config().seed)},
                 {"max_bad", params::Print(config().data.max_bad)}};
   if (config().data.workers > 0) kwargs.emplace_back("workers", params::Print(config().data.workers));
@@ -209,13 +207,19 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
   if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
   if (const std::optional<int64_t> channels = PictureChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
-  kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode));
-  kwargs.emplace_back("cache", config().data.cache);
+  kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode || pass == Pass::kWhole));
+  kwargs.emplace_back("cache", pass == Pass::kWhole ? "none" : config().data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(config().data.cache_bytes));
   p.Init(kwargs, "data");
   MeasureFor(c);
   const std::vector<io::TransformSpec> transforms = Transforms(c);
-  auto iter = io::NewPipeline(*runtime_, std::move(source), transforms, p);
+  std::unique_ptr<DataIter> iter;
+  try {
+    iter = io::NewPipeline(*runtime_, std::move(source), transforms, p);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    Throw(ErrorKind::kConfig, "{}: {}", diagnostics_.sources().Where(c.place), e.what());
+  }
   CheckIter(*iter, c);
   return iter;
 }
@@ -223,7 +227,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
 // `normalize: auto` is measured on the training set once, also for validation.
 void Session::MeasureFor(const config::SourceConfig& c) {
   if (statistics_ || !io::WantsStatistics(ToTransforms(c.transforms))) return;
-  OpenData(false);
+  OpenSource(false);
   const int64_t channels = PictureChannels(*train_source_, net_.inputs).value_or(3);
   statistics_ = io::MeasurePixels(*train_source_, static_cast<int>(channels));
   const auto short_list = [](const std::vector<double>& values) {
@@ -261,24 +265,29 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c) {
 }
 
 std::unique_ptr<DataIter> Session::TrainIter() {
-  OpenData(false);
-  if (!train_source_) {
+  if (!OpenSource(false)) {
     diagnostics_.Error({}, "there is no data.train to train on", "add data: {train: {source: ..., path: ...}}");
     diagnostics_.ThrowIfErrors();
   }
-  return MakeIter(train_source_, config().data.train, true);
+  return MakeIter(train_source_, config().data.train, Pass::kTraining);
 }
 
 std::shared_ptr<const io::Source> Session::EvaluationSource() {
   BuildNet();
-  OpenData(true);
+  OpenSource(false);
+  OpenSource(true);
   if (!val_source_ && !train_source_) Throw(ErrorKind::kData, "the configuration names no data");
   return val_source_ ? val_source_ : train_source_;
 }
 
 std::unique_ptr<DataIter> Session::ValIter() {
-  OpenData(true);
-  return val_source_ ? MakeIter(val_source_, config().data.val, false) : nullptr;
+  OpenSource(false);  // its classes are those of validation
+  OpenSource(true);
+  return val_source_ ? MakeIter(val_source_, config().data.val, Pass::kEvaluation) : nullptr;
+}
+
+std::unique_ptr<DataIter> Session::WholeIter(bool validation) {
+  return MakeIter(OpenSource(validation), validation ? config().data.val : config().data.train, Pass::kWhole);
 }
 
 std::vector<MetricSpec> Session::Metrics() const {

@@ -27,12 +27,14 @@ class Session {
 
   // Builds the net; `classes` is asked for only when the net uses ${classes}. Checks shapes for one batch.
   void BuildNet();
-  // Opens the training data; keeps them for the calls below.
-  void OpenData(bool with_validation);
+  // The records to train on or to validate with, opened once; null where the configuration names none.
+  std::shared_ptr<const io::Source> OpenSource(bool validation);
   std::unique_ptr<DataIter> TrainIter();
   // The records of the validation data, of the training data where there are none.
   std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> ValIter();  // null without validation data
+  // One pass over all records, none left out or replaced, pictures decoded in full; with the transforms of training or of validation.
+  std::unique_ptr<DataIter> WholeIter(bool validation);
 
   const config::Config& config() const { return loaded_.config; }
   const config::LoadedConfig& loaded() const { return loaded_; }
@@ -49,7 +51,8 @@ class Session {
   executor::BindRequest MakeBindRequest(bool training) const;
 
  private:
-  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, bool training);
+  enum class Pass { kTraining, kEvaluation, kWhole };
+  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void CheckColumns(const config::SourceConfig& c);
   // Whether validation is a part of the training set.
   bool HoldsOut() const { return config().data.val.source.empty() && config().data.val.holdout > 0; }

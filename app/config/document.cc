@@ -50,7 +50,7 @@ class DocumentLoader {
 
  private:
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
-    if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a path on the command line is the working folder", file);
+    if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a relative path on the command line begins in the working folder", file);
     if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder; name a configuration file (YAML) in it", file);
     return ReadFile(path.string());
   }
