@@ -6,10 +6,10 @@
 
 #include "app/commands/session.h"
 #include "app/report/listeners.h"
+#include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -23,6 +23,7 @@ class Train final : public Command {
     config_.Declare(arguments);
     arguments.Flag("--resume", &resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
     arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
+    arguments.Flag("--extend", &extend_, "go on with the newest run of this name (or with --out, or --resume-from), which is finished, for train.epochs more");
     arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step, write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
     arguments.Option("--name", &name_, "name of the run, in place of the configuration's").Takes("NAME");
@@ -30,11 +31,12 @@ class Train final : public Command {
     arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
     arguments.Option("--min-metric", &min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)").Takes("VALUE");
     arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
-                "  mxtrain train config.yaml --resume");
+                "  mxtrain train config.yaml --resume\n  mxtrain train config.yaml --extend train.epochs=5");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (resume_ && !resume_from_.empty()) Throw(ErrorKind::kUsage, "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
+    if (extend_ && resume_from_.empty()) resume_ = true;
     CatchSignals();
     Session session(config_, flags, console);
     session.BuildNet();
@@ -48,12 +50,13 @@ class Train final : public Command {
 
     // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
-    if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_));
+    if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
     const report::RunFolder folder = OpenFolder(session);
     trainer.SaveTo(folder.checkpoints());
     console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, &trainer, console);
+    if (trainer.finished()) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
 
     report::ConsoleListener on_console(console);
     report::CsvListener csv(folder.File("metrics.csv"));
@@ -62,6 +65,7 @@ class Train final : public Command {
     for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl}) listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const TrainResult result = trainer.Run(listeners, &StopFlag());
+    console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
     return Report(flags, folder, *train, result, console);
   }
@@ -113,13 +117,14 @@ class Train final : public Command {
   void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
     std::vector<std::string> warnings;
     if (NothingSaved(folder)) {
+      if (extend_) Throw(ErrorKind::kUsage, "{} was stopped before its first save; there is nothing to extend, --resume begins it again", folder.path());
       console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
       RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
     const Checkpoint checkpoint = CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
-    trainer->Resume(checkpoint);
+    trainer->Resume(checkpoint, extend_);
     // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next save.
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
@@ -142,6 +147,9 @@ class Train final : public Command {
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
     if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share));
+    const std::string again = format("mxtrain train {} --out {} --resume", config_.file, folder.path());
+    console.Message(LogLevel::kInfo, r.stopped ? format("stopped after {} steps, and saved; to go on: {}", r.steps, again)
+                                               : format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path()));
     console.RepeatWarnings();
     if (flags.json) {
       Json best = nullptr, last = Json::object();
@@ -156,7 +164,7 @@ class Train final : public Command {
                            {"wait_share", r.wait_share},
                            {"peak_memory_bytes", report::PeakMemoryBytes()},
                            {"stopped", r.stopped}};
-      std::cout << result.dump() << std::endl;
+      std::cout << report::JsonText(result) << std::endl;
     }
     if (r.stopped) return 128 + StopSignal();
     const auto reached = [&](double wanted) {
@@ -173,7 +181,7 @@ class Train final : public Command {
 
   const std::string command_line_;
   ConfigArguments config_;
-  bool resume_ = false, dry_run_ = false, overwrite_ = false;
+  bool resume_ = false, extend_ = false, dry_run_ = false, overwrite_ = false;
   std::string resume_from_, out_, name_, profile_;
   std::optional<double> min_metric_;
 };

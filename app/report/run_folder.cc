@@ -1,8 +1,14 @@
 #include "app/report/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
@@ -36,6 +42,32 @@ void MakeFolder(const fs::path& path) {
 
 }  // namespace
 
+class RunFolder::Lock {
+ public:
+  explicit Lock(const std::string& folder) : fd_(open((folder + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) Throw(ErrorKind::kFileSystem, "cannot write into {}: {}", folder, std::strerror(errno));
+    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return;
+      char holder[32] = {};
+      const ssize_t size = pread(fd_, holder, sizeof holder - 1, 0);
+      close(fd_);
+      const std::string process = size > 0 ? format(" (process {})", std::atoll(holder)) : "";
+      Throw(ErrorKind::kFileSystem, "{} belongs to a run that is under way{}; stop that one first, or choose another --out", folder, process);
+    }
+    const std::string own = std::to_string(getpid()) + "\n";
+    // Only for the message above.
+    if (ftruncate(fd_, 0) == 0) static_cast<void>(pwrite(fd_, own.data(), own.size(), 0) + 1);
+  }
+  ~Lock() { close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int fd_;
+};
+
+RunFolder::RunFolder(std::string path) : path_(std::move(path)), lock_(std::make_shared<const Lock>(path_)) {}
+
 RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite) {
   if (!out.empty()) {
     const bool run = fs::exists(fs::path(out) / "config.yaml");
@@ -49,13 +81,14 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
       Throw(ErrorKind::kFileSystem, "{} holds {}, which is of no run; choose another --out", out, part);
     }
     MakeFolder(out);
+    RunFolder folder(out);
     for (const char* part : kParts) {
       std::error_code error;
       fs::remove_all(fs::path(out) / part, error);
       if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}/{}: {}", out, part, error.message());
     }
     MakeFolder(fs::path(out) / "checkpoints");
-    return RunFolder(out);
+    return folder;
   }
   MakeFolder(parent);
   for (int number = HighestNumber(parent, name) + 1;; ++number) {
@@ -65,12 +98,13 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
       if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), error.message());
       continue;  // another process took the number
     }
+    RunFolder folder(path.string());
     MakeFolder(path / "checkpoints");
     const fs::path beside = fs::path(parent) / format(".latest-{}", number);
     std::error_code ignored;  // `latest` is a convenience: some file systems have no links
     fs::create_directory_symlink(path.filename(), beside, ignored);
     fs::rename(beside, fs::path(parent) / "latest", ignored);
-    return RunFolder(path.string());
+    return folder;
   }
 }
 

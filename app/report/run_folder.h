@@ -1,5 +1,8 @@
 #pragma once
-// runs/NAME-0001: everything about one run. Never written into again without resume or overwrite.
+// runs/NAME-0001: everything about one run. Never written into again without resume or overwrite, and by one process at a time: each of the
+// functions that give a folder locks it (flock on its file .lock, which ends with the process, however that ends) and throws kFileSystem,
+// naming the other process, where it is locked already. File systems without locks go unguarded.
+#include <memory>
 #include <string>
 
 namespace mxtrain::report {
@@ -19,8 +22,10 @@ class RunFolder {
   void Write(const std::string& name, const std::string& text) const;
 
  private:
-  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  class Lock;
+  explicit RunFolder(std::string path);
   std::string path_;
+  std::shared_ptr<const Lock> lock_;
 };
 
 }  // namespace mxtrain::report
