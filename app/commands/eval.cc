@@ -4,123 +4,17 @@
 #include <fstream>
 #include <iostream>
 
+#include "app/commands/class_report.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
 
 namespace mxtrain::commands {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Counts of (true class, predicted class), and the worst mistakes.
-class ClassReport {
- public:
-  explicit ClassReport(std::vector<std::string> names) : names_(std::move(names)) {}
-
-  void Add(const DataBatch& batch, const NDArray& scores, const DataIter& iter) {
-    if (scores.shape().ndim() != 2 || batch.label.empty() || batch.label[0].shape().Size() != scores.shape()[0]) return;
-    const int64_t classes = scores.shape()[1];
-    if (counts_.empty()) counts_.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
-    const std::vector<float> p = scores.ToVector(), y = batch.label[0].ToVector();
-    for (int64_t i = 0; i < batch.count; ++i) {
-      const float* row = p.data() + i * classes;
-      const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]), guess = std::max_element(row, row + classes) - row;
-      if (truth < 0 || truth >= classes) continue;
-      ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
-      if (each_) {
-        const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
-        *each_ << format("{},{},{},{}\n", QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]);
-      }
-      if (guess != truth) mistakes_.push_back({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess});
-    }
-  }
-
-  // From now on every example that is added is written there, as CSV.
-  void WriteEach(std::ostream* out) { each_ = out; }
-
-  bool empty() const { return counts_.empty(); }
-  std::string Name(int64_t k) const { return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k); }
-
-  struct Row {
-    double precision, recall, f1;
-    int64_t examples;
-  };
-  Row Of(size_t k) const {
-    int64_t truths = 0, guesses = 0;
-    for (size_t j = 0; j < counts_.size(); ++j) {
-      truths += counts_[k][j];
-      guesses += counts_[j][k];
-    }
-    const double hit = static_cast<double>(counts_[k][k]);
-    const double precision = guesses ? hit / static_cast<double>(guesses) : 0, recall = truths ? hit / static_cast<double>(truths) : 0;
-    return {precision, recall, precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0, truths};
-  }
-
-  void Print(int worst) {
-    size_t width = 5;
-    for (size_t k = 0; k < counts_.size(); ++k) width = std::max(width, Name(static_cast<int64_t>(k)).size());
-    std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
-    for (size_t k = 0; k < counts_.size(); ++k) {
-      const Row r = Of(k);
-      std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Name(static_cast<int64_t>(k)), width, r.precision, r.recall, r.f1, r.examples);
-    }
-    if (counts_.size() <= 25) {
-      std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n" << std::string(width, ' ');
-      for (size_t k = 0; k < counts_.size(); ++k) std::cout << format(" {:>6}", Name(static_cast<int64_t>(k)).substr(0, 6));
-      std::cout << "\n";
-      for (size_t k = 0; k < counts_.size(); ++k) {
-        std::cout << format("{:<{}}", Name(static_cast<int64_t>(k)), width);
-        for (int64_t n : counts_[k]) std::cout << format(" {:>6}", n);
-        std::cout << "\n";
-      }
-    }
-    SortMistakes();
-    if (!mistakes_.empty() && worst > 0) std::cout << "\nworst mistakes\n";
-    for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
-      const Mistake& m = mistakes_[i];
-      std::cout << format("  {}: {} taken for {} ({:.3f})\n", m.name, Name(m.truth), Name(m.guess), m.score);
-    }
-  }
-
-  void PrintCsv() const {
-    std::cout << "class,precision,recall,f1,examples\n";
-    for (size_t k = 0; k < counts_.size(); ++k) {
-      const Row r = Of(k);
-      std::cout << format("{},{},{},{},{}\n", QuoteCsv(Name(static_cast<int64_t>(k))), r.precision, r.recall, r.f1, r.examples);
-    }
-  }
-
-  Json ToJson(int worst) {
-    Json classes = Json::array(), mistakes = Json::array();
-    for (size_t k = 0; k < counts_.size(); ++k) {
-      const Row r = Of(k);
-      classes.push_back({{"name", Name(static_cast<int64_t>(k))}, {"precision", r.precision}, {"recall", r.recall}, {"f1", r.f1}, {"examples", r.examples}});
-    }
-    SortMistakes();
-    for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
-      const Mistake& m = mistakes_[i];
-      mistakes.push_back({{"example", m.name}, {"true", Name(m.truth)}, {"predicted", Name(m.guess)}, {"score", m.score}});
-    }
-    return {{"classes", classes}, {"confusion", counts_}, {"worst_mistakes", mistakes}};
-  }
-
- private:
-  struct Mistake {
-    float score;
-    std::string name;
-    int64_t truth, guess;
-  };
-  void SortMistakes() {
-    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
-  }
-  std::vector<std::string> names_;
-  std::vector<std::vector<int64_t>> counts_;
-  std::vector<Mistake> mistakes_;
-  std::ostream* each_ = nullptr;
-};
 
 class Eval final : public Command {
  public:
@@ -151,25 +45,28 @@ class Eval final : public Command {
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
-    ClassReport classes(model.info.class_names);
+    std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names);
+    const bool with_head = reports.size() > 1;
     std::ofstream predictions;
     if (!predictions_.empty()) {
       predictions.open(predictions_);
-      predictions << "example,true,predicted,score\n";
-      classes.WriteEach(&predictions);
+      predictions << (with_head ? "head," : "") << "example,true,predicted,score\n" << std::flush;
+      if (!predictions) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
+      for (ClassReport& report : reports) report.WriteEach(&predictions, with_head);
     }
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           examples += batch.count;
-          classes.Add(batch, outputs[0], *iter);
+          for (ClassReport& report : reports) report.Add(batch, outputs, *iter);
         },
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
     if (!predictions_.empty() && !predictions.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
-    Print(model, values, examples, &classes);
+    std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
+    Print(model, values, examples, &reports);
     return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
   }
 
@@ -207,19 +104,31 @@ class Eval final : public Command {
     return specs;
   }
 
-  void Print(const Model& model, const NamedValues& values, int64_t examples, ClassReport* classes) const {
-    if (format_ == "csv") return classes->PrintCsv();
-    if (format_ == "jsonl") {
+  void Print(const Model& model, const NamedValues& values, int64_t examples, std::vector<ClassReport>* reports) const {
+    const bool several = reports->size() > 1;
+    if (format_ == "csv") {
+      std::cout << (several ? "head," : "") << "class,precision,recall,f1,examples\n";
+      for (const ClassReport& report : *reports) report.PrintCsv(several);
+    } else if (format_ == "jsonl") {
       Json metrics = Json::object();
       for (const auto& [name, value] : values) metrics[name] = value;
       Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
-      if (!classes->empty()) result.update(classes->ToJson(worst_));
-      std::cout << result.dump() << std::endl;
-      return;
+      for (ClassReport& report : *reports) {
+        if (several) {
+          result["heads"][report.head()] = report.ToJson(worst_);
+        } else {
+          result.update(report.ToJson(worst_));
+        }
+      }
+      std::cout << report::JsonText(result) << std::endl;
+    } else {
+      std::cout << format("{} on {} examples\n", model.file, examples);
+      for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
+      for (ClassReport& report : *reports) {
+        if (several) std::cout << format("\n{}\n", report.head());
+        report.Print(worst_);
+      }
     }
-    std::cout << format("{} on {} examples\n", model.file, examples);
-    for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
-    if (!classes->empty()) classes->Print(worst_);
   }
 
   std::string model_, data_, format_ = "table", predictions_;

@@ -7,8 +7,10 @@
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
+#include "app/report/npy.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/suggest.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {
@@ -28,17 +30,22 @@ class Infer final : public Command {
     arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
     arguments.Option("--format", &format_, "table, csv or jsonl").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
     arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
+    arguments.Option("--output-layer", &output_layer_, "write what this layer gives, in place of predictions, as .npy into --output; the names of "
+                     "its rows go to stdout").Takes("NAME");
     arguments.Option("--batch", &batch_, "pictures at a time").Positive().ShowsDefault();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although pictures could not be read");
     arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
     arguments.Option("--size", &size_, "C,H,W of the input, for models that hold none").Takes("C,H,W");
     arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
-                "  mxtrain infer zoo/lenet@10 digits --size 1,28,28");
+                "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
+                       "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > names.txt");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    CheckFlags();
     auto [runtime, model] = OpenModel(flags, model_, console);
     Complete(&model);
+    if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     const std::vector<std::string> files = CollectPictures(inputs_, console);
     io::ImageListParam list;
@@ -48,7 +55,59 @@ class Infer final : public Command {
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, std::min<int64_t>(batch_, static_cast<int64_t>(files.size())));
     Evaluation evaluation(*runtime, model.symbol, *iter, {}, nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
+    CatchSignals();
+    if (output_layer_.empty()) {
+      Predictions(flags, model, files, evaluation, *iter);
+    } else {
+      Features(flags, files, evaluation);
+    }
+    if (StopFlag() == 1) return 128 + StopSignal();
+    return ReportBad(iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console);
+  }
 
+ private:
+  void CheckFlags() const {
+    if (output_layer_.empty()) return;
+    if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
+    if (format_ != "table" || top_k_ != 1) Throw(ErrorKind::kUsage, "--format and --top-k are of predictions; --output-layer writes .npy");
+  }
+
+  // The part of the net that ends in the layer.
+  Symbol LayerOf(const Symbol& net) const {
+    const Symbol internals = net.GetInternals();
+    const std::vector<std::string> known = internals.ListOutputs();
+    for (const std::string& name : {output_layer_, output_layer_ + "_output"}) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) return internals[name];
+    }
+    std::vector<std::string> layers;
+    for (const std::string& name : known) {
+      if (name.ends_with("_output")) layers.push_back(name.substr(0, name.rfind('_')));
+    }
+    const std::string guess = DidYouMean(output_layer_, layers);
+    Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_, guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
+  }
+
+  void Features(const CommonFlags& flags, const std::vector<std::string>& files, Evaluation& evaluation) const {
+    const TShape batch = evaluation.executor().outputs()[0].shape();
+    const TShape row(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
+    report::NpyWriter writer(output_, static_cast<int64_t>(files.size()), row);
+    evaluation.Run(
+        [&](const DataBatch& examples, const std::vector<NDArray>& outputs) {
+          const std::vector<float> values = outputs[0].ToVector();
+          for (int64_t i = 0; i < examples.count; ++i) writer.Write(examples.index[static_cast<size_t>(i)], values.data() + i * row.Size());
+        },
+        [] { return StopFlag() == 1; });
+    writer.Finish();
+    if (flags.json) {
+      std::vector<int64_t> shape{static_cast<int64_t>(files.size())};
+      shape.insert(shape.end(), row.begin(), row.end());
+      std::cout << report::JsonText({{"file", output_}, {"shape", shape}, {"rows", files}}) << "\n";
+    } else {
+      for (const std::string& name : files) std::cout << name << "\n";
+    }
+  }
+
+  void Predictions(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files, Evaluation& evaluation, const DataIter& iter) {
     std::ofstream file;
     if (!output_.empty()) {
       file.open(output_);
@@ -57,20 +116,16 @@ class Infer final : public Command {
     std::ostream& out = output_.empty() ? std::cout : file;
     if (flags.json) format_ = "jsonl";
     const std::vector<std::string>& names = model.info.class_names;
-    CatchSignals();
     Header(out, files);
     evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          for (const Prediction& p : Predict(batch, outputs[0], *iter)) Print(out, names, p);
+          for (const Prediction& p : Predict(batch, outputs[0], iter)) Print(out, names, p);
         },
         [] { return StopFlag() == 1; });
     out.flush();
-    if (!out) Throw(ErrorKind::kFileSystem, "cannot write {}", output_.empty() ? "the results" : output_);
-    if (StopFlag() == 1) return 128 + StopSignal();
-    return ReportBad(iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console);
+    if (!out && !output_.empty()) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
   }
 
- private:
   void Complete(Model* model) const {
     if (!size_.empty()) {
       const TShape shape = TShape::Parse(size_);
@@ -117,10 +172,10 @@ class Infer final : public Command {
     if (format_ == "jsonl") {
       Json best = Json::array();
       for (const auto& [k, score] : p.best) best.push_back({{"class", name(k)}, {"index", k}, {"score", score}});
-      out << Json{{"file", p.file}, {"predictions", best}}.dump() << "\n";
+      out << report::JsonText({{"file", p.file}, {"predictions", best}}) << "\n";
     } else if (format_ == "csv") {
-      out << QuoteCsv(p.file);
-      for (const auto& [k, score] : p.best) out << format(",{},{}", QuoteCsv(name(k)), score);
+      out << report::QuoteCsv(p.file);
+      for (const auto& [k, score] : p.best) out << format(",{},{}", report::QuoteCsv(name(k)), score);
       out << "\n";
     } else {
       out << format("{:<{}}", p.file, width_);
@@ -129,7 +184,7 @@ class Infer final : public Command {
     }
   }
 
-  std::string model_, format_ = "table", output_, labels_, size_;
+  std::string model_, format_ = "table", output_, output_layer_, labels_, size_;
   std::vector<std::string> inputs_;
   int top_k_ = 1;
   int64_t batch_ = 64;

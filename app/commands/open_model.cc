@@ -122,11 +122,4 @@ int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64
   return skip ? 0 : static_cast<int>(ErrorKind::kData);
 }
 
-std::string QuoteCsv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 }  // namespace mxtrain::commands

@@ -28,7 +28,4 @@ std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs,
 // Names the examples that could not be read. Returns the exit code: 0 when there are none, or with `skip`.
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console);
 
-// A field of CSV (RFC 4180).
-std::string QuoteCsv(const std::string& text);
-
 }  // namespace mxtrain::commands
