@@ -1,5 +1,6 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/passes.h"
+#include "mxtrain/executor/passes/order.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -155,7 +156,7 @@ ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& run
   g = Fuse(std::move(g), request, runtime);
   g = ChooseLayouts(std::move(g), request, runtime);
   g = AddGradient(std::move(g), request, runtime.operators());
-  g = Settle(std::move(g), request, runtime);
+  g = ChooseOrder(Settle(std::move(g), request, runtime));
   return Recompute(std::move(g), request);
 }
 

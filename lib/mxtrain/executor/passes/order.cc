@@ -1,0 +1,93 @@
+// ChooseOrder: depth first, and at each node that input first whose making takes the most bytes beyond those that it leaves, since what was
+// made before has to be held meanwhile. On a tree no depth-first order takes less (Sethi and Ullman 1970; Liu 1986); on other graphs it is a
+// try, taken only when its lifetimes have a lower bound below that of the order that is there.
+#include "mxtrain/executor/passes/order.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/executor/passes/rewriter.h"
+
+namespace mxtrain::executor {
+namespace {
+
+// Orders the forward pass; the backward pass follows as it stands.
+class DepthFirst {
+ public:
+  explicit DepthFirst(const ExecGraph& graph)
+      : graph_(graph), before_(graph.nodes.size()), needed_(graph.nodes.size()), left_(graph.nodes.size()), done_(graph.nodes.size()) {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      if (!graph_.nodes[id].backward_pass) Weigh(id);
+    }
+  }
+
+  // Nodes in their new order.
+  std::vector<int> Run() {
+    for (const NodeEntry& head : graph_.heads) Visit(head.node);
+    for (bool backward : {false, true}) {
+      for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+        if (graph_.nodes[id].backward_pass != backward) continue;
+        if (backward) {
+          order_.push_back(id);
+        } else {
+          Visit(id);
+        }
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  // The bytes that a node and what it follows take, were it a tree, and those that it leaves.
+  void Weigh(int id) {
+    const ExecNode& node = graph_.nodes[id];
+    std::vector<int>& before = before_[id];
+    for (const NodeEntry& e : node.inputs) {
+      before.push_back(e.node);
+      if (graph_.nodes[e.node].kind != Node::Kind::kAux) continue;
+      // Users of an auxiliary state keep their order: each may change it.
+      const auto [last, first_user] = last_user_.try_emplace(e.node, id);
+      if (!first_user) before.push_back(std::exchange(last->second, id));
+    }
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    std::erase(before, id);
+    std::stable_sort(before.begin(), before.end(), [this](int a, int b) { return needed_[a] - left_[a] > needed_[b] - left_[b]; });
+    if (node.is_variable()) return;
+
+    int64_t held = 0;
+    for (int b : before) {
+      needed_[id] = std::max(needed_[id], held + needed_[b]);
+      held += left_[b];
+    }
+    for (const TensorSpec& spec : node.specs) left_[id] += spec.Bytes();
+    needed_[id] = std::max(needed_[id], held + left_[id] + (node.plan ? node.plan->forward_workspace : 0));
+  }
+
+  void Visit(int id) {
+    if (done_[id]) return;
+    done_[id] = true;
+    for (int b : before_[id]) Visit(b);
+    order_.push_back(id);
+  }
+
+  const ExecGraph& graph_;
+  std::vector<std::vector<int>> before_;  // [node]: what it follows, in the order of visits
+  std::vector<int64_t> needed_, left_;    // [node]: bytes
+  std::map<int, int> last_user_;          // of an auxiliary state
+  std::vector<bool> done_;
+  std::vector<int> order_;
+};
+
+}  // namespace
+
+ExecGraph ChooseOrder(ExecGraph graph) {
+  Rewriter rewriter(graph);
+  for (int id : DepthFirst(graph).Run()) rewriter.Keep(id);
+  ExecGraph ordered = rewriter.Finish();
+  return PlanLifetimes(ordered).lower_bound < PlanLifetimes(graph).lower_bound ? std::move(ordered) : std::move(graph);
+}
+
+}  // namespace mxtrain::executor
