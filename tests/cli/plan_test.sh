@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The memory plan as a user meets it: its verdict, its picture, the largest batch, and a budget.
+. "$(dirname "$0")/common.sh"
+
+net="$source_dir/configs/imagenet/resnet18.yaml"
+bytes_of() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" stdout | head -1; }
+
+expect 0 plan "$net" data.batch_size=8
+prints "full over bound 1.000"
+expect 0 plan "$net" data.batch_size=8 --json --plot plan.svg --memory 2GiB
+prints '"optimality": "meets_bound"'
+prints '"memory_bytes": 2147483648'
+plain=$(bytes_of full_bytes)
+batch=$(sed -n 's/.*"batch_size": \([0-9]*\).*/\1/p' stdout)
+for text in "<svg" "activations" "gradients" "workspace" "bytes alive" "MiB" "time: nodes" "</svg>"; do
+  holds "plan.svg lacks $text" grep -qF -- "$text" plan.svg
+done
+# One more example than the largest batch is too many, and that batch is not.
+for more in 0 1; do
+  expect 0 plan "$net" data.batch_size=$((batch + more)) --json
+  holds "a batch of $((batch + more)) beside --memory" test $(($(bytes_of total_bytes) > 2147483648)) -eq $more
+done
+expect 0 plan "$net" --memory 1MB
+prints "not even one example fits into"
+expect 2 plan "$net" --memory much
+says "--memory: expected a size such as 8GiB or 512MiB, got 'much'"
+
+expect 0 plan "$net" data.batch_size=8 train.memory_budget=$((plain / 10 * 6)) --json
+holds "the budget is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
+expect 3 plan "$net" data.batch_size=8 train.memory_budget=64KiB
+says "a memory budget of 64 KiB cannot be met: with recomputation the net needs"
+expect 3 plan "$net" train.memory_budget=lots
+says "expected a size such as 2GiB, 512MiB or 1000000"
+finish
