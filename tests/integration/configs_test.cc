@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Nets whose step takes seconds on two cores: they are bound and not run.
-const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet"};
+const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet", "resnet1001"};
 constexpr int64_t kBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that ask the data
 
