@@ -31,4 +31,34 @@ expect 3 plan "$net" data.batch_size=8 train.memory_budget=64KiB
 says "a memory budget of 64 KiB cannot be met: with recomputation the net needs"
 expect 3 plan "$net" train.memory_budget=lots
 says "expected a size such as 2GiB, 512MiB or 1000000"
+# A budget changes no number: batch norm, dropout and evaluation are in the run.
+expect 0 synth shapes --count 48 --seed 5
+cat >deep.yaml <<'END'
+blocks:
+  unit:
+    layers:
+      - BatchNorm: {name: bn, fix_gamma: false}
+      - Activation: {name: relu, act_type: relu}
+      - Convolution: {name: conv, num_filter: 8, kernel: 3, pad: 1, no_bias: true}
+      - Dropout: {name: drop, p: 0.1}
+      - elemwise_add: {name: sum, inputs: [drop, input]}
+net:
+  input: [3, 16, 16]
+  layers:
+    - Convolution: {num_filter: 8, kernel: 3, pad: 1}
+    - repeat: {count: 8, index: i, layers: [{unit: {name: "u${i}"}}]}
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}
+    - SoftmaxOutput
+data:
+  batch_size: 8
+  train: {source: image_folder, path: shapes/train, shuffle: true, transforms: [{resize: 16}, {center_crop: 16}, flip]}
+  val: {source: image_folder, path: shapes/val, transforms: [{resize: 16}, {center_crop: 16}]}
+train: {epochs: 2, optimizer: {name: sgd, lr: 0.05}, metrics: [accuracy]}
+END
+expect 0 plan deep.yaml --json
+half=$(($(bytes_of full_bytes) / 2))
+expect 0 train deep.yaml --out plain
+expect 0 train deep.yaml train.memory_budget=$half --out small
+holds "the losses under a budget are others" diff <(cut -d, -f1,2,6- plain/metrics.csv) <(cut -d, -f1,2,6- small/metrics.csv)
 finish
