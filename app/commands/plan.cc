@@ -56,7 +56,7 @@ class Plan final : public Command {
     if (flags.json) {
       Json all = ToJson(layers, training, inference, outer);
       if (fits) all["fit"] = {{"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
-      std::cout << all.dump(2) << "\n";
+      std::cout << report::JsonText(all, 2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
       if (fits) PrintFit(fit);

@@ -25,10 +25,15 @@ struct PlanRow {
 inline constexpr int kRefRank = 1000;
 
 // A rewriting rule as data, kept in the folder of the operator that it makes. Matches a chain of operators, each the only reader of the one
-// before it, through input 0.
+// before it. The arguments of the fused operator are those of the first one, then the further ones of each that follows.
 struct FusePattern {
-  std::string name;                // "batch_norm+relu"
-  std::vector<std::string> chain;  // producer first
+  struct Link {
+    std::string op;
+    bool any_input = false;  // the one before may come through any input (a sum); else through input 0
+    Link(const char* name, bool any = false) : op(name), any_input(any) {}
+  };
+  std::string name;         // "BatchNorm+Activation"
+  std::vector<Link> chain;  // producer first
   std::string into;
   bool for_training = true, for_inference = true;
   // Parameters of `into`, or nullopt when these operators do not fit.

@@ -25,7 +25,7 @@ class MXTRAIN_API Symbol {
   // input with several outputs counts as that many positional inputs. A variadic operator's count of inputs is set when kwargs lack it.
   // An empty name is generated: `op` in lower case and the least counter from 0 that is free among the nodes of the inputs. There is no
   // global counter: two unnamed operators on one input get one name, and joining them throws; name them. `where` is the place in a file,
-  // for errors. Operators that only fusing makes (_BatchNormReLU) are refused.
+  // for errors. Operators that only fusing makes (_BatchNormActivation) are refused.
   // The cost of a node is the logarithm of the net, not its size (symbol/scope.h); inputs that were picked out of a group of several nodes
   // or out of internals are walked over once.
   static Symbol Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,

@@ -16,7 +16,9 @@ void RefuseInternal(const OperatorRegistry& registry, const std::string& type) {
   if (!type.starts_with('_')) return;
   for (const FusePattern& pattern : registry.Patterns()) {
     if (pattern.into != type) continue;
-    Throw(ErrorKind::kConfig, "{} is what the executor makes of {}; write those", type, join(pattern.chain, " and "));
+    std::vector<std::string> chain;
+    for (const FusePattern::Link& link : pattern.chain) chain.push_back(link.op);
+    Throw(ErrorKind::kConfig, "{} is what the executor makes of {}; write those", type, join(chain, " and "));
   }
 }
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 namespace mxtrain {
+namespace {
 
-void BatchNormParam::Declare(Fields<BatchNormParam>& f) {
-  using P = BatchNormParam;
+template <typename P>
+void DeclareSettings(Fields<P>& f) {
   f.Add("eps", &P::eps).Default(1e-3f).Range(0).Help("added to the variance");
   f.Add("momentum", &P::momentum).Default(0.9f).Help("share of the moving averages that a step keeps");
   f.Add("fix_gamma", &P::fix_gamma).Default(true).Help("scale by 1; gamma is not read and not trained");
@@ -17,18 +18,105 @@ void BatchNormParam::Declare(Fields<BatchNormParam>& f) {
   f.Ignored("max_calib_range", "quantisation");
 }
 
-int ChannelAxis(const BatchNormParam& param, int ndim) {
-  const int axis = param.axis < 0 ? param.axis + ndim : param.axis;
-  if (axis < 0 || axis >= ndim) Throw(ErrorKind::kConfig, "BatchNorm: axis = {} is out of range for data of {} axes", param.axis, ndim);
+struct BatchNormParam : BatchNormSettings, Parameter<BatchNormParam> {
+  static void Declare(Fields<BatchNormParam>& f) { DeclareSettings(f); }
+};
+
+struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivationParam> {
+  static void Declare(Fields<BatchNormActivationParam>& f) {
+    using P = BatchNormActivationParam;
+    DeclareSettings(f);
+    f.Add("act", &P::act).Enum({{"none", kNone}, {"relu", kRelu}, {"relu6", kRelu6}}).Default(kNone).Help("activation of the result");
+    f.Add("with_sum", &P::with_sum).Default(false).Help("a fourth argument is added before the activation");
+  }
+};
+
+template <typename P>
+class BatchNormOf final : public BatchNormProperty {
+ public:
+  BatchNormOf(const char* type, const char* description) : type_(type), description_(description) {}
+
+  std::string TypeString() const override { return type_; }
+  std::string Description() const override { return description_; }
+  void Init(const Kwargs& kwargs) override { param_.Init(kwargs, type_); }
+  Kwargs GetParams() const override { return param_.ToKwargs(); }
+  std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
+  const BatchNormSettings& settings() const override { return param_; }
+
+ private:
+  const char *type_, *description_;
+  P param_;
+};
+
+std::string Value(const OperatorProperty& property, const std::string& key) {
+  for (const auto& [name, value] : property.GetParams()) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+// "none", "relu" or "relu6" for the operator that stands behind the normalisation, "" for one that cannot go into it.
+std::string ActivationOf(const OperatorProperty& property) {
+  if (property.TypeString() == "Activation") return Value(property, "act_type") == "relu" ? "relu" : "";
+  if (property.TypeString() == "clip") return Value(property, "a_min") == "0" && Value(property, "a_max") == "6" ? "relu6" : "";
+  return Value(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none" : "";  // a sum
+}
+
+// The parameters of BatchNorm [+ sum] [+ activation].
+std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain, bool with_sum) {
+  if (chain[0]->NumVisibleOutputs() != 1) return std::nullopt;
+  Kwargs kwargs = chain[0]->GetParams();
+  std::string act;
+  for (const OperatorProperty* next : chain.subspan(1)) {
+    act = ActivationOf(*next);
+    if (act.empty()) return std::nullopt;
+  }
+  kwargs.emplace_back("act", act);
+  kwargs.emplace_back("with_sum", with_sum ? "True" : "False");
+  return kwargs;
+}
+
+void AddPatterns(OperatorRegistry& registry) {
+  for (const char* act : {"", "Activation", "clip"}) {
+    for (const char* sum : {"elemwise_add", "ElementWiseSum", ""}) {
+      FusePattern pattern;
+      pattern.name = "BatchNorm";
+      pattern.chain = {"BatchNorm"};
+      pattern.into = "_BatchNormActivation";
+      const bool with_sum = *sum != 0;
+      for (const FusePattern::Link& link : {FusePattern::Link{sum, true}, FusePattern::Link{act}}) {
+        if (link.op.empty()) continue;
+        pattern.chain.push_back(link);
+        pattern.name += "+" + link.op;
+      }
+      if (pattern.chain.size() == 1) continue;
+      pattern.params = [with_sum](std::span<const OperatorProperty* const> chain) { return FusedParams(chain, with_sum); };
+      registry.AddPattern(std::move(pattern));
+    }
+  }
+}
+
+}  // namespace
+
+int ChannelAxis(const BatchNormSettings& settings, int ndim) {
+  const int axis = settings.axis < 0 ? settings.axis + ndim : settings.axis;
+  if (axis < 0 || axis >= ndim) Throw(ErrorKind::kConfig, "BatchNorm: axis = {} is out of range for data of {} axes", settings.axis, ndim);
   return axis;
+}
+
+std::vector<std::string> BatchNormProperty::ListArguments() const {
+  std::vector<std::string> names = {"data", "gamma", "beta"};
+  if (settings().with_sum) names.push_back("sum");
+  return names;
 }
 
 bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const {
   TShape& data = (*in)[kData];
   UnifyShape((*out)[kOutput], &data, TypeString(), "output");
-  (*out)[kOutput] = data;
+  if (settings().with_sum) UnifyShape((*in)[kSum], &data, TypeString(), "sum");
   TShape channels = TShape::OfRank(1);
-  if (data.has_rank()) channels[0] = data[ChannelAxis(param_, data.ndim())];
+  const int axis = data.has_rank() ? ChannelAxis(settings(), data.ndim()) : 0;
+  if (data.has_rank()) channels[0] = data[axis];
   aux->resize(2);
   const auto per_channel = [&](const char* what, TShape* shape) {
     UnifyShape(*shape, &channels, TypeString(), what);
@@ -42,10 +130,9 @@ bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
     per_channel("moving_mean", &(*aux)[kMovingMean]);
     per_channel("moving_var", &(*aux)[kMovingVariance]);
   }
-  if (data.has_rank()) {
-    data[ChannelAxis(param_, data.ndim())] = channels[0];
-    (*out)[kOutput] = data;
-  }
+  if (data.has_rank()) data[axis] = channels[0];
+  (*out)[kOutput] = data;
+  if (settings().with_sum) (*in)[kSum] = data;
   return data.known();
 }
 
@@ -65,6 +152,7 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   set(&(*out)[kOutput], type, "output");
   set(&(*in)[kGamma], wide, "gamma");
   set(&(*in)[kBeta], wide, "beta");
+  if (settings().with_sum) set(&(*in)[kSum], type, "sum");
   set(&(*out)[kMean], wide, "mean");
   set(&(*out)[kInverseDeviation], wide, "var");
   set(&(*aux)[kMovingMean], wide, "moving_mean");
@@ -72,13 +160,39 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   return true;
 }
 
+// Without a sum the activation's part in the gradient follows from the data once more, for which beta is read.
 std::vector<int> BatchNormProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                                               const std::vector<int>&) const {
-  return {out_grad[kOutput], in_data[kData], in_data[kGamma]};
+  std::vector<int> reads = {out_grad[kOutput], in_data[kData], in_data[kGamma]};
+  if (settings().act != BatchNormSettings::kNone && !settings().with_sum) reads.push_back(in_data[kBeta]);
+  return reads;
+}
+
+std::vector<InplacePair> BatchNormProperty::ForwardInplaceOption() const {
+  if (settings().with_sum) return {{kSum, kOutput}, {kData, kOutput}};
+  return {{kData, kOutput}};
+}
+
+std::vector<InplacePair> BatchNormProperty::BackwardInplaceOption() const {
+  if (settings().with_sum) return {{kOutput, kSum}, {kOutput, kData}};
+  return {{kOutput, kData}};
+}
+
+std::vector<InplacePair> BatchNormProperty::BackwardIdentityOption() const {
+  if (settings().with_sum && settings().act == BatchNormSettings::kNone) return {{kOutput, kSum}};
+  return {};
 }
 
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(batch_norm, registry) {
-  registry.AddProperty("BatchNorm", {"BatchNorm_v1", "CuDNNBatchNorm"}, [] { return std::make_unique<mxtrain::BatchNormProperty>(); });
+  using namespace mxtrain;
+  registry.AddProperty("BatchNorm", {"BatchNorm_v1", "CuDNNBatchNorm"}, [] {
+    return std::make_unique<BatchNormOf<BatchNormParam>>("BatchNorm", "batch normalisation over every axis but that of the channels");
+  });
+  registry.AddProperty("_BatchNormActivation", {}, [] {
+    return std::make_unique<BatchNormOf<BatchNormActivationParam>>("_BatchNormActivation",
+                                                                   "BatchNorm, addition and activation in one (made by the fusion pass)");
+  });
+  AddPatterns(registry);
 }

@@ -5,43 +5,46 @@
 //
 // Outputs: output, mean [C], var [C]; the last holds 1 / sqrt(variance + eps), and both are hidden unless output_mean_var. With fix_gamma
 // the scale is 1 and its gradient 0, whatever the array holds. Narrow types keep statistics and parameters in float32.
+//
+// _BatchNormActivation, which the fusion pass makes, is the same operator with an addition and an activation behind it:
+// output = act(BatchNorm(data) [+ sum]). Its gradient reads neither its output nor the sum.
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
 
-struct BatchNormParam : Parameter<BatchNormParam> {
-  float eps, momentum;
-  bool fix_gamma, use_global_stats, output_mean_var;
-  int axis;
-  static void Declare(Fields<BatchNormParam>& f);
+struct BatchNormSettings {
+  enum Activation { kNone, kRelu, kRelu6 };
+
+  float eps = 1e-3f, momentum = 0.9f;
+  bool fix_gamma = true, use_global_stats = false, output_mean_var = false;
+  int axis = 1;
+  int act = kNone;        // kRelu6: at least 0 and at most 6
+  bool with_sum = false;  // a fourth argument, of the shape of the data, is added before the activation
 };
 
-class BatchNormProperty : public PropertyWithParam<BatchNormParam> {
+// What BatchNorm and _BatchNormActivation share: all but the reading of parameters.
+class BatchNormProperty : public OperatorProperty {
  public:
-  enum Argument { kData, kGamma, kBeta };
+  enum Argument { kData, kGamma, kBeta, kSum };
   enum Output { kOutput, kMean, kInverseDeviation };
   enum Auxiliary { kMovingMean, kMovingVariance };
 
-  std::string TypeString() const override { return "BatchNorm"; }
-  std::string Description() const override { return "batch normalisation over every axis but that of the channels"; }
-  std::vector<std::string> ListArguments() const override { return {"data", "gamma", "beta"}; }
+  virtual const BatchNormSettings& settings() const = 0;
+
+  std::vector<std::string> ListArguments() const override;
   std::vector<std::string> ListOutputs() const override { return {"output", "mean", "var"}; }
   std::vector<std::string> ListAuxiliaryStates() const override { return {"moving_mean", "moving_var"}; }
-  int NumVisibleOutputs() const override { return param_.output_mean_var ? 3 : 1; }
+  int NumVisibleOutputs() const override { return settings().output_mean_var ? 3 : 1; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{kData, kOutput}}; }
-  std::vector<InplacePair> BackwardInplaceOption() const override { return {{kOutput, kData}}; }
+  std::vector<InplacePair> ForwardInplaceOption() const override;
+  std::vector<InplacePair> BackwardInplaceOption() const override;
+  std::vector<InplacePair> BackwardIdentityOption() const override;
 };
 
 // Axis of the channels in an array of `ndim` axes; throws kConfig.
-int ChannelAxis(const BatchNormParam& param, int ndim);
-
-// The reference row, for BatchNorm and, with `relu`, for _BatchNormReLU.
-Expected<Plan, Refusal> PlanBatchNormReference(const OperatorProperty& property, const PlanRequest& request, bool relu);
-// By oneDNN.
-Expected<Plan, Refusal> PlanBatchNormOneDnn(const OperatorProperty& property, const PlanRequest& request, Backend& backend, bool relu);
+int ChannelAxis(const BatchNormSettings& settings, int ndim);
 
 }  // namespace mxtrain

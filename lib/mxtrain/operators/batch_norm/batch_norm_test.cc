@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "tests/support/operator_case.h"
 
@@ -10,7 +11,9 @@ namespace {
 struct Net {
   TShape data;
   int axis = 1;
-  bool fix_gamma = false, global_stats = false, train = true, relu = false;
+  bool fix_gamma = false, global_stats = false, train = true;
+  std::string act = "";  // not empty: the fused operator
+  bool sum = false;
 };
 constexpr double kEps = 0.0625, kMomentum = 0.75;  // exact in float
 
@@ -36,7 +39,9 @@ Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t c = ChannelOf(net, i);
     out[i] = (in[0][i] - s[0][c]) * inverse[c] * (net.fix_gamma ? 1 : in[1][c]) + in[2][c];
-    if (net.relu) out[i] = std::max(out[i], 0.0);
+    if (net.sum) out[i] += in[3][i];
+    if (net.act == "relu" || net.act == "relu6") out[i] = std::max(out[i], 0.0);
+    if (net.act == "relu6") out[i] = std::min(out[i], 6.0);
   }
   return {out, s[0], inverse};
 }
@@ -44,15 +49,18 @@ Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
 OperatorCase CaseOf(const std::string& name, const Net& net) {
   OperatorCase c;
   c.name = "batch norm, " + name;
-  c.op = net.relu ? "_BatchNormReLU" : "BatchNorm";
+  c.op = net.act.empty() ? "BatchNorm" : "_BatchNormActivation";
   c.kwargs = {{"eps", std::to_string(kEps)},
               {"momentum", std::to_string(kMomentum)},
               {"axis", std::to_string(net.axis)},
               {"fix_gamma", net.fix_gamma ? "True" : "False"},
               {"use_global_stats", net.global_stats ? "True" : "False"}};
+  if (!net.act.empty()) c.kwargs.insert(c.kwargs.end(), {{"act", net.act}, {"with_sum", net.sum ? "True" : "False"}});
   const int64_t channels = net.data[net.axis];
   c.shapes = {net.data, {channels}, {channels}};
-  c.inputs = {Distinct(-2, 3), Uniform(0.5, 1.5)};
+  c.inputs = {Distinct(-2, 3), Uniform(0.5, 1.5), Uniform(0.5, 1.5)};
+  if (net.act == "relu6") c.inputs = {Distinct(-2, 3), Uniform(2.5, 3.5), Uniform(2.5, 3.5)};  // some values pass 6
+  if (net.sum) c.shapes.push_back(net.data), c.inputs.push_back(Distinct(-1, 1.5));
   c.aux = {Uniform(0.5, 1.5)};
   c.forward = [net](const Arrays& in, const Arrays& aux) { return Normalise(net, in, aux); };
   c.aux_after_backward = [net](const Arrays& in, const Arrays& aux) {
@@ -94,32 +102,45 @@ TEST_CASE("BatchNorm: narrow types keep float32 statistics") {
   RunCase(c);
 }
 
-TEST_CASE("BatchNorm: oneDNN takes images in blocks and plain") {
-  for (bool relu : {false, true}) {
-    OperatorCase c = CaseOf("onednn", {.data = {2, 16, 4, 4}, .relu = relu});
+TEST_CASE("BatchNorm: vectors take every arrangement of float32") {
+  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37}, TShape{9, 21},
+                              TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
+    OperatorCase c = CaseOf("simd " + shape.ToString(), {.data = shape});
     c.types = {DType::kFloat32};
-    c.must_accept = {"ref", "onednn"};
+    c.must_accept = {"ref", "simd"};
     RunCase(c);
   }
+  OperatorCase c = CaseOf("simd, channels last", {.data = {2, 5, 4, 19}, .axis = 3});
+  c.types = {DType::kFloat32};
+  c.must_accept = {"simd"};
+  RunCase(c);
 }
 
-// The first layer of a net: its oneDNN row once refused where the data want no gradient.
-TEST_CASE("BatchNorm: oneDNN serves data without gradient") {
-  for (bool fix_gamma : {false, true}) {
-    OperatorCase c = CaseOf("first layer", {.data = {2, 3, 5, 4}, .fix_gamma = fix_gamma});
-    c.types = {DType::kFloat32};
-    c.must_accept = {"onednn"};
-    RunCase(c);
-  }
-}
-
-TEST_CASE("_BatchNormReLU") {
-  Run("relu", {.data = {3, 8, 4, 3}, .relu = true});
-  Run("relu, gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .relu = true});
-  Run("relu, global statistics", {.data = {2, 8, 3, 3}, .global_stats = true, .relu = true});
-  OperatorCase c = CaseOf("relu, inference", {.data = {2, 8, 3, 3}, .train = false, .relu = true});
+TEST_CASE("BatchNorm: a mean far from zero costs no accuracy of the variance") {
+  OperatorCase c = CaseOf("far mean", {.data = {2, 3, 8, 8}});
+  c.inputs[0] = Distinct(4095, 4097);
+  c.types = {DType::kFloat32};
+  c.tolerance = {65536, "a float sum of 128 numbers near 4096, for a spread of 1"};
   c.backward = false;
   RunCase(c);
+}
+
+TEST_CASE("_BatchNormActivation: with and without sum") {
+  for (const char* act : {"none", "relu", "relu6"}) {
+    for (bool sum : {false, true}) {
+      const std::string name = std::string(act) + (sum ? " with sum" : "");
+      for (const TShape& shape : {TShape{3, 8, 4, 3}, TShape{2, 19, 3, 3}, TShape{5, 18}, TShape{2, 3, 33, 18}}) {
+        OperatorCase c = CaseOf(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
+        c.must_accept = {"simd"};
+        RunCase(c);
+      }
+      Run(name + ", gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
+      Run(name + ", global statistics", {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
+      OperatorCase c = CaseOf(name + ", inference", {.data = {2, 8, 3, 3}, .train = false, .act = act, .sum = sum});
+      c.backward = false;
+      RunCase(c);
+    }
+  }
 }
 
 TEST_CASE("BatchNorm: shapes, hidden outputs, fusion") {
@@ -132,17 +153,47 @@ TEST_CASE("BatchNorm: shapes, hidden outputs, fusion") {
   CHECK(norm->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{4, 6, 2, 2});
   CHECK(in[1] == TShape{6});
+}
 
-  const auto relu = TestRegistry().Create("Activation", {{"act_type", "relu"}});
-  const auto tanh = TestRegistry().Create("Activation", {{"act_type", "tanh"}});
+// The fused operator's parameters when a pattern of these operators fits.
+std::optional<Kwargs> Fused(const std::vector<std::shared_ptr<const OperatorProperty>>& ops) {
+  std::vector<const OperatorProperty*> chain;
+  for (const auto& op : ops) chain.push_back(op.get());
   for (const FusePattern& pattern : TestRegistry().Patterns()) {
-    if (pattern.name != "batch_norm+relu") continue;
-    const OperatorProperty* good[] = {norm.get(), relu.get()};
-    const OperatorProperty* bad[] = {norm.get(), tanh.get()};
-    REQUIRE(pattern.params(good));
-    CHECK(TestRegistry().Create(pattern.into, *pattern.params(good))->GetParams() == norm->GetParams());
-    CHECK_FALSE(pattern.params(bad));
+    bool same = pattern.into == "_BatchNormActivation" && pattern.chain.size() == chain.size();
+    for (size_t i = 0; same && i < chain.size(); ++i) same = pattern.chain[i].op == chain[i]->TypeString();
+    if (same) return pattern.params(chain);
   }
+  return std::nullopt;
+}
+
+TEST_CASE("BatchNorm: what fuses with it") {
+  const auto create = [](const char* op, const Kwargs& kwargs) { return TestRegistry().Create(op, kwargs); };
+  const auto norm = create("BatchNorm", {{"eps", "0.5"}}), add = create("elemwise_add", {}), shown = create("BatchNorm", {{"output_mean_var", "1"}});
+  const auto relu = create("Activation", {{"act_type", "relu"}}), tanh = create("Activation", {{"act_type", "tanh"}});
+  const auto relu6 = create("clip", {{"a_min", "0"}, {"a_max", "6"}}), clip = create("clip", {{"a_min", "-1"}, {"a_max", "6"}});
+  const auto two = create("ElementWiseSum", {{"num_args", "2"}}), three = create("ElementWiseSum", {{"num_args", "3"}});
+  const auto text = [&](const std::vector<std::shared_ptr<const OperatorProperty>>& ops) {
+    const auto kwargs = Fused(ops);
+    if (!kwargs) return std::string("-");
+    const auto fused = create("_BatchNormActivation", *kwargs);
+    std::string result;
+    for (const auto& [key, value] : fused->GetParams()) {
+      if (key == "eps" || key == "act" || key == "with_sum") result += value + " ";
+    }
+    return result + std::to_string(fused->ListArguments().size());
+  };
+  CHECK(text({norm, relu}) == "0.5 relu False 3");
+  CHECK(text({norm, relu6}) == "0.5 relu6 False 3");
+  CHECK(text({norm, add}) == "0.5 none True 4");
+  CHECK(text({norm, two}) == "0.5 none True 4");
+  CHECK(text({norm, add, relu}) == "0.5 relu True 4");
+  CHECK(text({norm, two, relu6}) == "0.5 relu6 True 4");
+  CHECK(text({norm, tanh}) == "-");
+  CHECK(text({norm, clip}) == "-");
+  CHECK(text({norm, three, relu}) == "-");
+  CHECK(text({norm, add, tanh}) == "-");
+  CHECK(text({shown, relu}) == "-");
 }
 
 }  // namespace

@@ -61,14 +61,6 @@ int ArgNumber(Arg arg) {
       return DNNL_ARG_WEIGHTS;
     case Arg::kBias:
       return DNNL_ARG_BIAS;
-    case Arg::kMean:
-      return DNNL_ARG_MEAN;
-    case Arg::kVariance:
-      return DNNL_ARG_VARIANCE;
-    case Arg::kScale:
-      return DNNL_ARG_SCALE;
-    case Arg::kShift:
-      return DNNL_ARG_SHIFT;
     case Arg::kWorkspace:
       return DNNL_ARG_WORKSPACE;
     case Arg::kScratchpad:
@@ -81,10 +73,6 @@ int ArgNumber(Arg arg) {
       return DNNL_ARG_DIFF_WEIGHTS;
     case Arg::kDiffBias:
       return DNNL_ARG_DIFF_BIAS;
-    case Arg::kDiffScale:
-      return DNNL_ARG_DIFF_SCALE;
-    case Arg::kDiffShift:
-      return DNNL_ARG_DIFF_SHIFT;
     default:
       return DNNL_ARG_MULTIPLE_SRC + static_cast<int>(arg) - static_cast<int>(Arg::kFirstOfMany);
   }

@@ -31,18 +31,12 @@ enum class Arg : int {
   kDst,
   kWeights,
   kBias,
-  kMean,
-  kVariance,
-  kScale,
-  kShift,
   kWorkspace,
   kScratchpad,
   kDiffSrc,
   kDiffDst,
   kDiffWeights,
   kDiffBias,
-  kDiffScale,
-  kDiffShift,
   kFirstOfMany = 1000,  // source i of Concat and Sum is SourceArg(i)
 };
 inline Arg SourceArg(int i) {
@@ -124,19 +118,6 @@ struct Pooling {
 };
 MXTRAIN_API Result PoolingForward(Backend& backend, const Pooling& p);   // kSrc -> kDst kWorkspace
 MXTRAIN_API Result PoolingBackward(Backend& backend, const Pooling& p);  // kDiffDst kWorkspace -> kDiffSrc
-
-// Channels are axis 1. Statistics, scale and shift are plain [C]; the variance is the biased one.
-struct BatchNorm {
-  Array data;
-  float epsilon = 1e-3f;
-  bool scale = true, shift = true;
-  bool training = true;
-  bool global_stats = false;  // kMean and kVariance are read; otherwise a training forward writes them
-  bool relu = false;          // kWorkspace then holds the mask in training
-};
-MXTRAIN_API Result BatchNormForward(Backend& backend, const BatchNorm& b);   // kSrc [kScale kShift] [kMean kVariance] -> kDst
-MXTRAIN_API Result BatchNormBackward(Backend& backend, const BatchNorm& b);  // + kDiffDst -> kDiffSrc kDiffScale kDiffShift
-// (Backward wants kShift bound too, and does not read it.)
 
 // Across channels: dst = src (k + alpha / size * sum of squares over `size` channels)^-beta.
 struct LocalResponse {

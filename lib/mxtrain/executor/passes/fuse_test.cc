@@ -1,0 +1,101 @@
+// Fused graphs against the unfused ones: losses, all gradients and moving averages on random nets.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "tests/support/operator_case.h"
+#include "tests/support/random_image_nets.h"
+
+namespace mxtrain::test {
+namespace {
+
+using executor::BindRequest;
+using Result = std::map<std::string, std::vector<double>>;
+
+unsigned NumNets() {
+  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
+  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 60;
+}
+
+Result ResultOf(const Executor& executor) {
+  Result result;
+  for (size_t i = 0; i < executor.outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor.outputs()[i]);
+  for (const auto& [name, array] : executor.grads()) result["gradient of " + name] = GetValues(array);
+  for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
+  return result;
+}
+
+// Largest distance of two arrays over the root of the mean square of the second, over all arrays.
+double Distance(const Result& got, const Result& expected) {
+  REQUIRE(got.size() == expected.size());
+  double worst = 0;
+  for (const auto& [name, values] : expected) {
+    const std::vector<double>& others = got.at(name);
+    double squares = 0, distance = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      squares += values[i] * values[i];
+      distance = std::max(distance, std::abs(others[i] - values[i]));
+    }
+    const double size = std::sqrt(squares / static_cast<double>(values.size()));
+    if (!(distance <= 1e-6)) worst = std::max(worst, distance / std::max(size, 1e-3));
+  }
+  return worst;
+}
+
+// What became of batch norms: "relu True", "none False" ...
+void AddKinds(const Executor& executor, std::set<std::string>* kinds) {
+  for (const auto& node : executor.graph().nodes) {
+    if (node.kind != Node::Kind::kForward || node.op->TypeString() != "_BatchNormActivation") continue;
+    std::string kind;
+    for (const auto& [key, value] : node.op->GetParams()) {
+      if (key == "act" || key == "with_sum") kind += (kind.empty() ? "" : " ") + value;
+    }
+    kinds->insert(kind);
+  }
+}
+
+TEST_CASE("a step of a fused random net gives the losses, gradients and moving averages of the unfused one") {
+  const auto runtime = NewRuntime();
+  std::set<std::string> kinds;
+  for (unsigned seed = 0; seed < NumNets(); ++seed) {
+    const SmallNet net = RandomImageNet(TestRegistry(), seed);
+    CAPTURE(net.name);
+    BindRequest request = RequestFor(net, net.losses);
+    Result results[2];
+    for (bool fuse : {false, true}) {
+      request.fuse = fuse;
+      const auto executor = BindWithValues(*runtime, net.losses, request);
+      executor->Step(MakeInputs(*runtime, net, executor->input_names()));
+      results[fuse] = ResultOf(*executor);
+      if (fuse) AddKinds(*executor, &kinds);
+    }
+    // The kernels form every value as their unfused parts do; only sums of gradients may be taken in another order.
+    CHECK(Distance(results[true], results[false]) <= 1e-4);
+  }
+  if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
+}
+
+// Folding a batch norm into the convolution rounds the weights once more; deep nets carry that on.
+TEST_CASE("a fused random net infers what the unfused one infers") {
+  const auto runtime = NewRuntime();
+  for (unsigned seed = 0; seed < NumNets(); ++seed) {
+    const SmallNet net = RandomImageNet(TestRegistry(), seed);
+    CAPTURE(net.name);
+    BindRequest request = RequestFor(net, net.features);
+    request.is_train = false;
+    request.grad_req.clear();
+    Result results[2];
+    for (bool fuse : {false, true}) {
+      request.fuse = fuse;
+      const auto executor = BindWithValues(*runtime, net.features, request);
+      executor->Forward(MakeInputs(*runtime, net, executor->input_names()));
+      results[fuse] = ResultOf(*executor);
+    }
+    CHECK(Distance(results[true], results[false]) <= 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace mxtrain::test

@@ -1,0 +1,101 @@
+#pragma once
+// The passes of batch normalisation over memory, by vectors. Every one works on a range of *pieces* of a fixed size, so that sums do not
+// depend on how many threads share the pieces.
+//
+// Statistics are gathered in one pass: within a piece as float sums of x - s and (x - s)^2, s being the piece's first values, from piece to
+// piece in double (Chan, Golub, LeVeque 1979). With n <= kPieceCells values to a sum the relative error of a variance is about
+// sqrt(n) 2^-24 (1 + (s - mean)^2 / variance), whatever the mean; that of the plain E[x^2] - E[x]^2 grows with mean^2 / variance.
+//
+// T is the type in which data lie; sums and coefficients are float.
+#include <algorithm>
+#include <cstdint>
+
+namespace mxtrain::batch_norm {
+
+inline constexpr int64_t kPieceCells = 512;
+
+// An array as lines, each an image's share of one group of channels, and lines as pieces of equal length. A cell is `width` neighbouring
+// floats: of as many channels where the layout has them side by side, else of one channel (`broadcast`).
+struct Lines {
+  int64_t images = 0, groups = 0;
+  int64_t image_stride = 0, group_stride = 0, stride = 0;  // elements from one image, group, cell to the next
+  int64_t cells = 0;                                       // whole ones of a line
+  int width = 16;                                          // 16 or 8
+  int rest = 0;                                            // broadcast: elements of a line beyond its whole cells
+  int last_width = 16;                                     // elements that are there of a cell of the last group
+  bool broadcast = false;                                  // a group is one channel
+
+  int64_t pieces_of_line() const { return cells == 0 ? 1 : (cells + kPieceCells - 1) / kPieceCells; }
+  int64_t pieces() const { return images * groups * pieces_of_line(); }
+  int64_t cells_of_piece() const { return (cells + pieces_of_line() - 1) / pieces_of_line(); }
+  int64_t mask_bytes_of_piece() const { return (cells_of_piece() + (rest > 0)) * width / 8; }
+  int64_t channels_of_group() const { return broadcast ? 1 : width; }
+  int64_t coefficients() const { return groups * channels_of_group(); }  // channels with padding
+  int64_t partials_of_piece() const { return 2 * channels_of_group(); }
+};
+
+struct Piece {
+  int64_t group = 0, offset = 0;  // of its first element
+  int64_t cells = 0;
+  int width = 0;  // elements that are there of a cell
+  int rest = 0;   // elements behind the last cell
+
+  Piece(const Lines& lines, int64_t number) {
+    const int64_t pieces = lines.pieces_of_line(), line = number / pieces, first = number % pieces * lines.cells_of_piece();
+    group = line % lines.groups;
+    offset = line / lines.groups * lines.image_stride + group * lines.group_stride + first * lines.stride;
+    cells = std::min(lines.cells_of_piece(), lines.cells - first);
+    width = group + 1 == lines.groups ? lines.last_width : lines.width;
+    rest = first + cells == lines.cells ? lines.rest : 0;
+  }
+};
+
+// How the activation lets a gradient pass.
+enum class Gate {
+  kOpen,   // everywhere
+  kRelu,   // where the value, computed again, is above 0
+  kRelu6,  // where it is within 0 .. 6
+  kBits,   // where forward has set a bit
+};
+
+// Of every channel; zero for padding.
+struct Coefficients {
+  const float *mean, *scale, *shift;  // value = (x - mean) * scale + shift
+};
+
+// Partial sums: for each piece two floats a channel of its group, the first ones of all channels, then the second ones.
+// Moments: the mean, and the sum of squared distances from it.
+template <typename T>
+void Moments(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end);
+
+template <typename T>
+struct Application {
+  Coefficients of;
+  const T *x, *sum;        // sum: may be null
+  T* y;                    // may be x or sum
+  uint8_t* bits;           // null: not wanted
+  bool relu = false, relu6 = false;  // one at most
+  bool stream = false;     // y goes past the caches
+};
+template <typename T>
+void Apply(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
+
+template <typename T>
+struct Gradient {
+  Coefficients of;
+  Gate gate;
+  const T *head, *x;
+  const uint8_t* bits;                          // of Gate::kBits
+  const float *offset = nullptr, *slope = nullptr;  // dx = scale * g + offset - (x - mean) * slope
+  T *dx = nullptr, *dsum = nullptr;             // null: not wanted; either may be `head`, dx may be x
+  bool add_dx = false, add_dsum = false;
+  bool stream_dx = false, stream_dsum = false;
+};
+// The gradient g behind the gate: its sum, and that of g * (x - mean).
+template <typename T>
+void GradientSums(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end);
+// dx as above; dsum = g.
+template <typename T>
+void Differentiate(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end);
+
+}  // namespace mxtrain::batch_norm

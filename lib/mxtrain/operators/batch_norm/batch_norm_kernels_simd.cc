@@ -1,0 +1,379 @@
+// batch_norm_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/operators/batch_norm/batch_norm_kernels_simd.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "mxtrain/operators/batch_norm/batch_norm_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain::batch_norm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <int kWidth>
+using Tag = hn::CappedTag<float, kWidth>;
+template <int kWidth>
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<kWidth>()));
+
+// A cell in registers.
+template <int kWidth>
+struct Cell {
+  static constexpr int kVectors = kWidth / kLanes<kWidth>;
+  hn::Vec<Tag<kWidth>> v[kVectors];
+
+  static Cell Of(float value) {
+    Cell c;
+    for (auto& v : c.v) v = hn::Set(Tag<kWidth>(), value);
+    return c;
+  }
+  static Cell Load(const float* from) {
+    Cell c;
+    for (int i = 0; i < kVectors; ++i) c.v[i] = hn::LoadU(Tag<kWidth>(), from + i * kLanes<kWidth>);
+    return c;
+  }
+  void Store(float* to) const {
+    for (int i = 0; i < kVectors; ++i) hn::StoreU(v[i], Tag<kWidth>(), to + i * kLanes<kWidth>);
+  }
+  void Stream(float* to) const {
+    for (int i = 0; i < kVectors; ++i) hn::Stream(v[i], Tag<kWidth>(), to + i * kLanes<kWidth>);
+  }
+  // The first `count` elements, zero behind them.
+  static Cell LoadPart(const float* from, int count) {
+    alignas(64) float whole[kWidth] = {};
+    std::memcpy(whole, from, sizeof(float) * static_cast<size_t>(count));
+    return Load(whole);
+  }
+  void StorePart(float* to, int count) const {
+    alignas(64) float whole[kWidth];
+    Store(whole);
+    std::memcpy(to, whole, sizeof(float) * static_cast<size_t>(count));
+  }
+  float Total() const {
+    auto sum = v[0];
+    for (int i = 1; i < kVectors; ++i) sum = hn::Add(sum, v[i]);
+    return hn::GetLane(hn::SumOfLanes(Tag<kWidth>(), sum));
+  }
+};
+
+// f of the vectors of cells, one by one.
+template <int kWidth, typename F, typename... Cells>
+HWY_INLINE Cell<kWidth> Each(F f, const Cell<kWidth>& first, const Cells&... more) {
+  Cell<kWidth> result;
+  for (int i = 0; i < Cell<kWidth>::kVectors; ++i) result.v[i] = f(first.v[i], more.v[i]...);
+  return result;
+}
+template <int kWidth>
+HWY_INLINE Cell<kWidth> operator+(const Cell<kWidth>& a, const Cell<kWidth>& b) {
+  return Each([](auto x, auto y) { return hn::Add(x, y); }, a, b);
+}
+template <int kWidth>
+HWY_INLINE Cell<kWidth> operator-(const Cell<kWidth>& a, const Cell<kWidth>& b) {
+  return Each([](auto x, auto y) { return hn::Sub(x, y); }, a, b);
+}
+template <int kWidth>
+HWY_INLINE Cell<kWidth> operator*(const Cell<kWidth>& a, const Cell<kWidth>& b) {
+  return Each([](auto x, auto y) { return hn::Mul(x, y); }, a, b);
+}
+template <int kWidth>
+HWY_INLINE Cell<kWidth> MulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b, const Cell<kWidth>& c) {
+  return Each([](auto x, auto y, auto z) { return hn::MulAdd(x, y, z); }, a, b, c);
+}
+template <int kWidth>
+HWY_INLINE Cell<kWidth> NegMulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b, const Cell<kWidth>& c) {
+  return Each([](auto x, auto y, auto z) { return hn::NegMulAdd(x, y, z); }, a, b, c);
+}
+
+// Where a gradient passes.
+template <int kWidth>
+HWY_INLINE auto PassesRelu(hn::Vec<Tag<kWidth>> value) {
+  return hn::Gt(value, hn::Zero(Tag<kWidth>()));
+}
+template <int kWidth>
+HWY_INLINE auto PassesRelu6(hn::Vec<Tag<kWidth>> value) {
+  return hn::And(hn::Ge(value, hn::Zero(Tag<kWidth>())), hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
+}
+
+// A bit an element of a cell; vectors of fewer than eight lanes share a byte.
+template <int kWidth>
+struct Bits {
+  static constexpr int kOfVector = kLanes<kWidth>, kBytes = kOfVector < 8 ? 1 : kOfVector / 8;
+  static constexpr int kSharing = kOfVector < 8 ? 8 / kOfVector : 1;
+
+  template <bool kRelu6>
+  static HWY_INLINE void Store(const Cell<kWidth>& value, uint8_t* bits) {
+    for (int i = 0; i < Cell<kWidth>::kVectors; ++i) {
+      uint8_t bytes[8];
+      if constexpr (kRelu6) {
+        hn::StoreMaskBits(Tag<kWidth>(), PassesRelu6<kWidth>(value.v[i]), bytes);
+      } else {
+        hn::StoreMaskBits(Tag<kWidth>(), PassesRelu<kWidth>(value.v[i]), bytes);
+      }
+      if constexpr (kSharing == 1) {
+        std::memcpy(bits + i * kBytes, bytes, kBytes);
+      } else {
+        const int before = i % kSharing == 0 ? 0 : bits[i / kSharing];
+        bits[i / kSharing] = static_cast<uint8_t>(before | (bytes[0] & ((1 << kOfVector) - 1)) << i % kSharing * kOfVector);
+      }
+    }
+  }
+
+  // The elements whose bit is set, zero elsewhere.
+  static HWY_INLINE Cell<kWidth> Select(const Cell<kWidth>& cell, const uint8_t* bits) {
+    Cell<kWidth> result;
+    for (int i = 0; i < Cell<kWidth>::kVectors; ++i) {
+      uint8_t bytes[8] = {};
+      if constexpr (kSharing == 1) {
+        std::memcpy(bytes, bits + i * kBytes, kBytes);
+      } else {
+        bytes[0] = static_cast<uint8_t>(bits[i / kSharing] >> i % kSharing * kOfVector & ((1 << kOfVector) - 1));
+      }
+      result.v[i] = hn::IfThenElseZero(hn::LoadMaskBits(Tag<kWidth>(), bytes), cell.v[i]);
+    }
+    return result;
+  }
+};
+
+// The coefficient of a piece's channels.
+template <int kWidth>
+HWY_INLINE Cell<kWidth> CoefficientOf(const Lines& lines, int64_t group, const float* values) {
+  return lines.broadcast ? Cell<kWidth>::Of(values[group]) : Cell<kWidth>::Load(values + group * kWidth);
+}
+
+// f(place, number of the cell, std::true_type) for the whole cells of a piece, f(place, number, std::false_type, count) for those of which
+// only `count` elements are there.
+template <int kWidth, typename F>
+HWY_INLINE void ForCells(const Lines& lines, const Piece& piece, F f) {
+  if (piece.width == kWidth) {
+    for (int64_t i = 0; i < piece.cells; ++i) f(piece.offset + i * lines.stride, i, std::true_type(), kWidth);
+  } else {
+    for (int64_t i = 0; i < piece.cells; ++i) f(piece.offset + i * lines.stride, i, std::false_type(), piece.width);
+  }
+  if (piece.rest > 0) f(piece.offset + piece.cells * lines.stride, piece.cells, std::false_type(), piece.rest);
+}
+template <int kWidth, typename T, bool kWhole>
+HWY_INLINE Cell<kWidth> Read(const T* from, std::bool_constant<kWhole>, int count) {
+  if constexpr (kWhole) {
+    return Cell<kWidth>::Load(from);
+  } else {
+    return Cell<kWidth>::LoadPart(from, count);
+  }
+}
+template <int kWidth, typename T, bool kWhole>
+HWY_INLINE void Write(const Cell<kWidth>& value, T* to, std::bool_constant<kWhole>, int count, bool stream) {
+  if constexpr (kWhole) {
+    stream ? value.Stream(to) : value.Store(to);
+  } else {
+    value.StorePart(to, count);
+  }
+}
+
+template <int kWidth, typename T>
+void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end) {
+  using C = Cell<kWidth>;
+  for (int64_t number = begin; number < end; ++number) {
+    const Piece piece(lines, number);
+    const T* from = x + piece.offset;
+    const C shift = lines.broadcast ? C::Of(from[0]) : C::LoadPart(from, piece.width);
+    C sum[2] = {C::Of(0), C::Of(0)}, squares[2] = {C::Of(0), C::Of(0)};
+    const auto add = [&](const C& value, int k) {
+      const C distance = value - shift;
+      sum[k] = sum[k] + distance;
+      squares[k] = MulAdd(distance, distance, squares[k]);
+    };
+    if (piece.width == kWidth) {
+      int64_t i = 0;
+      for (; i + 1 < piece.cells; i += 2) {
+        add(C::Load(from + i * lines.stride), 0);
+        add(C::Load(from + (i + 1) * lines.stride), 1);
+      }
+      if (i < piece.cells) add(C::Load(from + i * lines.stride), 0);
+    } else {
+      for (int64_t i = 0; i < piece.cells; ++i) add(C::LoadPart(from + i * lines.stride, piece.width), 0);
+    }
+    const C total = sum[0] + sum[1], all_squares = squares[0] + squares[1];
+    float* mean = partials + number * lines.partials_of_piece();
+    if (!lines.broadcast) {
+      const C per_cell = C::Of(1 / static_cast<float>(piece.cells));
+      MulAdd(total, per_cell, shift).Store(mean);
+      NegMulAdd(total * total, per_cell, all_squares).Store(mean + kWidth);
+      continue;
+    }
+    float one_sum = total.Total(), one_squares = all_squares.Total();
+    for (int i = 0; i < piece.rest; ++i) {
+      const float distance = from[piece.cells * lines.stride + i] - from[0];
+      one_sum += distance;
+      one_squares += distance * distance;
+    }
+    const float count = static_cast<float>(piece.cells * kWidth + piece.rest);
+    mean[0] = from[0] + one_sum / count;
+    mean[1] = one_squares - one_sum * one_sum / count;
+  }
+}
+
+template <int kWidth, typename T, bool kSum, bool kRelu, bool kRelu6>
+void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
+  using C = Cell<kWidth>;
+  for (int64_t number = begin; number < end; ++number) {
+    const Piece piece(lines, number);
+    const C mean = CoefficientOf<kWidth>(lines, piece.group, a.of.mean), scale = CoefficientOf<kWidth>(lines, piece.group, a.of.scale);
+    const C shift = CoefficientOf<kWidth>(lines, piece.group, a.of.shift);
+    uint8_t* bits = a.bits ? a.bits + number * lines.mask_bytes_of_piece() : nullptr;
+    ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
+      C value = MulAdd(Read<kWidth>(a.x + at, whole, count) - mean, scale, shift);
+      if constexpr (kSum) value = value + Read<kWidth>(a.sum + at, whole, count);
+      if (bits) Bits<kWidth>::template Store<kRelu6>(value, bits + i * (kWidth / 8));
+      if constexpr (kRelu || kRelu6) value = Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);  // NaN stays
+      if constexpr (kRelu6) value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
+      Write(value, a.y + at, whole, count, a.stream);
+    });
+  }
+  if (a.stream) hwy::FlushStream();
+}
+
+// The gradient behind the gate, for one cell; `centred` is x - mean.
+template <int kWidth, typename T, Gate kGate>
+struct GateOf {
+  using C = Cell<kWidth>;
+  C scale, shift;
+  const uint8_t* bits;
+
+  GateOf(const Lines& lines, const Gradient<T>& g, const Piece& piece, int64_t number)
+      : scale(CoefficientOf<kWidth>(lines, piece.group, g.of.scale)), shift(CoefficientOf<kWidth>(lines, piece.group, g.of.shift)),
+        bits(kGate == Gate::kBits ? g.bits + number * lines.mask_bytes_of_piece() : nullptr) {}
+  HWY_INLINE C operator()(const C& head, const C& centred, int64_t cell) const {
+    if constexpr (kGate == Gate::kBits) return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
+    if constexpr (kGate == Gate::kOpen) return head;
+    const C value = MulAdd(centred, scale, shift);  // as ApplyTo forms it, bit for bit
+    if constexpr (kGate == Gate::kRelu) {
+      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu<kWidth>(v), g); }, head, value);
+    } else {
+      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu6<kWidth>(v), g); }, head, value);
+    }
+  }
+};
+
+template <int kWidth, typename T, Gate kGate>
+void GradientSumsOf(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end) {
+  using C = Cell<kWidth>;
+  for (int64_t number = begin; number < end; ++number) {
+    const Piece piece(lines, number);
+    const C mean = CoefficientOf<kWidth>(lines, piece.group, g.of.mean);
+    const GateOf<kWidth, T, kGate> gate(lines, g, piece, number);
+    C sum = C::Of(0), along = C::Of(0);
+    ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
+      const C centred = Read<kWidth>(g.x + at, whole, count) - mean;
+      const C gradient = gate(Read<kWidth>(g.head + at, whole, count), centred, i);
+      sum = sum + gradient;
+      along = MulAdd(gradient, centred, along);
+    });
+    float* to = partials + number * lines.partials_of_piece();
+    if (lines.broadcast) {
+      to[0] = sum.Total();
+      to[1] = along.Total();
+    } else {
+      sum.Store(to);
+      along.Store(to + kWidth);
+    }
+  }
+}
+
+template <int kWidth, typename T, Gate kGate>
+void DifferentiateBy(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end) {
+  using C = Cell<kWidth>;
+  for (int64_t number = begin; number < end; ++number) {
+    const Piece piece(lines, number);
+    const auto of = [&](const float* values) { return CoefficientOf<kWidth>(lines, piece.group, values); };
+    const C mean = of(g.of.mean), scale = of(g.of.scale), offset = of(g.offset), slope = of(g.slope);
+    const GateOf<kWidth, T, kGate> gate(lines, g, piece, number);
+    ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
+      const C centred = Read<kWidth>(g.x + at, whole, count) - mean;
+      const C gradient = gate(Read<kWidth>(g.head + at, whole, count), centred, i);
+      if (g.dx) {
+        C dx = NegMulAdd(centred, slope, MulAdd(gradient, scale, offset));
+        if (g.add_dx) dx = dx + Read<kWidth>(g.dx + at, whole, count);
+        Write(dx, g.dx + at, whole, count, g.stream_dx);
+      }
+      if (g.dsum) {
+        Write(g.add_dsum ? gradient + Read<kWidth>(g.dsum + at, whole, count) : gradient, g.dsum + at, whole, count, g.stream_dsum);
+      }
+    });
+  }
+  if (g.stream_dx || g.stream_dsum) hwy::FlushStream();
+}
+
+// Choices outside the loops.
+template <typename F>
+void ByWidth(const Lines& lines, F f) {
+  if (lines.width == 16) return f(std::integral_constant<int, 16>());
+  f(std::integral_constant<int, 8>());
+}
+template <typename F>
+void ByGate(const Lines& lines, Gate gate, F f) {
+  ByWidth(lines, [&](auto width) {
+    switch (gate) {
+      case Gate::kOpen: return f(width, std::integral_constant<Gate, Gate::kOpen>());
+      case Gate::kRelu: return f(width, std::integral_constant<Gate, Gate::kRelu>());
+      case Gate::kRelu6: return f(width, std::integral_constant<Gate, Gate::kRelu6>());
+      case Gate::kBits: return f(width, std::integral_constant<Gate, Gate::kBits>());
+    }
+  });
+}
+
+void MomentsFloat(const Lines& lines, const float* x, float* partials, int64_t begin, int64_t end) {
+  ByWidth(lines, [&](auto width) { MomentsOf<width()>(lines, x, partials, begin, end); });
+}
+void ApplyFloat(const Lines& lines, const Application<float>& a, int64_t begin, int64_t end) {
+  ByWidth(lines, [&](auto width) {
+    const auto run = [&](auto sum) {
+      if (a.relu6) return ApplyTo<width(), float, sum(), false, true>(lines, a, begin, end);
+      if (a.relu) return ApplyTo<width(), float, sum(), true, false>(lines, a, begin, end);
+      ApplyTo<width(), float, sum(), false, false>(lines, a, begin, end);
+    };
+    a.sum ? run(std::true_type()) : run(std::false_type());
+  });
+}
+void GradientSumsFloat(const Lines& lines, const Gradient<float>& g, float* partials, int64_t begin, int64_t end) {
+  ByGate(lines, g.gate, [&](auto width, auto gate) { GradientSumsOf<width(), float, gate()>(lines, g, partials, begin, end); });
+}
+void DifferentiateFloat(const Lines& lines, const Gradient<float>& g, int64_t begin, int64_t end) {
+  ByGate(lines, g.gate, [&](auto width, auto gate) { DifferentiateBy<width(), float, gate()>(lines, g, begin, end); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain::batch_norm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace mxtrain::batch_norm {
+HWY_EXPORT(MomentsFloat);
+HWY_EXPORT(ApplyFloat);
+HWY_EXPORT(GradientSumsFloat);
+HWY_EXPORT(DifferentiateFloat);
+
+template <>
+void Moments(const Lines& lines, const float* x, float* partials, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(MomentsFloat)(lines, x, partials, begin, end);
+}
+template <>
+void Apply(const Lines& lines, const Application<float>& a, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(ApplyFloat)(lines, a, begin, end);
+}
+template <>
+void GradientSums(const Lines& lines, const Gradient<float>& g, float* partials, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(GradientSumsFloat)(lines, g, partials, begin, end);
+}
+template <>
+void Differentiate(const Lines& lines, const Gradient<float>& g, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(DifferentiateFloat)(lines, g, begin, end);
+}
+
+}  // namespace mxtrain::batch_norm
+
+#endif  // HWY_ONCE
