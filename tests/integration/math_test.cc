@@ -94,5 +94,29 @@ TEST_CASE("fast convolutions round at most four times as much as exact ones") {
   CHECK(fast.weight <= 4 * exact.weight);
 }
 
+TEST_CASE("evaluation packs the weights of a fast convolution anew when they have changed, and leaves the parameter as it is") {
+  const auto runtime = NewRuntime("naive", 2);
+  const Symbol net = Symbol::Create(TestRegistry(), "Convolution", "conv",
+                                    {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "64"}, {"no_bias", "True"}},
+                                    std::vector<Symbol>{Symbol::Variable("data")});
+  executor::BindRequest request;
+  request.shapes["data"] = {kBatch, kChannels, kSize, kSize};
+  request.types["data"] = DType::kFloat32;
+  request.is_train = false;
+  const auto executor = BindWithValues(*runtime, net, request);
+  const std::vector<double> data = GetValues(executor->arg("data"));
+  for (double factor : {1.0, -2.0}) {
+    std::vector<double> weight = GetValues(executor->arg("conv_weight"));
+    for (double& w : weight) w *= factor;
+    SetValues(executor->arg("conv_weight"), weight);
+    executor->Forward({});
+    const std::vector<double> out = GetValues(executor->outputs()[0]);
+    for (int64_t k = 0; k < static_cast<int64_t>(out.size()); k += 1009) {
+      CHECK(out[static_cast<size_t>(k)] == doctest::Approx(Correlation(data, weight, false, k)).epsilon(1e-3));
+    }
+    CHECK(GetValues(executor->arg("conv_weight")) == weight);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test
