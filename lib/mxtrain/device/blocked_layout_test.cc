@@ -161,6 +161,19 @@ TEST_CASE("reorders put every element in its place and zeros in the padding") {
   SetTeamSize(1);
 }
 
+TEST_CASE("reorders of whole tiles put every element in its place and zeros in the padding") {
+  const auto backend = NewCpuBackend(3);
+  backend->EnterThread();
+  for (const auto& [from, to] : {std::pair{"ABcd16b16a", "BcdA16a16b"}, {"ABcd16a16b", "ABcd16b16a"}, {"ABcd8b8a", "BcdA8b8a"}, {"ABcd6b4a", "BAcd4a6b"}}) {
+    CAPTURE(from);
+    CheckReorder<uint32_t>(*backend, DType::kFloat32, {from, {37, 21, 3, 2}}, to);
+    CheckReorder<uint32_t>(*backend, DType::kFloat32, {to, {130, 70, 3, 3}}, from);
+    CheckReorder<uint16_t>(*backend, DType::kBfloat16, {from, {37, 21, 3, 2}}, to);
+  }
+  CheckReorder<uint32_t>(*backend, DType::kFloat32, {"ABcd16b16a", {20, 40, 1, 1}}, "ABcd8b8a");
+  SetTeamSize(1);
+}
+
 TEST_CASE("large reorders use the whole team and agree") {
   const auto backend = NewCpuBackend(4);
   backend->EnterThread();

@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/device/cpu/tile_reorder.h"
 #include "mxtrain/device/derived_layout.h"
 
 namespace mxtrain {
@@ -167,7 +168,7 @@ void ReorderCpu(const TensorSpec& from, const void* src, const TensorSpec& to, v
   }
   if (from.layout == to.layout || to.shape.ndim() == 0) return CopyBytesCpu(src, dst, to.Bytes());
   if (const DerivedLayout* derived = Derived(to.layout)) return derived->Derive(from, src, dst);
-  if (to.shape.Size() == 0) return;
+  if (to.shape.Size() == 0 || ReorderTiles(from, src, to, dst)) return;
   switch (SizeOf(to.type)) {
     case 1:
       return Reorder<uint8_t>(from, src, to, dst);
