@@ -4,6 +4,7 @@
 
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
