@@ -82,7 +82,7 @@ Symbol DeepNet(int layers) {
 
 TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bits; less than possible is refused with what is") {
   const auto runtime = NewRuntime("threaded", 1);
-  const Symbol net = DeepNet(40);
+  const Symbol net = DeepNet(60);
   BindRequest request;
   request.inputs = {"data", "softmax_label"};
   request.shapes = {{"data", TShape{2, 8, 12, 12}}, {"softmax_label", TShape{2}}};
