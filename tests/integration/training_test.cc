@@ -362,6 +362,25 @@ TEST_CASE("a finished run is extended by its epochs, the schedule anew, and an e
   CHECK(rest.rates == std::vector<double>(steps.rates.begin() + 3, steps.rates.end()));
 }
 
+TEST_CASE("a run that was stopped after its last step, before its last epoch was ended, is extended by whole epochs") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.epochs = 2;
+  spec.folder = folder.path("checkpoints");
+  std::atomic<int> stop = 0;
+  StopAfter listener(10, &stop);
+  Process(data, spec).trainer->Run(listener, &stop);
+  Process process(data, spec);
+  process.trainer->Resume(LoadCheckpoint(*process.runtime, spec.folder + "/last"), /*extend=*/true);
+  Log log;
+  const TrainResult result = process.trainer->Run(log);
+  CHECK(result.epochs == 4);
+  CHECK(result.steps == 20);
+  CHECK(log.epochs.size() == 3);  // the one that was left, and two more
+}
+
 TEST_CASE("a loss that is not finite ends the run and names the step") {
   const TempDir data;
   WriteTable(data);

@@ -207,7 +207,8 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   if (state_.step < checkpoint.state.total_steps) {
     Throw(ErrorKind::kUsage, "the run is not finished: it has made {} of {} steps; resume it without extending", state_.step, checkpoint.state.total_steps);
   }
-  state_.first_epoch = state_.epoch;
+  const bool epoch_to_end = state_.step_in_epoch >= steps_per_epoch_;  // it was stopped between its last step and the end of the epoch
+  state_.first_epoch = state_.epoch + (epoch_to_end ? 1 : 0);
   state_.first_step = state_.step;
   PlanSteps();
 }
