@@ -35,7 +35,7 @@ class Train final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    if (resume_ && !resume_from_.empty()) Throw(ErrorKind::kUsage, "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
+    CheckFlags();
     if (extend_ && resume_from_.empty()) resume_ = true;
     CatchSignals();
     Session session(config_, flags, console);
@@ -71,6 +71,18 @@ class Train final : public Command {
   }
 
  private:
+  // Flags that contradict each other, or that nothing would read.
+  void CheckFlags() const {
+    const auto refuse = [](bool wrong, const char* text) {
+      if (wrong) Throw(ErrorKind::kUsage, "{}", text);
+    };
+    refuse(resume_ && !resume_from_.empty(), "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
+    refuse(dry_run_ && (resume_ || extend_ || !resume_from_.empty()), "--dry-run begins a run anew; leave out --resume, --resume-from and --extend");
+    refuse(overwrite_ && out_.empty(), "--overwrite replaces what --out DIR holds; say which folder");
+    refuse(overwrite_ && (resume_ || (extend_ && resume_from_.empty())), "--overwrite begins a run anew, --resume and --extend go on with it; give one of them");
+    refuse(!name_.empty() && !out_.empty(), "--out is the run folder itself, --name the name of the next one in runs/; give one of them");
+  }
+
   void Describe(Session& session, report::Console& console) {
     const Backend& backend = session.runtime().backend(session.ctx());
     console.Message(LogLevel::kInfo, format("device {}, {} threads, seed {}, batch {}", session.ctx().ToString(), backend.threads(), session.config().seed,

@@ -65,6 +65,16 @@ wait $running
 expect 2 train points.yaml --out stopped --extend
 says "the run is not finished"
 
+# --- flags that contradict each other
+expect 2 train points.yaml --dry-run --extend
+says "--dry-run begins a run anew"
+expect 2 train points.yaml --overwrite
+says "--overwrite replaces what --out DIR holds; say which folder"
+expect 2 train points.yaml --out done --overwrite --resume
+says "--overwrite begins a run anew"
+expect 2 train points.yaml --out done --name other
+says "--out is the run folder itself"
+
 # --- a disk that is full
 if [ -e /dev/full ]; then
   expect 0 train points.yaml --out full
