@@ -48,7 +48,8 @@ std::string KeyOf(const std::string& flag) {
 }
 
 // What does not parse, in one line, with the nearest word that would.
-std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands, const std::vector<std::string>& words, const CLI::ParseError& error) {
+std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands, const std::vector<std::string>& words,
+                      const CLI::ParseError& error) {
   if (words.empty()) return "say a command; `mxtrain --help` lists them";
   const CLI::App* named = nullptr;
   std::vector<std::string> names, flags = FlagNames(app);
@@ -114,7 +115,9 @@ Argument& Argument::NotNegative() {
   return *this;
 }
 
-Argument Arguments::Flag(const std::string& names, bool* target, const std::string& help) { return Argument(app_->add_flag(names, *target, help)); }
+Argument Arguments::Flag(const std::string& names, bool* target, const std::string& help) {
+  return Argument(app_->add_flag(names, *target, help));
+}
 
 template <typename T>
 Argument Arguments::Option(const std::string& names, T* target, const std::string& help) {
@@ -129,7 +132,9 @@ template Argument Arguments::Option(const std::string&, std::optional<int64_t>*,
 template Argument Arguments::Option(const std::string&, std::optional<uint64_t>*, const std::string&);
 template Argument Arguments::Option(const std::string&, std::vector<std::string>*, const std::string&);
 
-void Arguments::Examples(const std::string& lines) { app_->footer("Examples:\n" + lines); }
+void Arguments::Examples(const std::string& lines) {
+  app_->footer("Examples:\n" + lines);
+}
 
 CommandLine::CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version)
     : app_(std::make_unique<CLI::App>(description, program)) {
@@ -141,7 +146,9 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
 
 CommandLine::~CommandLine() = default;
 
-Arguments CommandLine::common() { return Arguments(app_.get()); }
+Arguments CommandLine::common() {
+  return Arguments(app_.get());
+}
 
 Arguments CommandLine::Add(const std::string& command, const std::string& description) {
   commands_.push_back(app_->add_subcommand(command, description));

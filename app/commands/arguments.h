@@ -1,7 +1,7 @@
 #pragma once
-// The words of the command line: commands with their positional arguments and flags. Each is declared once; parsing, help and the message for
-// what does not parse come from the declaration. CLI11 stands behind, in arguments.cc alone: a file that includes it takes seconds longer to
-// compile.
+// The words of the command line: commands with their positional arguments and flags. Each is declared once; parsing, help and the message
+// for what does not parse come from the declaration. CLI11 stands behind, in arguments.cc alone: a file that includes it takes seconds
+// longer to compile.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,11 +20,11 @@ class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
   Argument& Required();
-  Argument& Repeats();                          // may be given several times, with one value each
-  Argument& ShowsDefault();                     // help names the value that the target holds now
-  Argument& Takes(const std::string& what);     // how help calls the value: FILE
+  Argument& Repeats();                       // may be given several times, with one value each
+  Argument& ShowsDefault();                  // help names the value that the target holds now
+  Argument& Takes(const std::string& what);  // how help calls the value: FILE
   Argument& OneOf(const std::vector<std::string>& words);
-  template <typename Number>                    // int, int64_t, double
+  template <typename Number>  // int, int64_t, double
   Argument& Within(Number least, Number most);
   Argument& Positive();
   Argument& NotNegative();
@@ -60,8 +60,9 @@ class CommandLine {
   Arguments common();  // taken by every command, before or after its name
   Arguments Add(const std::string& command, const std::string& description);
 
-  // Fills the targets. Returns the number of the command that was named, in the order of Add; or -1 where there is nothing to run: help or the
-  // version was asked for (on stdout), or something does not parse (said on stderr, with the nearest word that would); then `exit_code` is set.
+  // Fills the targets. Returns the number of the command that was named, in the order of Add; or -1 where there is nothing to run: help or
+  // the version was asked for (on stdout), or something does not parse (said on stderr, with the nearest word that would); then `exit_code`
+  // is set.
   int Parse(int argc, char** argv, int* exit_code);
 
  private:

@@ -65,7 +65,8 @@ DataFindings FindDuplicates(const io::Source* train, const io::Source* val, cons
       const auto [same, is_new] = first.try_emplace(*fingerprint, record);
       if (is_new) continue;
       const Record& other = same->second;
-      const bool classes_differ = record.Class() && other.Class() && source->class_names() == other.source->class_names() && *record.Class() != *other.Class();
+      const bool classes_differ =
+          record.Class() && other.Class() && source->class_names() == other.source->class_names() && *record.Class() != *other.Class();
       if (classes_differ) {
         contradicting.push_back(format("{} is {}", record.NameAndClass(), other.NameAndClass()));
       } else {
@@ -74,7 +75,8 @@ DataFindings FindDuplicates(const io::Source* train, const io::Source* val, cons
     }
   }
   DataFindings found;
-  if (auto text = Told(shared, "validation pictures are training pictures too, which makes the validation too good")) found.findings.push_back(*text);
+  if (auto text = Told(shared, "validation pictures are training pictures too, which makes the validation too good"))
+    found.findings.push_back(*text);
   if (auto text = Told(contradicting, "pictures are in two classes")) found.findings.push_back(*text);
   if (auto text = Told(repeated, "pictures are there more than once")) found.notes.push_back(*text);
   return found;
@@ -82,7 +84,7 @@ DataFindings FindDuplicates(const io::Source* train, const io::Source* val, cons
 
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val) {
   std::map<std::string, std::pair<int64_t, int64_t>> counts;  // examples to train on, and to validate
-  const auto count = [&counts](const io::Source& source, int64_t std::pair<int64_t, int64_t>::* member) {
+  const auto count = [&counts](const io::Source& source, int64_t std::pair<int64_t, int64_t>::*member) {
     for (int64_t i = 0; i < source.size(); ++i) {
       if (const auto k = source.ClassOf(i)) ++(counts[source.class_names()[static_cast<size_t>(*k)]].*member);
     }

@@ -15,8 +15,8 @@ struct DataFindings {
 };
 
 // Compares files byte for byte, decoded pictures pixel for pixel; numbers, of which equal rows mean nothing, are left alone. A finding is a
-// picture that is in both sets (the result of a validation is then too good) or has two classes; a note, one that is in a set twice. Records
-// that cannot be read are passed over. `val` may be null. `stop` is asked after each picture.
+// picture that is in both sets (the result of a validation is then too good) or has two classes; a note, one that is in a set twice.
+// Records that cannot be read are passed over. `val` may be null. `stop` is asked after each picture.
 DataFindings FindDuplicates(const io::Source* train, const io::Source* val, const std::function<bool()>& stop);
 
 // Classes that have examples in one set and none in the other.

@@ -34,7 +34,9 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
   }
 }
 
-std::string ClassReport::Name(int64_t k) const { return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k); }
+std::string ClassReport::Name(int64_t k) const {
+  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k);
+}
 
 ClassReport::Row ClassReport::Of(size_t k) const {
   int64_t truths = 0, guesses = 0;
@@ -53,7 +55,8 @@ void ClassReport::Print(int worst) {
   std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
   for (size_t k = 0; k < counts_.size(); ++k) {
     const Row r = Of(k);
-    std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Name(static_cast<int64_t>(k)), width, r.precision, r.recall, r.f1, r.examples);
+    std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Name(static_cast<int64_t>(k)), width, r.precision, r.recall, r.f1,
+                        r.examples);
   }
   if (counts_.size() <= 25) PrintConfusion(width);
   SortMistakes();
@@ -87,7 +90,11 @@ Json ClassReport::ToJson(int worst) {
   Json classes = Json::array(), mistakes = Json::array();
   for (size_t k = 0; k < counts_.size(); ++k) {
     const Row r = Of(k);
-    classes.push_back({{"name", Name(static_cast<int64_t>(k))}, {"precision", r.precision}, {"recall", r.recall}, {"f1", r.f1}, {"examples", r.examples}});
+    classes.push_back({{"name", Name(static_cast<int64_t>(k))},
+                       {"precision", r.precision},
+                       {"recall", r.recall},
+                       {"f1", r.f1},
+                       {"examples", r.examples}});
   }
   SortMistakes();
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
@@ -104,8 +111,9 @@ void ClassReport::SortMistakes() {
 std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes) {
   std::vector<ClassReport> reports;
   const LossReport losses(symbol);
-  const auto other_label = [&losses](const LossReport::Head& head) {
-    return std::any_of(losses.heads().begin(), losses.heads().end(), [&head](const LossReport::Head& other) { return other.label != head.label; });
+  const auto other_label = [&losses](const LossReport::Head& head) {  // beside losses without one
+    return std::any_of(losses.heads().begin(), losses.heads().end(),
+                       [&head](const LossReport::Head& other) { return !other.label.empty() && other.label != head.label; });
   };
   for (const LossReport::Head& head : losses.heads()) {
     if (head.kind != LossReport::Head::Kind::kSoftmax) continue;

@@ -168,11 +168,16 @@ class Init final : public Command {
     if (flags.json) {
       Json classes = Json::object();
       for (const auto& [name, count] : f.classes) classes[name] = count;
-      std::cout
-          << report::JsonText({{"file", output_},        {"classes", classes},           {"train", f.train_pictures},  {"val", f.val_pictures},
-                  {"channels", f.channels}, {"median_side", f.median_side}, {"input_size", c.input_size}, {"batch_size", c.batch_size},
-                  {"epochs", c.epochs}})
-          << std::endl;
+      std::cout << report::JsonText({{"file", output_},
+                                     {"classes", classes},
+                                     {"train", f.train_pictures},
+                                     {"val", f.val_pictures},
+                                     {"channels", f.channels},
+                                     {"median_side", f.median_side},
+                                     {"input_size", c.input_size},
+                                     {"batch_size", c.batch_size},
+                                     {"epochs", c.epochs}})
+                << std::endl;
       return;
     }
     std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_pictures,

@@ -26,12 +26,8 @@ class Synth final : public Command {
     Arguments arguments = line.Add("synth", "a small generated image data set: shapes, a folder per class in train/ and val/");
     arguments.Option("dir", &dir_, "folder to make; it must not exist, or be empty").Required().Takes("DIR");
     arguments.Option("--count", &count_, "pictures in all").Within(int64_t{4}, kMaxCount).ShowsDefault();
-    arguments.Option("--classes", &classes_, format("how many of: {}", join(ShapeNames(), ", ")))
-        .Within(2, all)
-        .ShowsDefault();
-    arguments.Option("--size", &size_, "pixels; sides lie between 3/4 and 3/2 of it")
-        .Within(kMinSize, kMaxSize)
-        .ShowsDefault();
+    arguments.Option("--classes", &classes_, format("how many of: {}", join(ShapeNames(), ", "))).Within(2, all).ShowsDefault();
+    arguments.Option("--size", &size_, "pixels; sides lie between 3/4 and 3/2 of it").Within(kMinSize, kMaxSize).ShowsDefault();
     arguments.Option("--val", &val_, "share of the pictures in val/").Within(0.0, 0.9).ShowsDefault();
     arguments.Examples("  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
   }

@@ -31,7 +31,8 @@ NpyWriter::NpyWriter(std::string path, int64_t rows, const TShape& row_shape)
 
 void NpyWriter::FillTo(int64_t row) {
   const std::vector<float> unknown(static_cast<size_t>(row_size_), std::numeric_limits<float>::quiet_NaN());
-  for (; next_ < row; ++next_) file_.write(reinterpret_cast<const char*>(unknown.data()), static_cast<std::streamsize>(unknown.size() * sizeof(float)));
+  for (; next_ < row; ++next_)
+    file_.write(reinterpret_cast<const char*>(unknown.data()), static_cast<std::streamsize>(unknown.size() * sizeof(float)));
 }
 
 void NpyWriter::Write(int64_t row, const float* values) {

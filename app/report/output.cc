@@ -9,7 +9,9 @@
 
 namespace mxtrain::report {
 
-std::string JsonText(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
+std::string JsonText(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string QuoteCsv(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;

@@ -1,8 +1,8 @@
 #pragma once
 // Results as text, the same for every command.
 //
-// Names of files are bytes. Tables and CSV hold them as they are, so that another program finds the file; JSON is UTF-8, and holds U+FFFD for
-// each byte that is not.
+// Names of files are bytes. Tables and CSV hold them as they are, so that another program finds the file; JSON is UTF-8, and holds U+FFFD
+// for each byte that is not.
 #include <string>
 
 #include "mxtrain/base/json.h"

@@ -64,7 +64,8 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
     return Refusal{error.what()};
   }
   if (cache_) {
-    // The same way where the cache is full: a JPEG that is decoded for all of its transforms may be reduced further than for the fixed ones.
+    // The same way where the cache is full: a JPEG that is decoded for all of its transforms may be reduced further than for the fixed
+    // ones.
     if (auto refusal = Prepare(scratch->sample, scratch, &scratch->example)) return refusal;
     auto refusal = LoadCached(scratch->example, index, epoch, row, to, scratch);
     if (!cache_->full()) cache_->Add(index, std::move(scratch->example));
@@ -158,7 +159,8 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
     picture.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
     std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), picture.pixels.begin());
   }
-  for (size_t i = 0; i < sample.labels.size(); ++i) example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
+  for (size_t i = 0; i < sample.labels.size(); ++i)
+    example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
   return std::nullopt;
 }
 

@@ -44,7 +44,8 @@ class ExampleLoader {
   // True where a load is a few copies: work is then handed out in larger pieces.
   bool cheap() const { return cheap_; }
 
-  // A function of (index, epoch) and the seed, whatever the cache holds. A reason when the example cannot be had; the row is then unspecified.
+  // A function of (index, epoch) and the seed, whatever the cache holds. A reason when the example cannot be had; the row is then
+  // unspecified.
   std::optional<Refusal> Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to, LoaderScratch* scratch) const;
   // Null without one.
   const ExampleCache* cache() const { return cache_.get(); }

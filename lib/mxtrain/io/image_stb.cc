@@ -26,8 +26,12 @@ bool Allowed(size_t bytes) {
   return false;
 }
 
-void* AllowedMalloc(size_t bytes) { return Allowed(bytes) ? std::malloc(bytes) : nullptr; }
-void* AllowedRealloc(void* old, size_t bytes) { return Allowed(bytes) ? std::realloc(old, bytes) : nullptr; }
+void* AllowedMalloc(size_t bytes) {
+  return Allowed(bytes) ? std::malloc(bytes) : nullptr;
+}
+void* AllowedRealloc(void* old, size_t bytes) {
+  return Allowed(bytes) ? std::realloc(old, bytes) : nullptr;
+}
 
 }  // namespace
 
@@ -96,8 +100,8 @@ std::optional<Refusal> CheckBmp(std::string_view bytes, const ImageInfo& info) {
   return std::nullopt;
 }
 
-// The most that decoding may take in one piece: rows of 16-bit RGBA with a filter byte each, and as much again, since buffers double; or the
-// file, doubled, where its pieces are joined.
+// The most that decoding may take in one piece: rows of 16-bit RGBA with a filter byte each, and as much again, since buffers double; or
+// the file, doubled, where its pieces are joined.
 size_t LargestPiece(std::string_view bytes, const ImageInfo& info) {
   constexpr size_t kSmallBuffers = 1 << 16, kPixelBytes = 8;
   const size_t rows = static_cast<size_t>(info.height) * (static_cast<size_t>(info.width) * kPixelBytes + 1);
@@ -156,7 +160,8 @@ std::optional<Refusal> DecodeWithStb(std::string_view bytes, const ImageInfo& in
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
       stbi_load_from_memory(Data(bytes), static_cast<int>(bytes.size()), &width, &height, &channels, 0), stbi_image_free);
   if (own.exceeded) return Damaged(info.format, "it holds more data than its header says");
-  if (!pixels && std::string_view(stbi_failure_reason()) == "outofmem") Throw(ErrorKind::kMemory, "no memory to decode {}x{} pixels", info.width, info.height);
+  if (!pixels && std::string_view(stbi_failure_reason()) == "outofmem")
+    Throw(ErrorKind::kMemory, "no memory to decode {}x{} pixels", info.width, info.height);
   if (!pixels) return Damaged(info.format, stbi_failure_reason());
   const bool alpha = channels == 2 || channels == 4;
   image->Resize(height, width, alpha ? channels - 1 : channels);

@@ -143,8 +143,7 @@ int64_t Pipeline::CountBatches() const {
   if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
   if (param_.keep_remainder) return ((size + parts - 1) / parts + batch - 1) / batch;
   if (size / parts < batch) {
-    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples there are; take a smaller one", batch,
-          size / parts);
+    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples there are; take a smaller one", batch, size / parts);
   }
   return size / parts / batch;
 }

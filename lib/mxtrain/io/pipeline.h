@@ -49,8 +49,9 @@ struct PipelineParam : Parameter<PipelineParam> {
     f.Add("cache", &P::cache)
         .Enum({{"none", kNone}, {"ram", kRam}})
         .Default(kNone)
-        .Help("ram: pictures are kept decoded, after the transforms that draw nothing at random; what they are reduced to while decoding "
-              "depends on those alone, for all pictures, kept or not");
+        .Help(
+            "ram: pictures are kept decoded, after the transforms that draw nothing at random; what they are reduced to while decoding "
+            "depends on those alone, for all pictures, kept or not");
     f.Add("cache_bytes", &P::cache_bytes).Default(0).Range(0).Help("most memory for the cache; 0: half of what is free at the start");
     f.Add("data_name", &P::data_name).Default("").Help("name of the data, where there is one; default: the source's");
     f.Add("label_name", &P::label_name).Default("").Help("name of the label, where there is one; default: the source's");

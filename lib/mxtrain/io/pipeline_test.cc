@@ -451,7 +451,8 @@ TEST_CASE("what fits into a cache, and which thread is first, changes no pixel o
   for (int i = 0; i < 8; ++i) {
     Image image;
     image.Resize(160, 200, 3);
-    for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>((p * p >> 7) + p * 31 * static_cast<size_t>(i + 1));
+    for (size_t p = 0; p < image.pixels.size(); ++p)
+      image.pixels[p] = static_cast<uint8_t>((p * p >> 7) + p * 31 * static_cast<size_t>(i + 1));
     dir.Write(format("all/{}.jpg", i), EncodeJpeg(image));
   }
   Runtime runtime = MakeRuntime();
@@ -461,8 +462,9 @@ TEST_CASE("what fits into a cache, and which thread is first, changes no pixel o
     std::vector<std::vector<Copied>> reference;
     for (const char* bytes : {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the pictures
       for (const char* workers : {"1", "3"}) {
-        const auto iter = NewPipeline(runtime, Folder(dir), transforms,
-                                      Param({{"batch_size", "4"}, {"shuffle", "True"}, {"cache", "ram"}, {"cache_bytes", bytes}, {"workers", workers}}));
+        const auto iter =
+            NewPipeline(runtime, Folder(dir), transforms,
+                        Param({{"batch_size", "4"}, {"shuffle", "True"}, {"cache", "ram"}, {"cache_bytes", bytes}, {"workers", workers}}));
         std::vector<std::vector<Copied>> epochs;
         for (int64_t epoch = 0; epoch < 3; ++epoch) {
           iter->Reset(epoch);

@@ -26,7 +26,8 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
     using F = decltype(f);
     SimpleOp(registry, F::kBroadcastName)
         .set_shape_function(BroadcastShape)
-        .describe(format("{}, element by element; an axis of length 1 is repeated along the other's", elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
+        .describe(format("{}, element by element; an axis of length 1 is repeated along the other's",
+                         elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
   });
   SimpleOp(registry, "broadcast_add").add_alias("broadcast_plus");
   SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus");

@@ -16,7 +16,9 @@ MXTRAIN_OPERATOR(elemwise_scalar, registry) {
     using F = decltype(f);
     const std::string alias = elemwise_binary::CamelCase(std::string(F::kScalarName) + "_scalar");
     Describe(registry, F::kScalarName, alias, elemwise_binary::Formula(F::kBroadcastName, "data", "scalar") + ", for every element");
-    if (*F::kReversedName) Describe(registry, F::kReversedName, "_R" + alias.substr(1), elemwise_binary::Formula(F::kBroadcastName, "scalar", "data") + ", for every element");
+    if (*F::kReversedName)
+      Describe(registry, F::kReversedName, "_R" + alias.substr(1),
+               elemwise_binary::Formula(F::kBroadcastName, "scalar", "data") + ", for every element");
   });
 }
 

@@ -53,7 +53,8 @@ const std::map<std::string_view, const char*> kFormulas = {
     {"negative", "-x"},
     {"logical_not", "1 where x is 0, else 0"},
     {"zeros_like", "0"},
-    {"ones_like", "1"}};
+    {"ones_like", "1"},
+};
 
 }  // namespace
 
