@@ -51,6 +51,7 @@ class Train final : public Command {
     // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
     if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
+    if (!profile_.empty()) WriteFileAtomically(profile_, "");  // where it cannot be written, that is said before the run
     const report::RunFolder folder = OpenFolder(session);
     trainer.SaveTo(folder.checkpoints());
     console.LogTo(folder.File("mxtrain.log"));
@@ -159,7 +160,7 @@ class Train final : public Command {
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
     if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share));
-    const std::string again = format("mxtrain train {} --out {} --resume", config_.file, folder.path());
+    const std::string again = format("mxtrain train {0}/config.yaml --out {0} --resume", folder.path());
     console.Message(LogLevel::kInfo, r.stopped ? format("stopped after {} steps, and saved; to go on: {}", r.steps, again)
                                                : format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path()));
     console.RepeatWarnings();

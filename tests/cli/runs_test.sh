@@ -75,6 +75,11 @@ says "--overwrite begins a run anew"
 expect 2 train points.yaml --out done --name other
 says "--out is the run folder itself"
 
+# --- what could not be written at the end is refused at the beginning
+expect 8 train points.yaml --out traced --profile nowhere/trace.json
+says "nowhere/trace.json"
+holds "a run that cannot begin left its folder" test ! -e traced
+
 # --- a disk that is full
 if [ -e /dev/full ]; then
   expect 0 train points.yaml --out full
@@ -97,5 +102,7 @@ done
 kill -INT $running
 wait $running
 holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
+holds "how to go on is not said" grep -q "to go on: mxtrain train bars/config.yaml --out bars --resume" bars.txt
+expect 0 train bars/config.yaml --out bars --resume train.epochs=1
 holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 60
 finish
