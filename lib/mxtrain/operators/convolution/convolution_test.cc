@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -127,7 +129,10 @@ TEST_CASE("Convolution: few channels, the batch in the lanes of vectors") {
 void RunWinograd(const std::string& name, const Net& net, bool inference = false) {
   OperatorCase c = CaseOf(name, net);
   c.types = {DType::kFloat32};
-  c.must_accept = {"ref", "onednn", "winograd"};
+  c.must_accept = {"ref", "onednn"};
+  const auto rows = TestRegistry().Rows("Convolution", DeviceType::kCPU);
+  const bool built = std::any_of(rows.begin(), rows.end(), [](const PlanRow* row) { return row->name == "winograd"; });
+  if (built && __builtin_cpu_supports("avx2")) c.must_accept.push_back("winograd");
   if (!inference) c.may_allocate.push_back("winograd");  // oneDNN, for the gradient of the weights
   c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) { return ConvolveBack(net, in[0], in[1], head[0]); };
   c.tolerance = {64 + static_cast<double>(c.shapes[1].Product(1, 4)), "sums of as many products by Winograd's method"};
@@ -140,7 +145,7 @@ void RunWinograd(const std::string& name, const Net& net, bool inference = false
 
 TEST_CASE("Convolution: Winograd") {
   RunWinograd("whole tiles", {.data = {2, 32, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
-  RunWinograd("tiles that reach over the edges", {.data = {1, 48, 19, 17}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
+  RunWinograd("tiles that reach over the edges", {.data = {1, 48, 23, 21}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
   RunWinograd("channels that are no multiple of a block", {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
   RunWinograd("no padding", {.data = {3, 48, 21, 22}, .kernel = {3, 3}, .filters = 33, .bias = false});
   RunWinograd("more padding on one side than on the other", {.data = {3, 35, 22, 18}, .kernel = {3, 3}, .pad = {0, 2}, .filters = 48});

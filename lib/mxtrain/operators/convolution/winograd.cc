@@ -175,7 +175,6 @@ namespace {
 
 // The model's constants, by measurement. The unit is a multiply-add of vectors.
 constexpr double kNanosecond = 0.28;
-constexpr double kProduct = 1.1;    // of a multiply-add, with the sums of runs
 constexpr double kTransform = 500;  // of a tile, for each block of channels or filters
 constexpr double kFetch = 6;        // of a vector of weights, once for all tiles
 constexpr double kPack = 22;        // of a vector of packed weights
@@ -186,7 +185,8 @@ double Pass::Cost(bool pack) const {
   const auto tiles = static_cast<double>(batch_ * rows_ * columns_);
   const auto channel_blocks = static_cast<double>(Blocks(channels_)), filter_blocks = static_cast<double>(Blocks(filters_));
   const double weights = kCells * channel_blocks * static_cast<double>(BlockSize()) * filter_blocks;
-  return kNanosecond * (weights * (tiles * kProduct + kFetch + (pack ? kPack : 0)) + tiles * (channel_blocks + filter_blocks) * kTransform);
+  const double product = BlockSize() == kMaxBlock ? 1.1 : 1.4;  // of a multiply-add of tiles, with the sums of runs
+  return kNanosecond * (weights * (tiles * product + kFetch + (pack ? kPack : 0)) + tiles * (channel_blocks + filter_blocks) * kTransform);
 }
 
 double Pass::DirectCost() const {

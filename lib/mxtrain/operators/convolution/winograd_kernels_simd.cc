@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/winograd_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -260,7 +261,11 @@ void Products(const Correlation& c, const Piece& piece, int64_t cell, int64_t gr
   }
 }
 
+// Packed weights that no cache will hold go past the caches.
+constexpr int64_t kStreamedBytes = int64_t{16} << 20;
+
 // Weights of one block, [tap][row][b], become [row's place][b] in each cell.
+template <bool kStream>
 HWY_INLINE void PackRow(const float* weights, float* to, int64_t stride) {
   const Tag tag;
   constexpr int64_t kStep = kLanes * kLanes;
@@ -275,7 +280,14 @@ HWY_INLINE void PackRow(const float* weights, float* to, int64_t stride) {
     Vector result[kPatch];
     FilterAtPoints(half[j], half[kPatch + j], half[2 * kPatch + j], result, 1);
 #pragma GCC unroll 6
-    for (int64_t i = 0; i < kPatch; ++i) hn::StoreU(result[i], tag, to + (i * kPatch + j) * stride);
+    for (int64_t i = 0; i < kPatch; ++i) {
+      float* cell = to + (i * kPatch + j) * stride;
+      if constexpr (kStream) {
+        hn::Stream(result[i], tag, cell);
+      } else {
+        hn::StoreU(result[i], tag, cell);
+      }
+    }
   }
 }
 
@@ -295,7 +307,12 @@ void Pack(const Packing& p, const float* weights, int64_t filter_block, int64_t 
   const int64_t group = filter_block / kGroup, vectors = std::min(kGroup, p.filter_blocks - group * kGroup);
   const int64_t channels = p.channel_blocks * kLanes, stride = CellStride(p.filter_blocks * kLanes * channels);
   float* to = packed + (group * kGroup * channels + channel_block * kLanes * vectors + filter_block % kGroup) * kLanes;
-  for (int64_t k = 0; k < kLanes; ++k) PackRow(weights + k * kLanes, to + k * vectors * kLanes, stride);
+  if (kCells * stride * static_cast<int64_t>(sizeof(float)) < kStreamedBytes) {
+    for (int64_t k = 0; k < kLanes; ++k) PackRow<false>(weights + k * kLanes, to + k * vectors * kLanes, stride);
+    return;
+  }
+  for (int64_t k = 0; k < kLanes; ++k) PackRow<true>(weights + k * kLanes, to + k * vectors * kLanes, stride);
+  hwy::FlushStream();
 }
 
 }  // namespace HWY_NAMESPACE
