@@ -78,12 +78,17 @@ double RoundStep(double range, int count, bool binary) {
 class Plot {
  public:
   Plot(const ExecGraph& graph, const MemoryPlan& plan)
-      : graph_(graph), plan_(plan), times_(std::max<double>(static_cast<double>(graph.nodes.size()), 1)),
+      : graph_(graph),
+        plan_(plan),
+        times_(std::max<double>(static_cast<double>(graph.nodes.size()), 1)),
         bytes_(std::max<double>(static_cast<double>(plan.arena_bytes), 1)) {}
 
   std::string Draw(const std::string& title) {
-    svg_ = format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-                  "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n", kWidth, kHeight);
+    svg_ = format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" font-family=\"sans-serif\" "
+        "font-size=\"13\">\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        kWidth, kHeight);
     Text(kLeft, 26, "start", title, "font-size=\"17\" font-weight=\"bold\"");
     Text(kLeft, 46, "start", format("arena {}, lower bound {}", FormatBytes(plan_.arena_bytes), FormatBytes(plan_.lower_bound)));
     const std::vector<Box> boxes = Boxes(graph_, plan_);
@@ -109,7 +114,8 @@ class Plot {
     double x = kLeft;
     for (int k = 0; k < kClasses; ++k) {
       if (std::none_of(boxes.begin(), boxes.end(), [k](const Box& b) { return b.kind == k; })) continue;
-      svg_ += format("<rect x=\"{:.1f}\" y=\"58\" width=\"14\" height=\"14\" fill=\"{}\" stroke=\"black\" stroke-width=\"0.4\"/>\n", x, kStyles[k].colour);
+      svg_ += format("<rect x=\"{:.1f}\" y=\"58\" width=\"14\" height=\"14\" fill=\"{}\" stroke=\"black\" stroke-width=\"0.4\"/>\n", x,
+                     kStyles[k].colour);
       Text(x + 20, 70, "start", kStyles[k].name);
       x += 48 + 7.2 * static_cast<double>(std::string(kStyles[k].name).size());
     }
@@ -132,7 +138,10 @@ class Plot {
     Line(kLeft, Y(0), kLeft, kTop, "stroke=\"black\"");
     Text(kLeft + kPlotWidth / 2, kHeight - 16, "middle", "time: nodes of one step, in order of execution");
     const double middle = kTop + kPlotHeight / 2;
-    Text(24, middle, "middle", format("place in the arena, {}", unit > 1024 ? "MiB" : unit > 1 ? "KiB" : "bytes"),
+    Text(24, middle, "middle",
+         format("place in the arena, {}", unit > 1024 ? "MiB"
+                                          : unit > 1  ? "KiB"
+                                                      : "bytes"),
          format("transform=\"rotate(-90 24 {:.1f})\"", middle));
   }
 
@@ -141,10 +150,11 @@ class Plot {
     const double x = X(b.first), width = X(b.last + 1) - x;
     const double y = Y(static_cast<double>(b.offset + b.bytes)), height = Y(static_cast<double>(b.offset)) - y;
     const std::string name = Escaped(box.name);
-    svg_ += format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" stroke=\"black\" stroke-width=\"{}\">"
-                   "<title>{}: {}, {}, nodes {} to {}</title></rect>\n",
-                   x, y, width, height, kStyles[box.kind].colour, std::min(width, height) > 4 ? "0.5" : "0.1", name, kStyles[box.kind].name,
-                   FormatBytes(b.bytes), b.first, b.last);
+    svg_ += format(
+        "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" stroke=\"black\" stroke-width=\"{}\">"
+        "<title>{}: {}, {}, nodes {} to {}</title></rect>\n",
+        x, y, width, height, kStyles[box.kind].colour, std::min(width, height) > 4 ? "0.5" : "0.1", name, kStyles[box.kind].name,
+        FormatBytes(b.bytes), b.first, b.last);
     if (height >= 12 && width >= kLetter * static_cast<double>(box.name.size()) + 6) {
       Text(x + width / 2, y + height / 2 + 4, "middle", box.name, "font-size=\"11\"");
     }
@@ -183,6 +193,8 @@ class Plot {
 
 }  // namespace
 
-std::string PlotMemory(const ExecGraph& graph, const MemoryPlan& plan, const std::string& title) { return Plot(graph, plan).Draw(title); }
+std::string PlotMemory(const ExecGraph& graph, const MemoryPlan& plan, const std::string& title) {
+  return Plot(graph, plan).Draw(title);
+}
 
 }  // namespace mxtrain::commands

@@ -7,8 +7,8 @@
 namespace mxtrain::executor {
 namespace {
 
-// Who wrote each byte of a space last, and who has read it since. Segments are cut where accesses begin and end; a write makes one of all that it
-// covers, so that their number follows what is alive, not what has been.
+// Who wrote each byte of a space last, and who has read it since. Segments are cut where accesses begin and end; a write makes one of all
+// that it covers, so that their number follows what is alive, not what has been.
 class SpaceHistory {
  public:
   struct Segment {
@@ -41,8 +41,8 @@ class SpaceHistory {
 
 // Removes edges that follow from others: operation a is dropped when a later predecessor follows a already.
 //
-// Operations are laid into chains, each following the one before it in its chain. What an operation follows is then, of each chain, all up to
-// some last one (Jagadish 1990); a net's step has few chains at any time, where a table of all pairs would grow with its square.
+// Operations are laid into chains, each following the one before it in its chain. What an operation follows is then, of each chain, all up
+// to some last one (Jagadish 1990); a net's step has few chains at any time, where a table of all pairs would grow with its square.
 class Reducer {
  public:
   explicit Reducer(size_t n) : chain_of_(n), follows_(n) {}

@@ -1,6 +1,6 @@
 // The search places items from below: each next one rests on what lies under it, no lower than the one before, and of two at one offset the
-// one of lower rank goes first. Some smallest placement (one with the least sum of offsets) is made in just one such way, so no placement is
-// seen twice. A branch ends when
+// one of lower rank goes first. Some smallest placement (one with the least sum of offsets) is made in just one such way, so no placement
+// is seen twice. A branch ends when
 //   - an item could be put wholly below everything that is still to come (then another placement is as good: dominance), or
 //   - in some section the unplaced bytes no longer fit above the lowest place that any of them can still have.
 // When what is unplaced falls apart into groups that are never alive together, each is solved by itself.
@@ -75,7 +75,8 @@ OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t 
   const size_t mark = undo_.size();
   for (size_t begin = 0, end; begin < waiting.size(); begin = end) {
     int last = items_[waiting[begin]].last;
-    for (end = begin + 1; end < waiting.size() && items_[waiting[end]].first <= last; ++end) last = std::max(last, items_[waiting[end]].last);
+    for (end = begin + 1; end < waiting.size() && items_[waiting[end]].first <= last; ++end)
+      last = std::max(last, items_[waiting[end]].last);
     const Outcome outcome = SolveGroup(waiting.subspan(begin, end - begin), last, last_offset, last_rank);
     if (outcome != Outcome::kFound) {
       TakeBack(mark);

@@ -1,6 +1,6 @@
 #pragma once
-// An exact search for offsets under a given arena size, in the manner of MiniMalloc (Moffitt, ASPLOS 2023). What it finds fits; where it ends
-// without a find, nothing fits. It is bounded by counted work, not by time, so that its answer is the same on every machine.
+// An exact search for offsets under a given arena size, in the manner of MiniMalloc (Moffitt, ASPLOS 2023). What it finds fits; where it
+// ends without a find, nothing fits. It is bounded by counted work, not by time, so that its answer is the same on every machine.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,8 +19,8 @@ class OffsetSearch {
 
   explicit OffsetSearch(std::span<const SearchItem> items);
 
-  // Looks for offsets with every item below `capacity`. `order` ranks all items; of those that may lie equally low, the first is tried first.
-  // Takes what it does off `*work` and gives up when that is used up; one unit is a look at one item or at one section.
+  // Looks for offsets with every item below `capacity`. `order` ranks all items; of those that may lie equally low, the first is tried
+  // first. Takes what it does off `*work` and gives up when that is used up; one unit is a look at one item or at one section.
   Outcome Run(std::span<const int> order, int64_t capacity, int64_t* work);
   const std::vector<int64_t>& offsets() const { return offset_; }  // by item, after kFound
 
@@ -47,9 +47,9 @@ class OffsetSearch {
   std::vector<SearchItem> given_;  // by item, in sections
   std::vector<int64_t> offset_;
   // Of the run:
-  std::vector<Item> items_;        // by rank
-  std::vector<int64_t> left_;      // by section: bytes not placed yet
-  std::vector<int64_t> lowest_;    // scratch of Hopeless, by section
+  std::vector<Item> items_;      // by rank
+  std::vector<int64_t> left_;    // by section: bytes not placed yet
+  std::vector<int64_t> lowest_;  // scratch of Hopeless, by section
   std::vector<Undo> undo_;
   int64_t capacity_ = 0;
   int64_t* work_ = nullptr;

@@ -1,6 +1,6 @@
-// AssignOffsets: where each buffer lies. Buffers are placed one after the other into the smallest gap that is free over their whole life and
-// holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair that moves
-// what reaches the top to the front of the order and tries again. What stays above the lower bound goes to the exact search.
+// AssignOffsets: where each buffer lies. Buffers are placed one after the other into the smallest gap that is free over their whole life
+// and holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair
+// that moves what reaches the top to the front of the order and tries again. What stays above the lower bound goes to the exact search.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -13,13 +13,15 @@ namespace mxtrain::executor {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int kRepairs = 300;                // attempts at most,
-constexpr int64_t kRepairWork = 30'000'000;  // and pairs of buffers looked at: under a second
-constexpr int64_t kSearchWork = 300'000'000;   // of one plan: about half a second
+constexpr int kRepairs = 300;                       // attempts at most,
+constexpr int64_t kRepairWork = 30'000'000;         // and pairs of buffers looked at: under a second
+constexpr int64_t kSearchWork = 300'000'000;        // of one plan: about half a second
 constexpr int64_t kCapacityWork = kSearchWork / 4;  // of one arena size,
-constexpr int64_t kFirstSlice = 1'000'000;     // in slices, an order each, that double
+constexpr int64_t kFirstSlice = 1'000'000;          // in slices, an order each, that double
 
-int64_t RoundUp(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 
 class Placer {
  public:
@@ -91,8 +93,8 @@ class Assigner {
 
   void TryOrders() {
     const std::vector<int> by_birth = Sorted([](const SearchItem& i) { return -i.first; });
-    for (const std::vector<int>& order :
-         {Sorted([](const SearchItem& i) { return i.bytes; }), Sorted(Length), Sorted(Area), by_birth, std::vector<int>(by_birth.rbegin(), by_birth.rend())}) {
+    for (const std::vector<int>& order : {Sorted([](const SearchItem& i) { return i.bytes; }), Sorted(Length), Sorted(Area), by_birth,
+                                          std::vector<int>(by_birth.rbegin(), by_birth.rend())}) {
       const int64_t top = placer_.Place(order, best_);
       if (top >= best_) continue;
       best_ = top;

@@ -122,7 +122,8 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
   return buffers;
 }
 
-// A graph of nodes that read some of those shortly before them, with its backward pass (`training`) or without: branches, skips, sizes that vary.
+// A graph of nodes that read some of those shortly before them, with its backward pass (`training`) or without: branches, skips, sizes that
+// vary.
 std::vector<Buffer> GraphLikeBuffers(std::mt19937& random, int nodes, bool training) {
   const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const int end = 2 * nodes - 1;
@@ -151,8 +152,8 @@ TEST_CASE("buffers alive together share no byte; the bound is what a plain sum s
   }
 }
 
-// Eight buffers that fill four units at all times and do not fit into four: the short ones want the long ones now here, now there. Of any unit,
-// in any order, forwards or backwards.
+// Eight buffers that fill four units at all times and do not fit into four: the short ones want the long ones now here, now there. Of any
+// unit, in any order, forwards or backwards.
 std::vector<Buffer> TightBuffers(std::mt19937& random) {
   const int64_t unit = 1 + static_cast<int64_t>(random() % 1000);
   const bool backwards = random() % 2 == 0;
@@ -191,7 +192,8 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
   int met = 0, proven = 0;
   for (unsigned round = 0; round < NumNets(); ++round) {
     CAPTURE(round);
-    std::vector<Buffer> buffers = round % 2 ? NetLikeBuffers(random, 90 + static_cast<int>(random() % 100)) : GraphLikeBuffers(random, 180 + static_cast<int>(random() % 100), round % 4 != 0);
+    std::vector<Buffer> buffers = round % 2 ? NetLikeBuffers(random, 90 + static_cast<int>(random() % 100))
+                                            : GraphLikeBuffers(random, 180 + static_cast<int>(random() % 100), round % 4 != 0);
     CHECK(buffers.size() >= 200);
     const int64_t bound = LowerBound(buffers);
     const Placement placement = AssignOffsets(&buffers, bound);

@@ -1,6 +1,6 @@
 // ChooseOrder: depth first, and at each node that input first whose making takes the most bytes beyond those that it leaves, since what was
-// made before has to be held meanwhile. On a tree no depth-first order takes less (Sethi and Ullman 1970; Liu 1986); on other graphs it is a
-// try, taken only when its lifetimes have a lower bound below that of the order that is there.
+// made before has to be held meanwhile. On a tree no depth-first order takes less (Sethi and Ullman 1970; Liu 1986); on other graphs it is
+// a try, taken only when its lifetimes have a lower bound below that of the order that is there.
 #include "mxtrain/executor/passes/order.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Recompute: trades time for memory. When the arena is over its budget, some of what the forward pass made is not kept for the backward pass
-// but made again there (Chen et al. 2016, arXiv 1604.06174). The same kernels run on the same bytes, so results are the same bit for bit.
+// Recompute: trades time for memory. When the arena is over its budget, some of what the forward pass made is not kept for the backward
+// pass but made again there (Chen et al. 2016, arXiv 1604.06174). The same kernels run on the same bytes, so results are the same bit for
+// bit.
 #include "mxtrain/executor/passes/recompute.h"
 
 #include <algorithm>
@@ -10,13 +11,16 @@
 namespace mxtrain::executor {
 namespace {
 
-// Halvings of the distance between what is too much and what fits; each plans the lifetimes of a graph.
-constexpr int kSteps = 12;
+constexpr int kSteps = 12, kSweep = 48;  // tries; each plans the lifetimes of a graph
 
 class CopyMaker {
  public:
   CopyMaker(const ExecGraph& graph, const std::vector<bool>& again)
-      : graph_(graph), again_(again), rewriter_(graph), first_run_(graph.nodes.size(), -1), made_(graph.nodes.size()),
+      : graph_(graph),
+        again_(again),
+        rewriter_(graph),
+        first_run_(graph.nodes.size(), -1),
+        made_(graph.nodes.size()),
         states_(graph.nodes.size()) {}
 
   ExecGraph Run() {
@@ -79,6 +83,57 @@ double CostOfCopies(const ExecGraph& graph) {
   return cost;
 }
 
+// Tries choices and keeps the one of least cost that fits.
+class BudgetSearch {
+ public:
+  BudgetSearch(const ExecGraph& graph, const MemoryPlan& plain, int64_t budget)
+      : graph_(graph), plain_(plain.lower_bound), budget_(budget), choice_(graph, plain) {}
+
+  // Halves the distance between estimates that are too much and those that fit; the first try takes them at their word.
+  void Bisect() {
+    int64_t fits = 0, too_much = plain_;
+    for (int step = 0; step < kSteps; ++step) {
+      const int64_t aim = step == 0 ? budget_ : fits + (too_much - fits) / 2;
+      const int64_t peak = Try(aim);
+      (peak == kNone || peak <= budget_ ? fits : too_much) = aim;
+    }
+  }
+  // Evenly spaced tries, the same for every budget. Returns the least peak.
+  int64_t Sweep() {
+    int64_t least = plain_;
+    for (int step = 1; step < kSweep; ++step) {
+      const int64_t peak = Try(plain_ / kSweep * step);
+      if (peak != kNone) least = std::min(least, peak);
+    }
+    return least;
+  }
+  bool found() const { return !best_.nodes.empty(); }
+  ExecGraph Take() { return std::move(best_); }
+
+ private:
+  static constexpr int64_t kNone = -1;
+
+  // The peak of the graph that the choice for so many estimated bytes makes; kNone when there is none.
+  int64_t Try(int64_t aim) {
+    const std::vector<bool> again = choice_.Within(aim);
+    if (again.empty()) return kNone;
+    ExecGraph tried = RunAgain(graph_, again);
+    const int64_t peak = PlanLifetimes(tried).lower_bound;
+    const double cost = CostOfCopies(tried);
+    if (peak <= budget_ && (!found() || cost < best_cost_)) {
+      best_cost_ = cost;
+      best_ = std::move(tried);
+    }
+    return peak;
+  }
+
+  const ExecGraph& graph_;
+  const int64_t plain_, budget_;
+  const RecomputeChoice choice_;
+  ExecGraph best_;
+  double best_cost_ = 0;
+};
+
 }  // namespace
 
 std::vector<bool> Repeatable(const ExecGraph& graph) {
@@ -92,46 +147,26 @@ std::vector<bool> Repeatable(const ExecGraph& graph) {
   return repeatable;
 }
 
-ExecGraph RunAgain(const ExecGraph& graph, const std::vector<bool>& again) { return CopyMaker(graph, again).Run(); }
+ExecGraph RunAgain(const ExecGraph& graph, const std::vector<bool>& again) {
+  return CopyMaker(graph, again).Run();
+}
 
 ExecGraph Recompute(ExecGraph graph, const BindRequest& request) {
   const int64_t budget = request.memory_budget;
   if (budget == 0) return graph;
   const MemoryPlan plain = PlanLifetimes(graph);
   int64_t least = plain.lower_bound;
-  ExecGraph best;
-  if (graph.first_backward >= 0 && plain.lower_bound > budget) {
-    const RecomputeChoice choice(graph, plain);
-    double best_cost = 0;
-    int64_t too_little = 0, enough = plain.lower_bound;
-    for (int step = 0; step < kSteps; ++step) {
-      // The first try takes the estimates at their word.
-      const int64_t aim = step == 0 ? budget : too_little + (enough - too_little) / 2;
-      const std::vector<bool> again = choice.Within(aim);
-      if (again.empty()) {
-        too_little = aim;
-        continue;
-      }
-      ExecGraph tried = RunAgain(graph, again);
-      const int64_t peak = PlanLifetimes(tried).lower_bound;
-      least = std::min(least, peak);
-      const double cost = CostOfCopies(tried);
-      if (peak > budget) {
-        enough = aim;
-      } else {
-        too_little = aim;
-        if (best.nodes.empty() || cost < best_cost) {
-          best_cost = cost;
-          best = std::move(tried);
-        }
-      }
-    }
+  if (least <= budget) return graph;
+  if (graph.first_backward >= 0) {
+    BudgetSearch search(graph, plain, budget);
+    search.Bisect();
+    if (!search.found()) least = search.Sweep();
+    if (search.found()) return search.Take();
   }
-  if (least > budget) {
-    Throw(ErrorKind::kConfig, "a memory budget of {} cannot be met: with recomputation the net needs {} at least (without, {}); raise memory_budget or lower the batch size",
-          FormatBytes(budget), FormatBytes(least), FormatBytes(plain.lower_bound));
-  }
-  return best.nodes.empty() ? std::move(graph) : std::move(best);
+  Throw(ErrorKind::kConfig,
+        "a memory budget of {} cannot be met: with recomputation the net needs {} at least (without, {}); raise memory_budget or lower the "
+        "batch size",
+        FormatBytes(budget), FormatBytes(least), FormatBytes(plain.lower_bound));
 }
 
 }  // namespace mxtrain::executor

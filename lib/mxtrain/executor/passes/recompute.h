@@ -9,9 +9,9 @@ namespace mxtrain::executor {
 // Whether each node may run a second time in the backward pass: all of the forward pass but the heads, which lie outside the arena.
 MXTRAIN_API std::vector<bool> Repeatable(const ExecGraph& graph);
 
-// The graph in which the backward pass reads nothing that the `again` nodes wrote in the forward pass. Each has a copy, put before its first
-// reader: the copy's node.forward is the node. A copy that nothing reads is not made. An operator with auxiliary
-// states runs again on copies of what they were before its first run, whatever it does to them.
+// The graph in which the backward pass reads nothing that the `again` nodes wrote in the forward pass. Each has a copy, put before its
+// first reader: the copy's node.forward is the node. A copy that nothing reads is not made. An operator with auxiliary states runs again on
+// copies of what they were before its first run, whatever it does to them.
 MXTRAIN_API ExecGraph RunAgain(const ExecGraph& graph, const std::vector<bool>& again);
 
 // Finds nodes to run again. A net is cut where a single array leads from one part to the next; between two cuts everything is kept, or what
@@ -30,12 +30,12 @@ class RecomputeChoice {
   // What lies between two neighbouring cuts: forward nodes [begin, end), of which the last makes what lies at the cut behind.
   struct Part {
     int begin = 0, end = 0;
-    int64_t boundary = 0;           // bytes at the cut; 0 behind the last part
-    bool boundary_waits = false;    // for the backward pass, in the plain plan
-    int64_t waiting[kModes] = {};   // bytes that wait for the backward pass
-    int64_t passing = 0;            // most bytes alive at one time beside those that wait
-    double cost[kModes] = {};       // nanoseconds of what runs again
-    double cost_but_last = 0;       // of kAll, when what lies at the cut is kept
+    int64_t boundary = 0;          // bytes at the cut; 0 behind the last part
+    bool boundary_waits = false;   // for the backward pass, in the plain plan
+    int64_t waiting[kModes] = {};  // bytes that wait for the backward pass
+    int64_t passing = 0;           // most bytes alive at one time beside those that wait
+    double cost[kModes] = {};      // nanoseconds of what runs again
+    double cost_but_last = 0;      // of kAll, when what lies at the cut is kept
   };
 
   double CostOf(int id) const;
@@ -48,8 +48,8 @@ class RecomputeChoice {
   const MemoryPlan& plain_;
   const int forward_nodes_;
   const std::vector<bool> repeatable_;
-  std::vector<bool> read_back_;   // [node]: the backward pass reads something of it
-  std::vector<bool> cheap_;       // [node]: runs again at little cost out of what the plain plan keeps
+  std::vector<bool> read_back_;  // [node]: the backward pass reads something of it
+  std::vector<bool> cheap_;      // [node]: runs again at little cost out of what the plain plan keeps
   std::vector<Part> parts_;
 };
 

@@ -8,7 +8,7 @@ namespace mxtrain::executor {
 namespace {
 
 constexpr int kMaxParts = 400;
-constexpr int kBuckets = 128;      // of bytes held, in the dynamic program
+constexpr int kBuckets = 128;        // of bytes held, in the dynamic program
 constexpr double kCheapness = 1.25;  // cost of what counts as cheap, over the cost of moving its arrays once
 
 int64_t BytesOf(const std::vector<TensorSpec>& specs) {
@@ -27,7 +27,11 @@ struct State {
 }  // namespace
 
 RecomputeChoice::RecomputeChoice(const ExecGraph& graph, const MemoryPlan& plain)
-    : graph_(graph), plain_(plain), forward_nodes_(graph.first_backward), repeatable_(Repeatable(graph)), read_back_(graph.nodes.size()),
+    : graph_(graph),
+      plain_(plain),
+      forward_nodes_(graph.first_backward),
+      repeatable_(Repeatable(graph)),
+      read_back_(graph.nodes.size()),
       cheap_(graph.nodes.size()) {
   for (const ExecNode& node : graph_.nodes) {
     if (!node.backward_pass) continue;
@@ -35,11 +39,11 @@ RecomputeChoice::RecomputeChoice(const ExecGraph& graph, const MemoryPlan& plain
       if (e && e.node < forward_nodes_) read_back_[e.node] = true;
     }
   }
-  FindCheap();
   FindParts();
+  FindCheap();
   MeasureBytes();
   for (Part& part : parts_) {
-    part.cost[kCheap] = CostOf(part, cheap_, true);
+    part.cost[kCheap] = CostOf(part, cheap_, false);
     part.cost[kAll] = CostOf(part, repeatable_, true);
     part.cost_but_last = CostOf(part, repeatable_, false);
   }
@@ -66,18 +70,22 @@ double RecomputeChoice::CostOf(const Part& part, const std::vector<bool>& may, b
   return cost;
 }
 
-// Cheap is what only moves its arrays once, out of arrays that wait for the backward pass anyway or are brought back cheaply themselves.
+// Cheap is what only moves its arrays once, out of arrays that wait for the backward pass anyway or are cheap themselves. What lies at a
+// cut never is: it would be made again for the sake of the part behind it, long before its own.
 void RecomputeChoice::FindCheap() {
-  for (int id = 0; id < forward_nodes_; ++id) {
-    const ExecNode& node = graph_.nodes[id];
-    if (!repeatable_[id]) continue;
-    int64_t moved = BytesOf(node.specs);
-    bool at_hand = true;
-    for (const NodeEntry& e : node.inputs) {
-      moved += graph_.spec(e).Bytes();
-      at_hand = at_hand && (graph_.nodes[e.node].is_variable() || read_back_[e.node]);
+  for (const Part& part : parts_) {
+    for (int id = part.begin; id + 1 < part.end; ++id) {
+      const ExecNode& node = graph_.nodes[id];
+      if (!repeatable_[id]) continue;
+      int64_t moved = BytesOf(node.specs);
+      bool at_hand = true;
+      for (const NodeEntry& e : node.inputs) {
+        moved += graph_.spec(e).Bytes();
+        const bool again = e.node >= part.begin && cheap_[e.node];
+        at_hand = at_hand && (graph_.nodes[e.node].is_variable() || read_back_[e.node] || again);
+      }
+      cheap_[id] = at_hand && CostOf(id) <= kCheapness * MoveCost(static_cast<double>(moved));
     }
-    cheap_[id] = at_hand && CostOf(id) <= kCheapness * MoveCost(static_cast<double>(moved));
   }
 }
 
@@ -119,8 +127,10 @@ void RecomputeChoice::FindParts() {
 void RecomputeChoice::MeasureBytes() {
   const int n = static_cast<int>(graph_.nodes.size());
   std::vector<int> part_of(n);  // of backward nodes too
-  for (int p = 0; p < static_cast<int>(parts_.size()); ++p) std::fill(part_of.begin() + parts_[p].begin, part_of.begin() + parts_[p].end, p);
-  for (int id = forward_nodes_; id < n; ++id) part_of[id] = graph_.nodes[id].forward >= 0 ? part_of[graph_.nodes[id].forward] : part_of[id - 1];
+  for (int p = 0; p < static_cast<int>(parts_.size()); ++p)
+    std::fill(part_of.begin() + parts_[p].begin, part_of.begin() + parts_[p].end, p);
+  for (int id = forward_nodes_; id < n; ++id)
+    part_of[id] = graph_.nodes[id].forward >= 0 ? part_of[graph_.nodes[id].forward] : part_of[id - 1];
 
   auto waits = [this](const Buffer& b) { return !b.outer && b.first < forward_nodes_ && b.last >= forward_nodes_; };
   std::vector<int64_t> passing(n + 1);
@@ -146,7 +156,8 @@ void RecomputeChoice::MeasureBytes() {
     for (int id = part.begin; id < part.end; ++id) {
       if (!cheap_[id]) continue;
       for (int buffer : plain_.buffer_of[id]) {
-        if (buffer >= 0 && plain_.buffers[buffer].first == id && waits(plain_.buffers[buffer])) part.waiting[kCheap] -= plain_.buffers[buffer].bytes;
+        if (buffer >= 0 && plain_.buffers[buffer].first == id && waits(plain_.buffers[buffer]))
+          part.waiting[kCheap] -= plain_.buffers[buffer].bytes;
       }
     }
   }

@@ -118,7 +118,8 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
     CHECK(arena <= plain / part);
   }
   int64_t arena = 0;
-  CHECK_THROWS_WITH_AS(train(4096, &arena), doctest::Contains("a memory budget of 4 KiB cannot be met: with recomputation the net needs"), Error);
+  CHECK_THROWS_WITH_AS(train(4096, &arena), doctest::Contains("a memory budget of 4 KiB cannot be met: with recomputation the net needs"),
+                       Error);
 }
 
 }  // namespace
