@@ -11,7 +11,7 @@
 namespace mxtrain::executor {
 namespace {
 
-constexpr int kSteps = 12, kSweep = 48;  // tries; each plans the lifetimes of a graph
+constexpr int kSteps = 12;  // halvings
 
 class CopyMaker {
  public:
@@ -98,11 +98,16 @@ class BudgetSearch {
       (peak == kNone || peak <= budget_ ? fits : too_much) = aim;
     }
   }
-  // Evenly spaced tries, the same for every budget. Returns the least peak.
+  // Tries from the least estimate upwards for which there is a choice, the same for every budget. Returns the least peak.
   int64_t Sweep() {
+    int64_t none = 0, some = plain_;
+    for (int step = 0; step < kSteps; ++step) {
+      const int64_t aim = none + (some - none) / 2;
+      (choice_.Within(aim).empty() ? none : some) = aim;
+    }
     int64_t least = plain_;
-    for (int step = 1; step < kSweep; ++step) {
-      const int64_t peak = Try(plain_ / kSweep * step);
+    for (const int percent : {100, 101, 102, 105, 110, 115, 120, 130, 140, 150, 175, 200}) {
+      const int64_t peak = Try(some / 100 * percent);
       if (peak != kNone) least = std::min(least, peak);
     }
     return least;
