@@ -73,11 +73,13 @@ class Generator {
 
   Symbol Convolve(const Image& x, int filters) {
     const int kernel = Below(2) ? 3 : 1, pad = kernel / 2;
-    return Apply("Convolution", {x.symbol},
-                 {{"num_filter", std::to_string(filters)}, {"kernel", format("({}, {})", kernel, kernel)}, {"pad", format("({}, {})", pad, pad)}});
+    return Apply(
+        "Convolution", {x.symbol},
+        {{"num_filter", std::to_string(filters)}, {"kernel", format("({}, {})", kernel, kernel)}, {"pad", format("({}, {})", pad, pad)}});
   }
   Symbol Norm(const Symbol& x) {
-    return Apply("BatchNorm", {x}, {{"fix_gamma", Below(4) ? "False" : "True"}, {"eps", "0.01"}, {"use_global_stats", Below(6) ? "False" : "True"}});
+    return Apply("BatchNorm", {x},
+                 {{"fix_gamma", Below(4) ? "False" : "True"}, {"eps", "0.01"}, {"use_global_stats", Below(6) ? "False" : "True"}});
   }
   Symbol Act(const Symbol& x) {
     switch (Below(4)) {
@@ -123,7 +125,10 @@ class Generator {
     const Image x = Take();
     const int stride = x.side > 3 ? 1 + Below(2) : 1;
     Add(Apply("Pooling", {x.symbol},
-              {{"pool_type", Below(2) ? "avg" : "max"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"stride", format("({}, {})", stride, stride)}}),
+              {{"pool_type", Below(2) ? "avg" : "max"},
+               {"kernel", "(3, 3)"},
+               {"pad", "(1, 1)"},
+               {"stride", format("({}, {})", stride, stride)}}),
         x.channels, (x.side + 2 - 3) / stride + 1);
   }
 

@@ -13,7 +13,11 @@ namespace {
 class Fuser {
  public:
   Fuser(const ExecGraph& graph, const BindRequest& request, Runtime& runtime)
-      : graph_(graph), request_(request), runtime_(runtime), matcher_(graph, request), wanted_(WantedGradients(graph, request)),
+      : graph_(graph),
+        request_(request),
+        runtime_(runtime),
+        matcher_(graph, request),
+        wanted_(WantedGradients(graph, request)),
         rewriter_(graph) {}
 
   ExecGraph Run() {

@@ -102,5 +102,29 @@ TEST_CASE("a fused random net infers what the unfused one infers") {
   }
 }
 
+// Large enough for several threads, whose pieces must not move with their number.
+TEST_CASE("fused batch norms give the same bits on any number of threads") {
+  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+    return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
+  };
+  const Symbol data = Symbol::Variable("data");
+  const Symbol first = layer("Activation", "relu", {layer("BatchNorm", "first", {data})}, {{"act_type", "relu"}});
+  const Symbol sum = layer("elemwise_add", "sum", {first, layer("BatchNorm", "second", {first}, {{"fix_gamma", "False"}})});
+  const Symbol x = layer("clip", "clip", {sum}, {{"a_min", "0"}, {"a_max", "6"}});
+  const Symbol loss = layer("MakeLoss", "loss", {layer("square", "square", {x})});
+  const SmallNet net{"norms", loss, x, {{"data", {6, 20, 37, 41}}}, {}, 0};
+  Result expected;
+  for (int threads : {1, 2, 3, 7}) {
+    const auto runtime = NewRuntime("threaded", threads);
+    const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+    executor->Step(MakeInputs(*runtime, net, executor->input_names()));
+    std::set<std::string> kinds;
+    AddKinds(*executor, &kinds);
+    CHECK(kinds == std::set<std::string>{"relu False", "relu6 True"});
+    if (threads == 1) expected = ResultOf(*executor);
+    CHECK(ResultOf(*executor) == expected);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test

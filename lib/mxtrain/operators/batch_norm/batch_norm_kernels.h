@@ -71,11 +71,11 @@ void Moments(const Lines& lines, const T* x, float* partials, int64_t begin, int
 template <typename T>
 struct Application {
   Coefficients of;
-  const T *x, *sum;        // sum: may be null
-  T* y;                    // may be x or sum
-  uint8_t* bits;           // null: not wanted
+  const T *x, *sum;                  // sum: may be null
+  T* y;                              // may be x or sum
+  uint8_t* bits;                     // null: not wanted
   bool relu = false, relu6 = false;  // one at most
-  bool stream = false;     // y goes past the caches
+  bool stream = false;               // y goes past the caches
 };
 template <typename T>
 void Apply(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
@@ -85,9 +85,9 @@ struct Gradient {
   Coefficients of;
   Gate gate;
   const T *head, *x;
-  const uint8_t* bits;                          // of Gate::kBits
+  const uint8_t* bits;                              // of Gate::kBits
   const float *offset = nullptr, *slope = nullptr;  // dx = scale * g + offset - (x - mean) * slope
-  T *dx = nullptr, *dsum = nullptr;             // null: not wanted; either may be `head`, dx may be x
+  T *dx = nullptr, *dsum = nullptr;                 // null: not wanted; either may be `head`, dx may be x
   bool add_dx = false, add_dsum = false;
   bool stream_dx = false, stream_dsum = false;
 };

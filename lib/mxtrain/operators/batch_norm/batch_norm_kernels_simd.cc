@@ -244,7 +244,8 @@ struct GateOf {
   const uint8_t* bits;
 
   GateOf(const Lines& lines, const Gradient<T>& g, const Piece& piece, int64_t number)
-      : scale(CoefficientOf<kWidth>(lines, piece.group, g.of.scale)), shift(CoefficientOf<kWidth>(lines, piece.group, g.of.shift)),
+      : scale(CoefficientOf<kWidth>(lines, piece.group, g.of.scale)),
+        shift(CoefficientOf<kWidth>(lines, piece.group, g.of.shift)),
         bits(kGate == Gate::kBits ? g.bits + number * lines.mask_bytes_of_piece() : nullptr) {}
   HWY_INLINE C operator()(const C& head, const C& centred, int64_t cell) const {
     if constexpr (kGate == Gate::kBits) return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
@@ -317,10 +318,14 @@ template <typename F>
 void ByGate(const Lines& lines, Gate gate, F f) {
   ByWidth(lines, [&](auto width) {
     switch (gate) {
-      case Gate::kOpen: return f(width, std::integral_constant<Gate, Gate::kOpen>());
-      case Gate::kRelu: return f(width, std::integral_constant<Gate, Gate::kRelu>());
-      case Gate::kRelu6: return f(width, std::integral_constant<Gate, Gate::kRelu6>());
-      case Gate::kBits: return f(width, std::integral_constant<Gate, Gate::kBits>());
+      case Gate::kOpen:
+        return f(width, std::integral_constant<Gate, Gate::kOpen>());
+      case Gate::kRelu:
+        return f(width, std::integral_constant<Gate, Gate::kRelu>());
+      case Gate::kRelu6:
+        return f(width, std::integral_constant<Gate, Gate::kRelu6>());
+      case Gate::kBits:
+        return f(width, std::integral_constant<Gate, Gate::kBits>());
     }
   });
 }

@@ -34,7 +34,8 @@ Lines LinesOfChannels(int64_t outer, int64_t channels, int64_t inner) {
 
 // [rows, channels].
 Lines LinesOfRows(int64_t rows, int64_t channels) {
-  Lines lines{.images = 1, .groups = (channels + 15) / 16, .image_stride = rows * channels, .group_stride = 16, .stride = channels, .cells = rows};
+  Lines lines{
+      .images = 1, .groups = (channels + 15) / 16, .image_stride = rows * channels, .group_stride = 16, .stride = channels, .cells = rows};
   lines.last_width = static_cast<int>(channels - (lines.groups - 1) * lines.width);
   return lines;
 }
@@ -66,7 +67,7 @@ struct Settled {
   Lines lines;
   int64_t channels = 0, channel_size = 0;  // elements of a channel
   bool batch_statistics = false;
-  bool stream = false;                     // arrays are much larger than the caches
+  bool stream = false;  // arrays are much larger than the caches
 
   Gate gate() const {
     if (settings.act == Settings::kNone) return Gate::kOpen;
@@ -105,7 +106,8 @@ class BatchNormSimd final : public Operator {
     WriteStatistics(mean, variance, req, out);
     if (req[P::kOutput] == OpReqType::kNullOp) return;
 
-    Application<float> a{.of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<float>(), .bits = nullptr};
+    Application<float> a{
+        .of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<float>(), .bits = nullptr};
     if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<float>();
     if (s_.gate() == Gate::kBits && !ctx.saved.empty()) a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
     a.relu = s_.settings.act == Settings::kRelu;
@@ -120,8 +122,11 @@ class BatchNormSimd final : public Operator {
     const float* saved_variance = ctx.saved[kSavedVariance].dptr<float>();
     float* mean = Array(ctx, 0);
     Pad(saved_mean, mean);
-    Gradient<float> g{.of = Prepare(ctx, in, mean, saved_variance), .gate = s_.gate(), .head = out_grad[P::kOutput].dptr<float>(),
-                      .x = in[P::kData].dptr<float>(), .bits = nullptr};
+    Gradient<float> g{.of = Prepare(ctx, in, mean, saved_variance),
+                      .gate = s_.gate(),
+                      .head = out_grad[P::kOutput].dptr<float>(),
+                      .x = in[P::kData].dptr<float>(),
+                      .bits = nullptr};
     if (g.gate == Gate::kBits) g.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
 
     float* partials = Array(ctx, kBackwardArrays);

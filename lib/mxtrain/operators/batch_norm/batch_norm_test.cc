@@ -103,8 +103,8 @@ TEST_CASE("BatchNorm: narrow types keep float32 statistics") {
 }
 
 TEST_CASE("BatchNorm: vectors take every arrangement of float32") {
-  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37}, TShape{9, 21},
-                              TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
+  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37},
+                              TShape{9, 21}, TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
     OperatorCase c = CaseOf("simd " + shape.ToString(), {.data = shape});
     c.types = {DType::kFloat32};
     c.must_accept = {"ref", "simd"};
@@ -169,7 +169,8 @@ std::optional<Kwargs> Fused(const std::vector<std::shared_ptr<const OperatorProp
 
 TEST_CASE("BatchNorm: what fuses with it") {
   const auto create = [](const char* op, const Kwargs& kwargs) { return TestRegistry().Create(op, kwargs); };
-  const auto norm = create("BatchNorm", {{"eps", "0.5"}}), add = create("elemwise_add", {}), shown = create("BatchNorm", {{"output_mean_var", "1"}});
+  const auto norm = create("BatchNorm", {{"eps", "0.5"}}), add = create("elemwise_add", {}),
+             shown = create("BatchNorm", {{"output_mean_var", "1"}});
   const auto relu = create("Activation", {{"act_type", "relu"}}), tanh = create("Activation", {{"act_type", "tanh"}});
   const auto relu6 = create("clip", {{"a_min", "0"}, {"a_max", "6"}}), clip = create("clip", {{"a_min", "-1"}, {"a_max", "6"}});
   const auto two = create("ElementWiseSum", {{"num_args", "2"}}), three = create("ElementWiseSum", {{"num_args", "3"}});
