@@ -22,7 +22,7 @@ void CopyRows(OpReqType req, DType type, const void* from, int64_t from_stride, 
           const T* x = source + r * from_stride;
           T* y = target + r * to_stride;
           if constexpr (accumulate()) {
-            for (int64_t i = 0; i < run; ++i) y[i] = static_cast<T>(A(y[i]) + A(x[i]));
+            for (int64_t i = 0; i < run; ++i) y[i] = static_cast<T>(Plus(A(y[i]), A(x[i])));
           } else {
             std::memcpy(static_cast<void*>(y), x, static_cast<size_t>(run) * sizeof(T));
           }

@@ -4,12 +4,13 @@
 #include <type_traits>
 
 #include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/wrapping_int.h"
 
 namespace mxtrain {
 
 // The type in which an element of T is computed.
 template <typename T>
-using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
+using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, WrappingInt, float>>;
 
 namespace detail {
 

@@ -41,10 +41,19 @@ void SwitchType(DType type, const char* who, F&& f) {
 template <typename T>
 using AccumulatorOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
 
+// a + b; integers wrap around.
+template <typename A, typename B>
+MXTRAIN_HD inline auto Plus(A a, B b) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B>)
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+
 // out[i] = value or out[i] += value. Not called for kNullOp.
 template <typename T, typename V>
 MXTRAIN_HD inline void Assign(OpReqType req, T* out, int64_t i, V value) {
-  out[i] = req == OpReqType::kAddTo ? static_cast<T>(static_cast<V>(out[i]) + value) : static_cast<T>(value);
+  out[i] = req == OpReqType::kAddTo ? static_cast<T>(Plus(static_cast<V>(out[i]), value)) : static_cast<T>(value);
 }
 
 // Calls f(std::bool_constant<accumulate>{}) so that the choice is made outside the loop; nothing for kNullOp.
@@ -76,7 +85,7 @@ void Map(const RunContext& ctx, const TBlob& out, OpReqType req, F f) {
   SwitchReq(req, [&](auto accumulate) {
     Launch(ctx, out.StoredSize(), [=](int64_t i) {
       if constexpr (accumulate()) {
-        data[i] = static_cast<T>(data[i] + f(i));
+        data[i] = static_cast<T>(Plus(data[i], f(i)));
       } else {
         data[i] = static_cast<T>(f(i));
       }

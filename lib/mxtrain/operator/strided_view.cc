@@ -26,7 +26,7 @@ StridedView Collapse(const StridedView& view) {
 
 template <bool kAdd, typename T>
 void Put(T* to, T value) {
-  *to = kAdd ? static_cast<T>(static_cast<AccumulatorOf<T>>(*to) + static_cast<AccumulatorOf<T>>(value)) : value;
+  *to = kAdd ? static_cast<T>(Plus(static_cast<AccumulatorOf<T>>(*to), static_cast<AccumulatorOf<T>>(value))) : value;
 }
 
 // f(row, offset of the row in the viewed array) for all rows, the runs along the last axis.

@@ -38,38 +38,47 @@ enum class Slopes { kNone, kInputs };
     }                                                                                                  \
   };
 
-// Integers: division and remainder by zero give zero.
-template <typename T>
-MXTRAIN_HD T Divide(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return b == 0 ? 0 : a / b;
-  else
-    return a / b;
-}
+// Integers are WrappingInt: their division by zero is 0.
 template <typename T>
 MXTRAIN_HD T FloorDivide(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return b == 0 ? 0 : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
-  else
+  if constexpr (std::is_floating_point_v<T>)
     return std::floor(a / b);
+  else
+    return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 // The remainder with the sign of the divisor; 0 for a divisor of 0.
 template <typename T>
 MXTRAIN_HD T Mod(T a, T b) {
   if (b == T(0)) return T(0);
-  if constexpr (std::is_integral_v<T>) {
-    return a - b * FloorDivide(a, b);
-  } else {
+  if constexpr (std::is_floating_point_v<T>) {
     const T r = std::fmod(a, b);
     return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+  } else {
+    return a - b * FloorDivide(a, b);
   }
 }
 template <typename T>
 MXTRAIN_HD T Hypotenuse(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(std::sqrt(static_cast<double>(a * a + b * b)));
-  else
+  if constexpr (std::is_floating_point_v<T>) {
     return std::hypot(a, b);
+  } else {
+    const double x(a), y(b);
+    return T(std::sqrt(x * x + y * y));
+  }
+}
+template <typename T>
+MXTRAIN_HD T Pow(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::pow(a, b);
+  else
+    return T(std::pow(static_cast<double>(a), static_cast<double>(b)));
+}
+template <typename T>
+MXTRAIN_HD T Log(T a) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::log(a);
+  else
+    return T(std::log(static_cast<double>(a)));
 }
 
 // clang-format off
@@ -77,12 +86,12 @@ MXTRAIN_HD T Hypotenuse(T a, T b) {
 MXTRAIN_BINARY(Add,          "elemwise_add", "_plus",          "",          "broadcast_add",           kNone,    kZeroToZero, a + b,                   1,                            1)
 MXTRAIN_BINARY(Subtract,     "elemwise_sub", "_minus",         "_rminus",   "broadcast_sub",           kNone,    kZeroToZero, a - b,                   1,                            -1)
 MXTRAIN_BINARY(Multiply,     "elemwise_mul", "_mul",           "",          "broadcast_mul",           kInputs,  kZeroToZero, a * b,                   b,                            a)
-MXTRAIN_BINARY(DivideOp,     "elemwise_div", "_div",           "_rdiv",     "broadcast_div",           kInputs,  kYes,        Divide(a, b),            Divide(T(1), b),              Divide(Divide(-a, b), b))
-MXTRAIN_BINARY(Power,        "_power",       "_power",         "_rpower",   "broadcast_power",         kInputs,  kYes,        std::pow(a, b),          b * std::pow(a, b - 1),       std::pow(a, b) * std::log(a))
+MXTRAIN_BINARY(DivideOp,     "elemwise_div", "_div",           "_rdiv",     "broadcast_div",           kInputs,  kYes,        a / b,                   T(1) / b,                     -a / b / b)
+MXTRAIN_BINARY(Power,        "_power",       "_power",         "_rpower",   "broadcast_power",         kInputs,  kYes,        Pow(a, b),               b * Pow(a, b - 1),            Pow(a, b) * Log(a))
 MXTRAIN_BINARY(Maximum,      "_maximum",     "_maximum",       "",          "broadcast_maximum",       kInputs,  kZeroToZero, a > b ? a : b,           a >= b,                       a < b)
 MXTRAIN_BINARY(Minimum,      "_minimum",     "_minimum",       "",          "broadcast_minimum",       kInputs,  kZeroToZero, a < b ? a : b,           a <= b,                       a > b)
 MXTRAIN_BINARY(ModOp,        "_mod",         "_mod",           "_rmod",     "broadcast_mod",           kInputs,  kZeroToZero, Mod(a, b),               b != T(0),                    b == T(0) ? T(0) : -FloorDivide(a, b))
-MXTRAIN_BINARY(Hypot,        "_hypot",       "_hypot",         "",          "broadcast_hypot",         kInputs,  kYes,        Hypotenuse(a, b),        Divide(a, Hypotenuse(a, b)),  Divide(b, Hypotenuse(a, b)))
+MXTRAIN_BINARY(Hypot,        "_hypot",       "_hypot",         "",          "broadcast_hypot",         kInputs,  kYes,        Hypotenuse(a, b),        a / Hypotenuse(a, b),         b / Hypotenuse(a, b))
 MXTRAIN_BINARY(Equal,        "_equal",       "_equal",         "",          "broadcast_equal",         kNone,    kYes,        a == b,                  0,                            0)
 MXTRAIN_BINARY(NotEqual,     "_not_equal",   "_not_equal",     "",          "broadcast_not_equal",     kNone,    kZeroToZero, a != b,                  0,                            0)
 MXTRAIN_BINARY(Greater,      "_greater",     "_greater",       "",          "broadcast_greater",       kNone,    kZeroToZero, a > b,                   0,                            0)

@@ -36,7 +36,7 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_gr
   SwitchType(head.data.type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    constexpr C kLeft = F::Left(C(0), C(0)), kRight = F::Right(C(0), C(0));
+    static constexpr C kLeft = F::Left(C(0), C(0)), kRight = F::Right(C(0), C(0));
     MapElements<T>(
         *rhs_grad, req_rhs, [](C g) { return kRight == C(0)  ? C(0)
                                              : kRight < C(0) ? g * kRight + C(0)

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
+#include "mxtrain/operator/imperative.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -111,6 +113,70 @@ TEST_CASE("whole numbers, signs of remainders") {
   c.types = {DType::kInt32, DType::kInt64, DType::kFloat32};
   c.backward = false;
   RunCase(c);
+}
+
+// What an element-wise operator makes of integers; no reference in double could hold them.
+class Integers {
+ public:
+  template <typename T>
+  std::vector<T> Of(const char* op, const std::vector<std::vector<T>>& inputs, const Kwargs& kwargs = {}) {
+    std::vector<NDArray> in;
+    for (const std::vector<T>& values : inputs) in.push_back(Array(values));
+    return Values<T>(Invoke(op, in, kwargs)[0]);
+  }
+  template <typename T>
+  NDArray Array(const std::vector<T>& values) {
+    NDArray array(runtime_, TShape{static_cast<int64_t>(values.size())}, DTypeOf<T>::value);
+    array.CopyFromHost(values.data(), static_cast<int64_t>(values.size() * sizeof(T)));
+    return array;
+  }
+  template <typename T>
+  static std::vector<T> Values(const NDArray& array) {
+    std::vector<T> values(static_cast<size_t>(array.shape().Size()));
+    array.CopyToHost(values.data(), static_cast<int64_t>(values.size() * sizeof(T)));
+    return values;
+  }
+
+ private:
+  Runtime runtime_{RuntimeOptions(), BuiltinOperators()};
+};
+
+TEST_CASE_FIXTURE(Integers, "integers wrap around, saturate where a real number is cut, and never stop the process") {
+  using Long = std::vector<int64_t>;
+  const int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
+  CHECK(Of<int64_t>("elemwise_add", {{high, 1}, {1, 2}}) == Long{low, 3});
+  CHECK(Of<int64_t>("elemwise_sub", {{low, 1}, {1, 2}}) == Long{high, -1});
+  CHECK(Of<int64_t>("elemwise_mul", {{high, low, int64_t{1} << 40}, {2, -1, 1 << 24}}) == Long{-2, low, 0});
+  CHECK(Of<int64_t>("elemwise_div", {{low, low, 7, 0, 7, -7}, {-1, 0, 0, 0, 2, 2}}) == Long{low, 0, 0, 0, 3, -3});
+  CHECK(Of<int64_t>("_mod", {{low, low, 7, 7, -7, 7}, {-1, 0, 0, high, 3, -3}}) == Long{0, 0, 0, 7, 2, -2});
+  CHECK(Of<int64_t>("_power", {{2, -2, 10, 0, 2, 3}, {62, 63, 30, -1, -1, 0}}) == Long{int64_t{1} << 62, low, high, high, 0, 1});
+  CHECK(Of<int64_t>("_hypot", {{3, high}, {4, high}}) == Long{5, high});
+  CHECK(Of<int64_t>("_maximum", {{low, 3}, {high, -3}}) == Long{high, 3});
+
+  CHECK(Of<int64_t>("_div_scalar", {{low, 7}}, {{"scalar", "-1"}}) == Long{low, -7});
+  CHECK(Of<int64_t>("_div_scalar", {{low, 7}}, {{"scalar", "0"}}) == Long{0, 0});
+  CHECK(Of<int64_t>("_mod_scalar", {{low, 7}}, {{"scalar", "-1"}}) == Long{0, 0});
+  CHECK(Of<int64_t>("_rdiv_scalar", {{0, -1, 2}}, {{"scalar", "-1e300"}}) == Long{0, low, low / 2});
+  CHECK(Of<int64_t>("_minus_scalar", {{0, -2}}, {{"scalar", "1e300"}}) == Long{-high, high});
+  CHECK(Of<int64_t>("clip", {{low, 5, high}}, {{"a_min", "-1e300"}, {"a_max", "7.9"}}) == Long{low, 5, 7});
+
+  CHECK(Of<int64_t>("abs", {{low, -3}}) == Long{low, 3});
+  CHECK(Of<int64_t>("negative", {{low, 3}}) == Long{low, -3});
+  CHECK(Of<int64_t>("square", {{high, int64_t{1} << 32}}) == Long{1, 0});
+  CHECK(Of<int64_t>("ceil", {{low, 3}}) == Long{low, 3});
+
+  const int32_t least = std::numeric_limits<int32_t>::min();
+  CHECK(Of<int32_t>("elemwise_div", {{least, 5}, {-1, 0}}) == std::vector<int32_t>{least, 0});
+  CHECK(Of<int32_t>("_mod", {{least, 5}, {-1, 0}}) == std::vector<int32_t>{0, 0});
+  CHECK(Of<uint8_t>("elemwise_add", {{200, 1}, {100, 2}}) == std::vector<uint8_t>{44, 3});
+  CHECK(Of<uint8_t>("elemwise_sub", {{0, 5}, {1, 2}}) == std::vector<uint8_t>{255, 3});
+
+  for (const char* op : {"_copy", "elemwise_add"}) {
+    const NDArray sum = Array<int64_t>({high, 1}), one = Array<int64_t>({1, 1});
+    const std::vector<NDArray> in(op == std::string("_copy") ? 1 : 2, one);
+    InvokeInto(op, in, {&sum, 1}, OpReqType::kAddTo);
+    CHECK(Values<int64_t>(sum)[0] == low + static_cast<int64_t>(in.size()) - 1);
+  }
 }
 
 TEST_CASE("names of older files") {

@@ -36,17 +36,17 @@ MXTRAIN_HD T Sign(T x) {
 // Rounds to the nearest whole number; halves go away from zero, or (Rint) down.
 template <typename T>
 MXTRAIN_HD T Round(T x) {
-  if constexpr (std::is_integral_v<T>)
-    return x;
-  else
+  if constexpr (std::is_floating_point_v<T>)
     return std::round(x);
+  else
+    return x;
 }
 template <typename T>
 MXTRAIN_HD T Floor(T x) {
-  if constexpr (std::is_integral_v<T>)
-    return x;
-  else
+  if constexpr (std::is_floating_point_v<T>)
     return std::floor(x);
+  else
+    return x;
 }
 template <typename T>
 MXTRAIN_HD T Rint(T x) {
