@@ -25,6 +25,24 @@ bool TShape::known() const {
   return ndim_ >= 0 && std::all_of(begin(), end(), [](int64_t d) { return d >= 0; });
 }
 
+int64_t TShape::KnownProduct(int first, int last) const {
+  int64_t size = 1;
+  bool empty = false;
+  for (int i = first; i < last; ++i) {
+    empty = empty || dim_[i] == 0;
+    if (dim_[i] <= 0) continue;
+    if (__builtin_mul_overflow(size, dim_[i], &size) || size > kMaxSize) {
+      Throw(ErrorKind::kConfig, "shape {} has too many elements: an array holds at most 2^44", ToString());
+    }
+  }
+  return empty ? 0 : size;
+}
+
+int64_t TShape::Product(int first, int last) const {
+  const bool unknown = std::any_of(dim_ + first, dim_ + std::max(first, last), [](int64_t d) { return d < 0; });
+  return unknown ? kUnknown : KnownProduct(first, last);
+}
+
 std::string TShape::ToString() const {
   if (ndim_ < 0) return "?";
   std::string text = "[";

@@ -1,6 +1,9 @@
 #pragma once
 // Shapes with partial knowledge. An unknown dimension is -1 and an unknown rank is ndim() == -1; 0 is a legal size, so empty arrays are
 // legal (importers of the reference system's files map its 0 to -1). Trivially copyable: kernels take shapes by value.
+//
+// No array has more than kMaxSize elements: those of eight bytes then fill the address space of a process, and bytes, offsets and sums of
+// them stay far within int64_t. A shape may hold any numbers; whoever asks it for a count gets a true one or an error.
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -15,6 +18,7 @@ class MXTRAIN_API TShape {
  public:
   static constexpr int kMaxDims = 8;
   static constexpr int64_t kUnknown = -1;
+  static constexpr int64_t kMaxSize = int64_t{1} << 44;
 
   TShape() = default;  // rank unknown
   TShape(std::initializer_list<int64_t> dims) : TShape(std::span(dims.begin(), dims.size())) {}
@@ -29,14 +33,12 @@ class MXTRAIN_API TShape {
   MXTRAIN_HD const int64_t* end() const { return dim_ + (ndim_ < 0 ? 0 : ndim_); }
 
   bool known() const;  // rank and every dimension
-  // Number of elements; requires known(). The product over [first, last) for the second form.
-  MXTRAIN_HD int64_t Size() const { return Product(0, ndim_); }
-  MXTRAIN_HD int64_t Product(int first, int last) const {
-    int64_t size = 1;
-    for (int i = first; i < last; ++i) size *= dim_[i];
-    return size;
-  }
-  std::string ToString() const;  // "[32, ?, 28]", "[]", "?" for unknown rank
+  // Number of elements; kUnknown where a dimension is. The product over [first, last) for the second form. Throw kConfig, with the shape,
+  // for more than kMaxSize; dimensions of 0 do not excuse the others.
+  int64_t Size() const { return Product(0, ndim_); }
+  int64_t Product(int first, int last) const;
+  int64_t KnownProduct(int first, int last) const;  // unknown dimensions left out
+  std::string ToString() const;                     // "[32, ?, 28]", "[]", "?" for unknown rank
   // Reads "(2, 3)", "[2,3]", "5", "()", "(2L,)". Throws kConfig with what is wrong.
   static TShape Parse(std::string_view text);
   // "(2, 3)", "(2,)", "()": the reference system's text.

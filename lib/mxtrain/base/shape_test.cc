@@ -62,5 +62,27 @@ TEST_CASE("partial knowledge joins, contradictions leave the target alone") {
   CHECK(zero == TShape{0, -1});
 }
 
+TEST_CASE("no count of elements wraps around") {
+  const int64_t half = int64_t{1} << 22, huge = int64_t{1} << 62;
+  CHECK(TShape{half, half}.Size() == TShape::kMaxSize);
+  CHECK_THROWS_WITH_AS(TShape({half, half, 2}).Size(), "shape [4194304, 4194304, 2] has too many elements: an array holds at most 2^44",
+                       Error);
+  CHECK_THROWS_AS(TShape({huge, 4}).Size(), Error);        // 2^64: 0 where it wraps
+  CHECK_THROWS_AS(TShape({huge, 2, 3}).Size(), Error);     // less than 0 on the way
+  CHECK_THROWS_AS(TShape({0, huge, huge}).Size(), Error);  // a stride of such an array would wrap
+  CHECK(TShape({0, half, half}).Size() == 0);
+  CHECK(TShape({3, huge, 5}).Product(0, 1) == 3);
+  CHECK_THROWS_AS(TShape({3, huge, 5}).Product(1, 3), Error);
+}
+
+TEST_CASE("what is not known of a count") {
+  const TShape shape{2, TShape::kUnknown, 3, 0};
+  CHECK(shape.Size() == TShape::kUnknown);
+  CHECK(shape.Product(2, 3) == 3);
+  CHECK(shape.KnownProduct(0, 3) == 6);
+  CHECK(shape.KnownProduct(0, 4) == 0);
+  CHECK(TShape().Product(0, -1) == 1);
+}
+
 }  // namespace
 }  // namespace mxtrain

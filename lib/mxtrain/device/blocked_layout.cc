@@ -61,6 +61,7 @@ int64_t BlockedLayout::BlockOf(int axis) const {
 
 TShape BlockedLayout::PaddedShape(const TShape& shape) const {
   if (shape.ndim() != ndim()) Throw(ErrorKind::kBug, "layout {} on an array of shape {}", name_, shape.ToString());
+  shape.KnownProduct(0, ndim());  // throws for lengths that could not be rounded up
   TShape padded = shape;
   for (int axis = 0; axis < ndim(); ++axis) {
     const int64_t block = BlockOf(axis);

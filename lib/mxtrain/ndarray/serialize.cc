@@ -120,7 +120,7 @@ TShape ReadDims(Reader* in, int64_t ndim) {
 uint64_t ElementBytes(const Reader& in, const TShape& shape, DType type) {
   const uint64_t size = static_cast<uint64_t>(SizeOf(type));
   const bool none = std::find(shape.begin(), shape.end(), 0) != shape.end();
-  const uint64_t most = (none ? uint64_t{1} << 62 : in.left()) / size;
+  const uint64_t most = none ? static_cast<uint64_t>(TShape::kMaxSize) : in.left() / size;
   uint64_t count = 1;
   for (int64_t dim : shape) {
     if (dim == 0) continue;

@@ -16,7 +16,7 @@ struct TBlob {
 
   template <typename T>
   MXTRAIN_HD T* dptr() const { return static_cast<T*>(data); }
-  MXTRAIN_HD int64_t Size() const { return shape.Size(); }
+  int64_t Size() const { return shape.Size(); }
   // Elements with padding: what a flat kernel runs over.
   int64_t StoredSize() const { return layout.plain() ? shape.Size() : layout.Bytes(shape, type) / SizeOf(type); }
 };

@@ -1,6 +1,11 @@
 #include "mxtrain/operator/window.h"
 
 namespace mxtrain {
+namespace {
+
+constexpr int64_t kLongest = int64_t{1} << 30;  // products and sums of entries stay within int64_t
+
+}  // namespace
 
 TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t least, const std::string& who, const char* what) {
   TShape result = TShape::OfRank(axes);
@@ -11,6 +16,7 @@ TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t leas
   for (int i = 0; i < axes; ++i) {
     result[i] = empty ? fallback : given[i];
     if (result[i] < least) Throw(ErrorKind::kConfig, "{}: {} = {} has an entry below {}", who, what, given.ToTuple(), least);
+    if (result[i] > kLongest) Throw(ErrorKind::kConfig, "{}: {} = {} has an entry above {}", who, what, given.ToTuple(), kLongest);
   }
   return result;
 }

@@ -21,6 +21,12 @@ bool Merge(DType from, DType* into) {
   *into = from;
   return true;
 }
+// Throws where a fact cannot be true of any array.
+void CheckFact(const TShape& shape) {
+  if (shape.has_rank()) shape.KnownProduct(0, shape.ndim());
+}
+void CheckFact(DType) {}
+
 bool IsKnown(const TShape& shape) {
   return shape.known();
 }
@@ -80,9 +86,10 @@ class Inference {
   }
 
   void Run() {
-    while (!queue_.empty()) {
-      const int id = queue_.front();
-      queue_.pop_front();
+    while (!queue_.empty() || !wide_.empty()) {
+      std::deque<int>& from = queue_.empty() ? wide_ : queue_;
+      const int id = from.front();
+      from.pop_front();
       queued_[static_cast<size_t>(id)] = false;
       if (!node(id).is_variable()) Visit(id);
     }
@@ -112,7 +119,7 @@ class Inference {
   void Enqueue(int id) {
     if (queued_[static_cast<size_t>(id)]) return;
     queued_[static_cast<size_t>(id)] = true;
-    queue_.push_back(id);
+    (node(id).inputs.size() > kManyInputs ? wide_ : queue_).push_back(id);
   }
 
   // Joins a fact into an output and wakes its neighbours when that says anything new. `source` may be a node: the one whose rules said it.
@@ -121,6 +128,11 @@ class Inference {
     const T before = known;
     if (!Merge(fact, &known)) ThrowContradiction(entry, fact, source);
     if (known == before) return;
+    try {
+      CheckFact(known);
+    } catch (const Error& error) {
+      throw Error(error.kind(), MessageAtNode(node(entry.node), error.what()));
+    }
     sources_[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)] = source;
     if (entry.node != source) Enqueue(entry.node);
     for (int reader : readers_[static_cast<size_t>(entry.node)]) Enqueue(reader);
@@ -187,7 +199,9 @@ class Inference {
   const Graph& graph_;
   const std::vector<std::vector<int>>& readers_;
   std::vector<std::vector<int>> sources_;
-  std::deque<int> queue_;
+  // Nodes of many inputs wait until the others have settled: looked at after each of their inputs, they would cost the square of these.
+  static constexpr size_t kManyInputs = 16;
+  std::deque<int> queue_, wide_;
   std::vector<bool> queued_;
 };
 

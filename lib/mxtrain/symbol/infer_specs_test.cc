@@ -146,3 +146,25 @@ TEST_CASE_FIXTURE(Fixture, "copies and reorders keep shape and type, both ways")
   graph.nodes.back().kind = Node::Kind::kBackward;
   CHECK_THROWS_AS(InferSpecs(graph, {}, {}, true), Error);
 }
+
+TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs have settled") {
+  // Knowledge comes from the far end of a chain, all of whose links one node reads: looked at after each, it would cost the square.
+  constexpr int kLength = 10000;
+  std::vector<Symbol> links = {Symbol::Variable("x")};
+  for (int i = 1; i < kLength; ++i) links.push_back(Op("Activation", format("a{}", i), {{"act_type", "relu"}}, {links.back()}));
+  const Symbol end = Op("elemwise_add", "end", {}, {links.back(), Symbol::Variable("y")});
+  const Symbol net = Symbol::Group(std::vector{Op("Concat", "all", {}, links), end});
+  const auto shapes = net.InferShape({{"y", TShape{2, 3}}});
+  CHECK(shapes.arguments[0] == TShape{2, 3});
+  CHECK(shapes.outputs[0] == TShape{2, 3 * kLength});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a shape that no array can have is refused at the node that would have it") {
+  const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "4194304"}}, {Symbol::Variable("data")}, 7);
+  CHECK(MessageOf([&] {
+          net.InferShape({{"data", TShape{2, 8388608}}});
+        }) == "variable 'fc_weight' (net.yaml:7): shape [4194304, 8388608] has too many elements: an array holds at most 2^44");
+  CHECK(MessageOf([&] {
+          net.InferShape({{"data", TShape{int64_t{1} << 62, 8}}});
+        }) == "variable 'data': shape [4611686018427387904, 8] has too many elements: an array holds at most 2^44");
+}

@@ -14,15 +14,12 @@ bool FlattenProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   batch[0] = rows[0];
   UnifyShape(batch, &data, TypeString(), "data");
   // The row length follows from the data; one unknown axis of the data follows from the row length.
-  int64_t known = 1;
+  int64_t known = data.KnownProduct(1, data.ndim());
   int unknown = 0, which = -1;
   for (int i = 1; i < data.ndim(); ++i) {
-    if (data[i] == TShape::kUnknown) {
-      ++unknown;
-      which = i;
-    } else {
-      known *= data[i];
-    }
+    if (data[i] != TShape::kUnknown) continue;
+    ++unknown;
+    which = i;
   }
   if (unknown == 1 && rows[1] != TShape::kUnknown && known > 0 && rows[1] % known == 0) {
     data[which] = rows[1] / known;

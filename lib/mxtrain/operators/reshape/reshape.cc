@@ -15,7 +15,7 @@ std::string Text(const std::vector<int64_t>& codes) {
 }
 
 int64_t Times(int64_t a, int64_t b) {
-  return a == kUnknown || b == kUnknown ? kUnknown : a * b;
+  return TShape{a, b}.Size();
 }
 
 // One axis after the other, in the order in which the codes are matched.
@@ -67,7 +67,7 @@ class Matcher {
     if (whole != kUnknown) {
       if (a == -1) a = whole / b;
       if (b == -1) b = whole / a;
-      if (a * b != whole) Throw(ErrorKind::kConfig, "Reshape: shape = {}: an axis of length {} does not split so", text_, whole);
+      if (Times(a, b) != whole) Throw(ErrorKind::kConfig, "Reshape: shape = {}: an axis of length {} does not split so", text_, whole);
     }
     Put(reverse_ ? b : a);
     Put(reverse_ ? a : b);
@@ -169,8 +169,7 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   // One more unknown axis of the input follows from a known output.
   const int unknown = static_cast<int>(std::count(data.begin(), data.end(), kUnknown));
   if (unknown == 1 && result.known()) {
-    int64_t known = 1;
-    for (const int64_t length : data) known *= length == kUnknown ? 1 : length;
+    const int64_t known = data.KnownProduct(0, data.ndim());
     if (known == 0 || result.Size() % known != 0) {
       Throw(ErrorKind::kConfig, "Reshape: data has shape {}, which cannot hold the {} elements of output {}", data.ToString(),
             result.Size(), result.ToString());
