@@ -12,4 +12,13 @@ int CheckAxis(int64_t axis, const TShape& shape, std::string_view who) {
   return static_cast<int>(meant);
 }
 
+int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view param, std::string_view what) {
+  const int64_t meant = axis < 0 ? axis + ndim : axis;
+  if (meant < 0 || meant >= ndim) {
+    Throw(ErrorKind::kConfig, "{}: {} = {} is out of range for {} with {} axes; use {} .. {}", who, param, axis, what, ndim, -ndim,
+          ndim - 1);
+  }
+  return static_cast<int>(meant);
+}
+
 }  // namespace mxtrain

@@ -1,8 +1,20 @@
 #include "mxtrain/operator/identity.h"
 
 #include <cstring>
+#include <memory>
+
+#include "mxtrain/operator/plans.h"
 
 namespace mxtrain {
+
+PlanRow IdentityRow(std::string op) {
+  return {std::move(op), DeviceType::kCPU, "ref", kRefRank,
+          [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+            Plan plan = PlainPlan(property, request);
+            plan.make = [] { return std::make_unique<IdentityCpu>(); };
+            return plan;
+          }};
+}
 
 void CopyBlob(const RunContext& ctx, OpReqType req, const TBlob& from, const TBlob& to) {
   MXTRAIN_ASSERT(from.type == to.type && from.StoredSize() == to.StoredSize());

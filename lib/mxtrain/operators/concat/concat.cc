@@ -1,5 +1,6 @@
 #include "mxtrain/operators/concat/concat.h"
 
+#include "mxtrain/operator/axes.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -11,11 +12,7 @@ std::vector<std::string> ConcatProperty::ListArguments() const {
 }
 
 int ConcatProperty::Axis(int ndim) const {
-  const int axis = param_.dim < 0 ? param_.dim + ndim : param_.dim;
-  if (axis < 0 || axis >= ndim) {
-    Throw(ErrorKind::kConfig, "Concat: dim = {} is out of range for inputs with {} axes; use {} .. {}", param_.dim, ndim, -ndim, ndim - 1);
-  }
-  return axis;
+  return CheckAxis(param_.dim, ndim, TypeString(), "dim", "inputs");
 }
 
 bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {

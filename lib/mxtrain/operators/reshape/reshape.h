@@ -2,7 +2,7 @@
 // Reshape: the same bytes under another shape. Codes of `shape`: k > 0 that length; 0 the input's own; -1 what is left (once); -2 all
 // remaining axes; -3 the product of the next two; -4 a b the next axis cut into a and b, of which one may be -1. `reverse` reads both
 // shapes from the right. Files of old versions give target_shape (a 0 is inferred) and keep_highest instead.
-#include "mxtrain/operator/property.h"
+#include "mxtrain/operator/identity.h"
 
 namespace mxtrain {
 
@@ -21,19 +21,11 @@ struct ReshapeParam : Parameter<ReshapeParam> {
   }
 };
 
-class ReshapeProperty final : public PropertyWithParam<ReshapeParam> {
+class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
  public:
   std::string TypeString() const override { return "Reshape"; }
   std::string Description() const override { return "gives its input another shape"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
-                                             const std::vector<int>&) const override {
-    return out_grad;
-  }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> ForwardIdentityOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> BackwardIdentityOption() const override { return {{0, 0}}; }
 
  protected:
   void Check() override;

@@ -1,5 +1,6 @@
 #include "mxtrain/operators/slice_channel/slice_channel.h"
 
+#include "mxtrain/operator/axes.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -11,12 +12,7 @@ std::vector<std::string> SliceChannelProperty::ListOutputs() const {
 }
 
 int SliceChannelProperty::Axis(int ndim) const {
-  const int axis = param_.axis < 0 ? param_.axis + ndim : param_.axis;
-  if (axis < 0 || axis >= ndim) {
-    Throw(ErrorKind::kConfig, "SliceChannel: axis = {} is out of range for data with {} axes; use {} .. {}", param_.axis, ndim, -ndim,
-          ndim - 1);
-  }
-  return axis;
+  return CheckAxis(param_.axis, ndim, TypeString(), "axis", "data");
 }
 
 bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
@@ -35,7 +31,7 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
   if (part.has_rank()) {
     TShape whole = part;
     const int axis = Axis(whole.ndim());
-    if (whole[axis] != TShape::kUnknown) whole[axis] *= param_.num_outputs;
+    whole[axis] = TShape{whole[axis], param_.num_outputs}.Size();
     UnifyShape(whole, &data, TypeString(), "data");
   }
   if (!data.has_rank()) return false;
