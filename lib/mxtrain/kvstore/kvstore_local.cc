@@ -30,15 +30,13 @@ class KVStoreLocal final : public KVStore {
     if (updater_) {
       updater_(key, sum, value.array, priority);
     } else {
-      value.array.CopyFrom(sum);
+      value.array.CopyFrom(sum, priority);
     }
   }
 
-  void Pull(int key, std::span<const NDArray> out, int) override {
+  void Pull(int key, std::span<const NDArray> out, int priority) override {
     const NDArray& value = Find(key).array;
-    for (NDArray target : out) {
-      if (!target.SharesMemory(value)) target.CopyFrom(value);
-    }
+    for (NDArray target : out) target.CopyFrom(value, priority);  // nothing where the target is the value itself
   }
 
   void SetUpdater(Updater updater) override { updater_ = std::move(updater); }

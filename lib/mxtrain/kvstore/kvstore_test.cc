@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <future>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/operator/imperative.h"
@@ -51,6 +52,36 @@ TEST_CASE_FIXTURE(Fixture, "an updater gets the sum and the value; a shared valu
   const NDArray out[] = {value, Array({0, 0})};
   store->Pull(0, out, 0);
   CHECK(out[1].ToVector() == std::vector<float>{-3, -10});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a part of the array that the store shares is not the value") {
+  const auto store = KVStore::Create(runtime, "local");
+  const NDArray both = Array({1, 2, 3, 4});
+  store->Init(0, both.Slice(0, 2), /*share=*/true);
+  const NDArray out[] = {both.Slice(0, 2), both.Slice(2, 4)};
+  store->Pull(0, out, 0);
+  CHECK(both.ToVector() == std::vector<float>{1, 2, 1, 2});
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is pulled first is what has the higher priority") {
+  const auto store = KVStore::Create(runtime, "local");
+  const NDArray values[] = {Array({1}), Array({2})};
+  const NDArray out[] = {Array({0}), Array({0})};
+  for (int key : {0, 1}) store->Init(key, values[key], /*share=*/true);
+  runtime.engine().WaitForAll();
+
+  std::promise<void> go;
+  runtime.engine().PushSync([&go](RunContext) { go.get_future().wait(); }, {}, {}, {.priority = 1000, .name = "gate"});
+  std::vector<int> arrived;  // written by the one worker, read after a wait
+  store->Pull(0, {&out[0], 1}, 0);
+  store->Pull(1, {&out[1], 1}, 1);
+  for (int key : {0, 1}) {
+    const engine::VarHandle reads[] = {out[key].var()};
+    runtime.engine().PushSync([&arrived, key](RunContext) { arrived.push_back(key); }, reads, {}, {.priority = 100, .name = "arrived"});
+  }
+  go.set_value();
+  runtime.engine().WaitForAll();
+  CHECK(arrived == std::vector<int>{1, 0});
 }
 
 TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are refused by name") {

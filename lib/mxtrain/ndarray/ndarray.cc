@@ -69,6 +69,10 @@ int64_t NDArray::PlainBytes() const {
   return spec_.shape.Size() * SizeOf(spec_.type);
 }
 
+bool NDArray::Overlaps(const NDArray& other) const {
+  return SharesMemory(other) && offset_ < other.offset_ + other.spec_.Bytes() && other.offset_ < offset_ + spec_.Bytes();
+}
+
 void NDArray::RequirePlain(const char* what) const {
   if (layout().plain()) return;
   Throw(ErrorKind::kConfig, "{} of array '{}': its layout is {}; call ToPlain() first", what, who(), layout().Name());

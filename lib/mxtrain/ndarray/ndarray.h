@@ -35,7 +35,10 @@ class MXTRAIN_API NDArray {
   engine::VarHandle var() const;
   Runtime& runtime() const;
   const std::string& who() const;  // holder's name
-  bool SharesMemory(const NDArray& other) const { return chunk_ == other.chunk_; }
+  bool SharesMemory(const NDArray& other) const { return chunk_ == other.chunk_; }  // parts of one allocation
+  bool Overlaps(const NDArray& other) const;                                         // a byte is in both
+  // The same elements: bytes, shape, type and layout.
+  bool SameView(const NDArray& other) const { return chunk_ == other.chunk_ && offset_ == other.offset_ && spec_ == other.spec_; }
 
   // Views that share the bytes. Plain arrays only: an opaque one throws an Error that names ToPlain().
   NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
@@ -44,7 +47,8 @@ class MXTRAIN_API NDArray {
   NDArray ToPlain() const;                                 // the same handle when it is plain
   NDArray ToLayout(Layout layout) const;                   // the same handle when nothing is to do
   NDArray Copy(Context ctx) const;                         // a new array of the same layout; plain on another kind of device
-  void CopyFrom(const NDArray& from);                      // any layout and device on both sides; equal shape and type, else kConfig
+  // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may overlap.
+  void CopyFrom(const NDArray& from, int priority = 0);
   void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns when they have been taken
   void CopyToHost(void* elements, int64_t bytes) const;    // plain elements; waits
   std::vector<float> ToVector() const;                     // plain, converted to float; waits
@@ -62,8 +66,8 @@ class MXTRAIN_API NDArray {
   void RequirePlain(const char* what) const;  // throws the Error that names ToPlain()
   int64_t PlainBytes() const;                 // of the elements, without padding
   void PushZeros();                           // every byte, padding too
-  void PushReorder(const NDArray& from);      // both on one backend
-  void PushTransfer(const NDArray& from);     // both plain, any devices
+  void PushReorder(const NDArray& from, int priority = 0);   // both on one backend
+  void PushTransfer(const NDArray& from, int priority = 0);  // both plain, any devices
   std::shared_ptr<Chunk> chunk_;
   int64_t offset_ = 0;  // bytes
   TensorSpec spec_;

@@ -100,16 +100,16 @@ void NDArray::Fill(double value) {
   });
 }
 
-void NDArray::PushReorder(const NDArray& from) {
+void NDArray::PushReorder(const NDArray& from, int priority) {
   Backend* backend = &runtime().backend(ctx());
   std::vector<engine::VarHandle> reads = {from.var()}, writes = {var()};
   engine::DeduplicateVars(&reads, &writes);
   runtime().engine().PushSync([backend, source = from.data(), target = data()](
                                   RunContext ctx) { backend->Reorder(ctx, SpecOf(source), source.data, SpecOf(target), target.data); },
-                              reads, writes, {.ctx = ctx(), .name = "NDArray::CopyFrom"});
+                              reads, writes, {.ctx = ctx(), .priority = priority, .name = "NDArray::CopyFrom"});
 }
 
-void NDArray::PushTransfer(const NDArray& from) {
+void NDArray::PushTransfer(const NDArray& from, int priority) {
   const bool leaves_gpu = OnGpu(from.ctx());
   const Context where = leaves_gpu ? from.ctx() : ctx();
   Backend* backend = &runtime().backend(where);
@@ -119,21 +119,24 @@ void NDArray::PushTransfer(const NDArray& from) {
                               reads, writes,
                               {.ctx = where,
                                .property = leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
+                               .priority = priority,
                                .name = "NDArray::CopyFrom"});
 }
 
-void NDArray::CopyFrom(const NDArray& from) {
+void NDArray::CopyFrom(const NDArray& from, int priority) {
   if (shape() != from.shape() || dtype() != from.dtype()) {
     Throw(ErrorKind::kConfig, "copy from '{}' ({} {}) to '{}' ({} {}): shape and type must agree", from.who(), NameOf(from.dtype()),
           from.shape().ToString(), who(), NameOf(dtype()), shape().ToString());
   }
-  if (SharesMemory(from) && offset_ == from.offset_ && layout() == from.layout()) return;
-  if (&runtime().backend(ctx()) == &runtime().backend(from.ctx())) return PushReorder(from);
+  if (SameView(from)) return;
+  // In another layout an element could be written before it is read; bytes are moved as a whole.
+  if (Overlaps(from) && layout() != from.layout()) return PushReorder(from.Copy(from.ctx()), priority);
+  if (&runtime().backend(ctx()) == &runtime().backend(from.ctx())) return PushReorder(from, priority);
   const NDArray source = from.ToPlain();
-  if (layout().plain()) return PushTransfer(source);
+  if (layout().plain()) return PushTransfer(source, priority);
   NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
-  plain.PushTransfer(source);
-  PushReorder(plain);
+  plain.PushTransfer(source, priority);
+  PushReorder(plain, priority);
 }
 
 NDArray NDArray::ToLayout(Layout wanted) const {

@@ -187,6 +187,33 @@ TEST_CASE("misuse says what to do") {
   }
 }
 
+TEST_CASE("views of one array: the same, overlapping, apart") {
+  OnBothEngines([](Runtime& runtime) {
+    const NDArray a = NDArray::FromVector(runtime, {5, 2}, Iota(10));
+    NDArray low = a.Slice(0, 3), high = a.Slice(2, 5);
+    CHECK(low.SameView(a.Slice(0, 3)));
+    CHECK_FALSE(low.SameView(high));
+    CHECK_FALSE(low.SameView(low.Reshape({6})));
+    CHECK(low.Overlaps(high));
+    CHECK(low.SharesMemory(a.Slice(3, 5)));
+    CHECK_FALSE(low.Overlaps(a.Slice(3, 5)));
+    CHECK_FALSE(low.Overlaps(low.Copy(low.ctx())));
+    high.CopyFrom(low);
+    CHECK(a.ToVector() == std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4, 5, 6});
+    low.CopyFrom(high);
+    CHECK(a.ToVector() == std::vector<float>{1, 2, 3, 4, 5, 6, 3, 4, 5, 6});
+  });
+}
+
+TEST_CASE("arrays that no memory can hold are refused with their shape") {
+  Runtime runtime(With("naive"), nullptr);
+  for (const TShape& shape : {TShape{int64_t{1} << 62, 4}, TShape{int64_t{1} << 32, int64_t{1} << 32}, TShape{0, int64_t{1} << 62, 16}}) {
+    CHECK_THROWS_WITH_AS(NDArray(runtime, shape), doctest::Contains(shape.ToString().c_str()), Error);
+  }
+  const NDArray a(runtime, {4});
+  CHECK_THROWS_AS(a.Reshape({int64_t{1} << 62, 4, 4}), Error);
+}
+
 TEST_CASE("an arena is divided into arrays that share its variable") {
   OnBothEngines([](Runtime& runtime) {
     const NDArray arena(runtime, {1000}, DType::kUint8);

@@ -17,17 +17,6 @@ int64_t RoundUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-bool SameBytes(const NDArray& a, const NDArray& b) {
-  return a.SharesMemory(b) && a.data().data == b.data().data && a.spec() == b.spec();
-}
-
-bool Overlap(const NDArray& a, const NDArray& b) {
-  if (!a.SharesMemory(b)) return false;
-  const char* first = a.data().dptr<char>();
-  const char* second = b.data().dptr<char>();
-  return first < second + b.spec().Bytes() && second < first + a.spec().Bytes();
-}
-
 // Runtime and device of a call: all its arrays have one of each.
 Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux, std::span<const NDArray> out, OpReqType req,
               const Kwargs& kwargs) {
@@ -98,10 +87,10 @@ void Invocation::AddOutput(const Call& call, size_t i) {
 void Invocation::BreakAlias(size_t output) {
   const std::vector<InplacePair>& granted = plan_->plan().forward_inplace;
   for (size_t i = 0; i < in_.size(); ++i) {
-    if (!Overlap(in_[i], out_[output]) || req_[output] == OpReqType::kNullOp) continue;
+    if (!in_[i].Overlaps(out_[output]) || req_[output] == OpReqType::kNullOp) continue;
     const InplacePair pair{static_cast<int>(i), static_cast<int>(output)};
     const bool may_share = std::find(granted.begin(), granted.end(), pair) != granted.end();
-    if (may_share && req_[output] == OpReqType::kWriteTo && SameBytes(in_[i], out_[output])) {
+    if (may_share && req_[output] == OpReqType::kWriteTo && in_[i].SameView(out_[output])) {
       req_[output] = OpReqType::kWriteInplace;
     } else {
       in_[i] = in_[i].Copy(ctx_);
@@ -113,11 +102,11 @@ void Invocation::CheckOverlaps() const {
   auto refuse = [this](const char* what) { Throw(ErrorKind::kConfig, "{}: {} share memory", plan_->name(), what); };
   for (size_t i = 0; i < out_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (Overlap(out_[i], out_[j])) refuse("two outputs");
+      if (out_[i].Overlaps(out_[j])) refuse("two outputs");
     }
   }
   for (size_t i = 0; i < aux_.size(); ++i) {
-    auto meets = [&](const NDArray& array) { return Overlap(array, aux_[i]); };
+    auto meets = [&](const NDArray& array) { return array.Overlaps(aux_[i]); };
     if (std::any_of(out_.begin(), out_.end(), meets)) refuse("an output and an auxiliary state");
     if (std::any_of(in_.begin(), in_.end(), meets)) refuse("an argument and an auxiliary state");
     if (std::any_of(aux_.begin(), aux_.begin() + static_cast<std::ptrdiff_t>(i), meets)) refuse("two auxiliary states");
