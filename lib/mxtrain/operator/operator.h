@@ -54,7 +54,7 @@ struct PlanRequest {
   Context ctx;
   bool is_train = false;         // OpContext::is_train of the runs to come
   bool needs_backward = false;
-  bool deterministic = false;
+  bool deterministic = false;    // only plans whose bits repeat
   Math math = Math::kFast;
   int threads = 1;
   std::span<const TensorSpec> in, out, aux;                 // shapes and types, all known
@@ -75,6 +75,7 @@ struct Plan {
   std::vector<int64_t> saved;                   // bytes from forward to backward; only when needs_backward
   int64_t forward_workspace = 0, backward_workspace = 0;  // bytes
   bool accumulates = true;   // kAddTo of gradients runs natively; else the caller must give kWriteTo and add by itself
+  bool deterministic = true; // equal inputs give equal bits in every run of one machine and team; else passed over where that is asked for
   double cost = 0;           // nanoseconds by a model that is a pure function of shapes, threads and device
   std::function<std::unique_ptr<Operator>()> make;  // builds descriptors, once, when all choices stand
 };

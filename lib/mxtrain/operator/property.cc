@@ -74,6 +74,10 @@ Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRe
       refusals.push_back(format("{}: {}", row->name, plan.error().reason));
       continue;
     }
+    if (request.deterministic && !plan->deterministic) {
+      refusals.push_back(format("{}: its results do not repeat bit for bit, as deterministic asks", row->name));
+      continue;
+    }
     plan->kernel = row->name.c_str();
     return std::move(*plan);
   }

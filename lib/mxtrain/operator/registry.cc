@@ -37,25 +37,27 @@ struct OperatorRegistry::Impl {
     std::vector<std::string> aliases;
     std::function<std::unique_ptr<OperatorProperty>()> make;
   };
-  // First, so that the code of plug-ins outlives everything below that was made by it.
+  struct Tables {
+    std::map<std::string, Maker, std::less<>> makers;           // by canonical name
+    std::map<std::string, std::string, std::less<>> canonical;  // names and aliases
+    // By operator and device, each sorted by rank.
+    std::map<std::pair<std::string, DeviceType>, std::vector<const PlanRow*>, std::less<>> order;
+    std::vector<FusePattern> patterns;
+  };
   std::vector<Library> plugins;
-  std::map<std::string, Maker, std::less<>> makers;           // by canonical name
-  std::map<std::string, std::string, std::less<>> canonical;  // names and aliases
-  // By operator and device, each sorted by rank. A deque keeps the addresses that Rows() hands out.
-  std::map<std::pair<std::string, DeviceType>, std::vector<const PlanRow*>, std::less<>> order;
-  std::deque<PlanRow> rows;
-  std::vector<FusePattern> patterns;
+  Tables tables;
+  std::deque<PlanRow> rows;  // which the tables point to: a deque keeps the addresses that Rows() hands out
 
   void Claim(const std::string& name, const std::string& target) {
-    const auto [taken, fresh] = canonical.emplace(name, target);
+    const auto [taken, fresh] = tables.canonical.emplace(name, target);
     if (!fresh) Throw(ErrorKind::kConfig, "operator {}: the name '{}' is already taken by operator {}", target, name, taken->second);
   }
 
   const std::string& Resolve(std::string_view name) const {
-    const auto found = canonical.find(name);
-    if (found != canonical.end()) return found->second;
+    const auto found = tables.canonical.find(name);
+    if (found != tables.canonical.end()) return found->second;
     std::vector<std::string> known;
-    for (const auto& [known_name, target] : canonical) known.push_back(known_name);
+    for (const auto& [known_name, target] : tables.canonical) known.push_back(known_name);
     const std::string nearest = DidYouMean(name, known);
     Throw(ErrorKind::kConfig, "there is no operator '{}'{}", name, nearest.empty() ? "; `mxtrain ops` lists them" : nearest);
   }
@@ -67,14 +69,14 @@ OperatorRegistry::~OperatorRegistry() = default;
 void OperatorRegistry::AddProperty(const std::string& name, const std::vector<std::string>& aliases,
                                    std::function<std::unique_ptr<OperatorProperty>()> make) {
   impl_->Claim(name, name);
-  impl_->makers.emplace(name, Impl::Maker{{}, std::move(make)});
+  impl_->tables.makers.emplace(name, Impl::Maker{{}, std::move(make)});
   for (const std::string& alias : aliases) AddAlias(name, alias);
 }
 
 void OperatorRegistry::AddAlias(const std::string& name, const std::string& alias) {
   const std::string& target = impl_->Resolve(name);
   impl_->Claim(alias, target);
-  impl_->makers.find(target)->second.aliases.push_back(alias);
+  impl_->tables.makers.find(target)->second.aliases.push_back(alias);
 }
 
 void OperatorRegistry::AddRow(PlanRow row) {
@@ -82,16 +84,16 @@ void OperatorRegistry::AddRow(PlanRow row) {
     if (other->name == row.name) Throw(ErrorKind::kConfig, "operator {}: the row '{}' stands in the table already", row.op, row.name);
   }
   const PlanRow* added = &impl_->rows.emplace_back(std::move(row));
-  std::vector<const PlanRow*>& order = impl_->order[{added->op, added->device}];
+  std::vector<const PlanRow*>& order = impl_->tables.order[{added->op, added->device}];
   order.insert(std::upper_bound(order.begin(), order.end(), added, [](auto* a, auto* b) { return a->rank < b->rank; }), added);
 }
 
 void OperatorRegistry::AddPattern(FusePattern pattern) {
-  impl_->patterns.push_back(std::move(pattern));
+  impl_->tables.patterns.push_back(std::move(pattern));
 }
 
 std::unique_ptr<OperatorProperty> OperatorRegistry::CreateUninitialized(std::string_view name) const {
-  return impl_->makers.find(impl_->Resolve(name))->second.make();
+  return impl_->tables.makers.find(impl_->Resolve(name))->second.make();
 }
 
 std::shared_ptr<const OperatorProperty> OperatorRegistry::Create(std::string_view name, const Kwargs& kwargs) const {
@@ -101,7 +103,7 @@ std::shared_ptr<const OperatorProperty> OperatorRegistry::Create(std::string_vie
 }
 
 bool OperatorRegistry::Has(std::string_view name) const {
-  return impl_->canonical.find(name) != impl_->canonical.end();
+  return impl_->tables.canonical.find(name) != impl_->tables.canonical.end();
 }
 
 std::string OperatorRegistry::CanonicalName(std::string_view name) const {
@@ -110,23 +112,23 @@ std::string OperatorRegistry::CanonicalName(std::string_view name) const {
 
 std::vector<std::string> OperatorRegistry::Names() const {
   std::vector<std::string> names;
-  for (const auto& [name, maker] : impl_->makers) names.push_back(name);
+  for (const auto& [name, maker] : impl_->tables.makers) names.push_back(name);
   return names;
 }
 
 std::vector<std::string> OperatorRegistry::Aliases(std::string_view name) const {
-  return impl_->makers.find(impl_->Resolve(name))->second.aliases;
+  return impl_->tables.makers.find(impl_->Resolve(name))->second.aliases;
 }
 
 std::vector<const PlanRow*> OperatorRegistry::Rows(std::string_view op, DeviceType device) const {
-  const auto canonical = impl_->canonical.find(op);
-  const std::string key = canonical == impl_->canonical.end() ? std::string(op) : canonical->second;
-  const auto found = impl_->order.find(std::pair(key, device));
-  return found == impl_->order.end() ? std::vector<const PlanRow*>{} : found->second;
+  const auto canonical = impl_->tables.canonical.find(op);
+  const std::string key = canonical == impl_->tables.canonical.end() ? std::string(op) : canonical->second;
+  const auto found = impl_->tables.order.find(std::pair(key, device));
+  return found == impl_->tables.order.end() ? std::vector<const PlanRow*>{} : found->second;
 }
 
 std::span<const FusePattern> OperatorRegistry::Patterns() const {
-  return impl_->patterns;
+  return impl_->tables.patterns;
 }
 
 void OperatorRegistry::LoadPlugin(const std::string& path) {
@@ -140,12 +142,21 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
           info->name, info->version, info->abi, kPluginAbi);
   }
   auto* enter = FindSymbol<void(OperatorRegistry&)>(library, "mxtrain_plugin_register", path);
-  impl_->plugins.push_back(std::move(library));
+  // The loader gives one handle per file, whatever it is called.
+  if (std::find(impl_->plugins.begin(), impl_->plugins.end(), library) != impl_->plugins.end()) return;
+  if (!Library(dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))) {
+    Throw(ErrorKind::kConfig, "cannot keep the plug-in {}: {}", path, LastLoaderError());
+  }
+  const Impl::Tables before = impl_->tables;
+  const size_t rows = impl_->rows.size();
   try {
     enter(*this);
   } catch (...) {
+    impl_->tables = before;
+    while (impl_->rows.size() > rows) impl_->rows.pop_back();
     RethrowWithPrefix(std::current_exception(), format("plug-in {} ({})", path, info->name));
   }
+  impl_->plugins.push_back(std::move(library));
 }
 
 std::shared_ptr<OperatorRegistry> BuiltinOperators() {

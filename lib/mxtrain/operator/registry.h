@@ -61,8 +61,10 @@ class MXTRAIN_API OperatorRegistry {
   std::vector<const PlanRow*> Rows(std::string_view op, DeviceType device) const;  // by rank
   std::span<const FusePattern> Patterns() const;
 
-  // Opens a shared object made by mxtrain_add_plugin and lets it register. Throws kConfig: not found, not a plug-in, or built for another
-  // ABI number (both are named).
+  // Opens a shared object made by mxtrain_add_plugin and lets it register. One that this registry has loaded already is left alone. Throws
+  // kConfig: not found, not a plug-in, built for another ABI number (both are named), or what registering throws (a name that is taken);
+  // the table of operators is then as it was.
+  // A plug-in's code stays until the process ends: properties, operators and functions under way may outlive the registry.
   void LoadPlugin(const std::string& path);
 
  private:
@@ -71,7 +73,7 @@ class MXTRAIN_API OperatorRegistry {
 };
 
 // What a plug-in must agree on with the library that loads it; raised with every incompatible change of the headers of operator/.
-inline constexpr int kPluginAbi = 1;
+inline constexpr int kPluginAbi = 2;
 struct PluginInfo {
   int abi;
   const char* name;

@@ -89,6 +89,28 @@ TEST_CASE("rows are asked by rank and refusals are collected") {
   CHECK(MessageOf([&] { registry.AddRow(Row("fast", 5, Accept(1))); }) == "operator Toy: the row 'fast' stands in the table already");
 }
 
+TEST_CASE("rows whose bits do not repeat are passed over where that is asked for") {
+  OperatorRegistry registry;
+  registry.AddProperty("Toy", {}, MakeToy);
+  const auto toy = registry.Create("Toy", {});
+  const auto backend = NewCpuBackend(1);
+  const TensorSpec specs[] = {{TShape{2, 3}, DType::kFloat32, {}}};
+  PlanRequest request;
+  request.in = specs;
+  registry.AddRow(Row("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
+    Plan plan;
+    plan.deterministic = false;  // adds in the order in which threads arrive
+    return Expected<Plan, Refusal>(std::move(plan));
+  }));
+  CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "racing");
+  request.deterministic = true;
+  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+        "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): racing: its results do not repeat bit for bit, as deterministic "
+        "asks");
+  registry.AddRow(Row("ref", kRefRank, Accept(1)));
+  CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "ref");
+}
+
 TEST_CASE("what a property derives") {
   Toy toy;
   CHECK_FALSE(toy.NeedsHeadGradient());

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "mxtrain/operator/imperative.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -52,11 +53,55 @@ TEST_CASE("what is no plug-in for this program is refused by name") {
   CHECK(LoadError("/no/such/file.so").starts_with("cannot load the plug-in /no/such/file.so: "));
 }
 
-TEST_CASE("an operator that exists is not replaced by a plug-in") {
+TEST_CASE("an operator that exists is not replaced by a plug-in, and nothing of the plug-in stays") {
   OperatorRegistry registry;
   registry.LoadPlugin(PluginFile("twice"));
-  CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("twice")),
-                    doctest::Contains("(twice): SimpleOp twice: it has a function for cpu(0) already"));
+  const std::vector<std::string> names = registry.Names();
+  // Another file with the same operator after one of its own.
+  CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("thrice")),
+                    doctest::Contains("(thrice): SimpleOp twice: it has a function for cpu(0) already"));
+  CHECK(registry.Names() == names);
+  CHECK(registry.Rows("thrice", DeviceType::kCPU).empty());
+  CHECK_FALSE(registry.Has("thrice"));
+}
+
+TEST_CASE("a plug-in that is loaded already is left alone, by whatever path it is named") {
+  OperatorRegistry registry;
+  registry.LoadPlugin(PluginFile("twice"));
+  registry.LoadPlugin(PluginFile("twice"));
+  registry.LoadPlugin(PluginFile("../lib/twice"));
+  CHECK(registry.Rows("twice", DeviceType::kCPU).size() == 1);
+  OperatorRegistry other;
+  other.LoadPlugin(PluginFile("twice"));
+  CHECK(other.Has("twice"));
+}
+
+TEST_CASE("what a plug-in made outlives the registry, the runtime and the engine's last function") {
+  std::shared_ptr<const OperatorProperty> property;
+  std::unique_ptr<Operator> op;
+  {
+    auto registry = std::make_shared<OperatorRegistry>();
+    registry->LoadPlugin(PluginFile("twice"));
+    property = registry->Create("twice", {});
+    const TensorSpec specs[] = {{TShape{3}, DType::kFloat32, {}}};
+    const OpReqType req[] = {OpReqType::kWriteTo};
+    PlanRequest request;
+    request.in = request.out = specs;
+    request.out_req = req;
+    op = property->CreatePlan(*registry, request, *NewCpuBackend(1)).make();
+
+    // The last step's functions may still be on their way when everything goes.
+    Runtime runtime(RuntimeOptions(), registry);
+    registry.reset();
+    const NDArray x = NDArray::FromVector(runtime, TShape{3}, {1, 2, 3});
+    for (int i = 0; i < 100; ++i) Invoke("twice", {&x, 1});
+  }
+  float x[] = {1, -2, 3}, y[] = {0, 0, 0};
+  const OpReqType req[] = {OpReqType::kWriteTo};
+  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}}, to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
+  op->Forward({}, from, req, to, {});
+  CHECK(y[2] == 6);
+  CHECK(property->TypeString() == "twice");
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// A plug-in that fails half way: an operator of its own, then one that the plug-in `twice` has.
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/simple_op.h"
+
+namespace mxtrain {
+namespace {
+
+void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+  const float* x = src.dptr<float>();
+  Map<float>(ctx, *ret, req, [x](int64_t i) { return 3 * x[i]; });
+}
+
+}  // namespace
+
+MXTRAIN_OPERATOR(thrice, registry) {
+  SimpleOp(registry, "thrice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
+  SimpleOp(registry, "twice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
+}
+
+}  // namespace mxtrain
