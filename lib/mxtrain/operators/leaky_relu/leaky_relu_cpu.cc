@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 
 #include "mxtrain/operator/broadcast_index.h"
@@ -6,6 +5,7 @@
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu_functions.h"
+#include "mxtrain/operators/leaky_relu/slope_sums.h"
 
 namespace mxtrain {
 namespace {
@@ -42,7 +42,7 @@ class RectifierCpu final : public Operator {
 
 class PReLUCpu final : public Operator {
  public:
-  explicit PReLUCpu(BroadcastIndex channel) : channel_(channel) {}
+  PReLUCpu(BroadcastIndex channel, const SlopeSums& sums) : channel_(channel), sums_(sums) {}
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
@@ -64,17 +64,14 @@ class PReLUCpu final : public Operator {
       const T* gamma = in[1].dptr<T>();
       Map<T>(ctx.run_ctx, in_grad[0], req[0], [&](int64_t i) { return A(g[i]) * (A(x[i]) > 0 ? A(1) : A(gamma[channel_(i)])); });
       if (req[1] == OpReqType::kNullOp) return;
-      A* sums = ctx.workspace.dptr<A>();
-      std::fill_n(sums, in_grad[1].Size(), A(0));
-      for (int64_t i = 0; i < in[0].Size(); ++i) {
-        if (!(A(x[i]) > 0)) sums[channel_(i)] += A(g[i]) * A(x[i]);
-      }
-      Map<T>(ctx.run_ctx, in_grad[1], req[1], [sums](int64_t i) { return sums[i]; });
+      const double* sums = sums_.Run(g, x, ctx.workspace.dptr<double>());
+      Map<T>(ctx.run_ctx, in_grad[1], req[1], [sums](int64_t i) { return static_cast<A>(sums[i]); });
     });
   }
 
  private:
   BroadcastIndex channel_;
+  SlopeSums sums_;
 };
 
 class RReLUCpu final : public Operator {
@@ -139,9 +136,10 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRe
   if (param.act_type == kRReLU) {
     plan.make = [param] { return std::make_unique<RReLUCpu>(param); };
   } else {
-    const BroadcastIndex channel(request.in[0].shape, LeakyReLUProperty::ExpandGamma(request.in[1].shape, request.in[0].shape));
-    plan.backward_workspace = request.needs_backward ? request.in[1].shape.Size() * static_cast<int64_t>(sizeof(double)) : 0;
-    plan.make = [channel] { return std::make_unique<PReLUCpu>(channel); };
+    const TShape gamma = LeakyReLUProperty::ExpandGamma(request.in[1].shape, request.in[0].shape);
+    const SlopeSums sums(request.in[0].shape, gamma);
+    plan.backward_workspace = request.needs_backward ? sums.workspace_bytes() : 0;
+    plan.make = [channel = BroadcastIndex(request.in[0].shape, gamma), sums] { return std::make_unique<PReLUCpu>(channel, sums); };
   }
   return plan;
 }

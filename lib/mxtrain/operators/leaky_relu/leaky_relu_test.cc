@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/operator/broadcast_index.h"
+#include "mxtrain/operators/leaky_relu/slope_sums.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -77,6 +79,32 @@ TEST_CASE("LeakyReLU: prelu learns a slope per channel") {
   CHECK(in[1] == TShape{7});
   in = {TShape{2, 7, 3}, TShape{5}}, out = {TShape{}};
   CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("gamma has shape [5]"), Error);
+}
+
+TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, to the same bits on every team") {
+  const std::pair<TShape, TShape> shapes[] = {{{2, 3, 131, 127}, {1, 3, 1, 1}}, {{70001}, {1}},        {{5, 7, 1000, 3}, {1, 7, 1, 3}},
+                                              {{40, 3, 1, 500}, {1, 1, 1, 1}},  {{90, 700}, {1, 700}}, {{0, 3}, {1, 3}}};
+  const int team = TeamSize();
+  for (const auto& [data, gamma] : shapes) {
+    CAPTURE(data.ToString());
+    const Values g = Uniform(-1, 1)(data.Size(), 5), x = Uniform(-1, 1)(data.Size(), 6);
+    const std::vector<float> g32(g.begin(), g.end()), x32(x.begin(), x.end());
+    const BroadcastIndex place(data, gamma);
+    std::vector<double> want(static_cast<size_t>(gamma.Size()));
+    for (int64_t i = 0; i < data.Size(); ++i) want[place(i)] += x32[i] > 0 ? 0 : static_cast<double>(g32[i]) * x32[i];
+
+    const SlopeSums sums(data, gamma);
+    std::vector<double> first;
+    for (int threads : {1, 2, 3, 7}) {
+      SetTeamSize(threads);
+      std::vector<double> workspace(static_cast<size_t>(sums.workspace_bytes()) / sizeof(double), 1e9);
+      const double* got = sums.Run(g32.data(), x32.data(), workspace.data());
+      if (first.empty()) first.assign(got, got + gamma.Size());
+      CHECK(std::equal(first.begin(), first.end(), got));
+    }
+    SetTeamSize(team);
+    for (size_t i = 0; i < want.size(); ++i) CHECK(first[i] == doctest::Approx(want[i]).epsilon(1e-9));
+  }
 }
 
 TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and takes their mean in evaluation") {

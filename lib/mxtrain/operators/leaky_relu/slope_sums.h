@@ -1,0 +1,97 @@
+#pragma once
+// The gradient of prelu's gamma: for each of its elements, the sum of g x over the elements of the data that it serves and that lie below
+// zero. In double; each sum is cut into slices, so that a gamma of one element or of few channels keeps a whole team busy too. The cut
+// depends on the shapes alone: the result is the same for every number of threads.
+#include <algorithm>
+
+#include "mxtrain/operator/kernel.h"
+
+namespace mxtrain {
+
+class SlopeSums {
+ public:
+  // `gamma` has the rank of `data`; each of its axes is as long or has length 1.
+  SlopeSums(const TShape& data, const TShape& gamma) {
+    int64_t stride = 1;
+    for (int i = data.ndim() - 1; i >= 0; stride *= data[i--]) (gamma[i] == data[i] ? kept_ : summed_).AddOuter(data[i], stride);
+    const int64_t by_gamma = kTasks / std::max<int64_t>(kept_.size, 1), by_work = summed_.size * kept_.size / kParallelGrain;
+    slices_ = std::clamp<int64_t>(std::min(by_gamma, by_work), 1, std::max<int64_t>(summed_.size, 1));
+  }
+
+  int64_t workspace_bytes() const { return (slices_ + 1) * kept_.size * static_cast<int64_t>(sizeof(double)); }
+
+  // One sum per element of gamma, at the start of the workspace.
+  template <typename T>
+  const double* Run(const T* g, const T* x, double* workspace) const {
+    double* parts = workspace + kept_.size;
+    const int64_t grain = std::max<int64_t>(1, kParallelGrain * slices_ / std::max<int64_t>(summed_.size, 1));
+    ParallelFor(kept_.size * slices_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t at = kept_.Offset(task / slices_), slice = task % slices_;
+        parts[task] = SumOf(g + at, x + at, summed_.size * slice / slices_, summed_.size * (slice + 1) / slices_);
+      }
+    });
+    for (int64_t i = 0; i < kept_.size; ++i) {
+      workspace[i] = 0;
+      for (int64_t slice = 0; slice < slices_; ++slice) workspace[i] += parts[i * slices_ + slice];
+    }
+    return workspace;
+  }
+
+ private:
+  static constexpr int64_t kTasks = 256;  // more than any team, so that its members end together
+  static constexpr int kLanes = 8;        // sums that run side by side: the adder has a latency
+
+  // Some axes of the data, the innermost first; axes that continue each other are one.
+  struct Axes {
+    int ndim = 0;
+    int64_t size = 1;
+    int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+
+    void AddOuter(int64_t length, int64_t step) {
+      size *= length;
+      if (ndim > 0 && dim[ndim - 1] * stride[ndim - 1] == step) {
+        dim[ndim - 1] *= length;
+        return;
+      }
+      dim[ndim] = length;
+      stride[ndim++] = step;
+    }
+    int64_t Offset(int64_t index) const {
+      int64_t offset = 0;
+      for (int i = 0; i < ndim; ++i) {
+        offset += index % dim[i] * stride[i];
+        index /= dim[i];
+      }
+      return offset;
+    }
+  };
+
+  // Over the elements [begin, end) of the summed axes.
+  template <typename T>
+  double SumOf(const T* g, const T* x, int64_t begin, int64_t end) const {
+    double lanes[kLanes] = {};
+    const int64_t row = summed_.ndim ? summed_.dim[0] : 1, step = summed_.ndim ? summed_.stride[0] : 0;
+    while (begin < end) {
+      const int64_t length = std::min(row - begin % row, end - begin), at = summed_.Offset(begin);
+      int64_t i = 0;
+      for (; i + kLanes <= length; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) lanes[k] += Term(g[at + (i + k) * step], x[at + (i + k) * step]);
+      }
+      for (; i < length; ++i) lanes[0] += Term(g[at + i * step], x[at + i * step]);
+      begin += length;
+    }
+    double sum = 0;
+    for (double lane : lanes) sum += lane;
+    return sum;
+  }
+  template <typename T>
+  static double Term(T g, T x) {
+    return static_cast<double>(x) > 0 ? 0 : static_cast<double>(g) * static_cast<double>(x);
+  }
+
+  Axes kept_, summed_;
+  int64_t slices_ = 1;
+};
+
+}  // namespace mxtrain
