@@ -1,0 +1,131 @@
+#include "mxtrain/executor/outer_arrays.h"
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::executor {
+
+// Goes through the graph in the order in which the arrays get their numbers.
+struct OuterArrays::Maker {
+  OuterArrays& outers;
+  Runtime& runtime;
+  const ExecGraph& graph;
+  const MemoryPlan& plan;
+  const BindRequest& request;
+  BoundArrays& bound;
+
+  int BufferOf(NodeEntry entry) const { return plan.buffer_of[entry.node][entry.index]; }
+  NDArray New(const TensorSpec& spec, const std::string& name) const {
+    return NDArray(runtime, spec.shape, spec.type, request.ctx, spec.layout, name);
+  }
+
+  const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec, bool zero) const {
+    auto [found, fresh] = arrays->try_emplace(name);
+    NDArray& array = found->second;
+    if (fresh) {
+      array = New(spec, name);
+      if (zero) array.Fill(0);
+    }
+    if (!(array.spec() == spec)) {
+      Throw(ErrorKind::kConfig, "array '{}' is {} {} in layout {}; the net needs {} {} in layout {}", name, NameOf(array.dtype()),
+            array.shape().ToString(), array.layout().Name(), NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
+    }
+    return array;
+  }
+
+  void AddArguments() const {
+    int inputs = 0;
+    for (size_t k = 0; k < graph.arguments.size(); ++k) {
+      const int id = graph.arguments[k];
+      const ExecNode& node = graph.nodes[id];
+      OuterArray outer;
+      if (request.inputs.contains(node.name)) {
+        outer.input = inputs++;
+        outer.spec = node.specs[0];
+      } else {
+        outer.array = GivenOrNew(&bound.args, node.name, node.specs[0], false);
+      }
+      outers.Add(BufferOf({id, 0}), std::move(outer));
+      if (const NodeEntry gradient = graph.gradients[k]) {
+        OuterArray target;
+        target.array = GivenOrNew(&bound.grads, node.name, graph.spec(gradient), true);
+        outers.Add(BufferOf(gradient), std::move(target));
+      }
+    }
+  }
+
+  void AddAuxiliaries() const {
+    for (int id : graph.auxiliaries) {
+      OuterArray outer;
+      outer.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
+      outers.Add(BufferOf({id, 0}), std::move(outer));
+    }
+  }
+
+  void AddOutputs() const {
+    for (const NodeEntry head : graph.heads) {
+      const ExecNode& node = graph.nodes[head.node];
+      if (node.is_variable()) {
+        Throw(ErrorKind::kConfig, "output '{}' of the net is a variable; apply an operator to it (_copy)", node.name);
+      }
+      const int known = outers.of_buffer_[BufferOf(head)];
+      OuterArray outer;
+      outer.array = known >= 0 ? outers[known].array : New(graph.spec(head), node.name);
+      bound.outputs.push_back(outer.array);
+      outers.Add(BufferOf(head), std::move(outer));
+    }
+  }
+
+  void AddHeadGrads() const {
+    for (size_t i = 0; i < graph.head_grads.size(); ++i) {
+      if (!graph.head_grads[i]) continue;
+      OuterArray outer;
+      outer.head_grad = static_cast<int>(i);
+      outer.spec = graph.spec(graph.head_grads[i]);
+      outers.Add(BufferOf(graph.head_grads[i]), std::move(outer));
+    }
+  }
+
+  void AddDerived() const {
+    for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
+      if (!graph.nodes[id].derived) continue;
+      for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
+        OuterArray outer;
+        outer.array = New(graph.nodes[id].specs[i], graph.nodes[id].name);
+        outers.Add(BufferOf({id, i}), std::move(outer));
+      }
+    }
+  }
+};
+
+OuterArrays::OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound)
+    : of_buffer_(plan.buffers.size(), -1) {
+  const Maker maker{*this, runtime, graph, plan, request, *bound};
+  maker.AddArguments();
+  maker.AddAuxiliaries();
+  maker.AddOutputs();
+  maker.AddHeadGrads();
+  maker.AddDerived();
+  NewPort(nullptr);  // the arena
+}
+
+void OuterArrays::Add(int buffer, OuterArray outer) {
+  int& number = of_buffer_[buffer];
+  if (number >= 0) return;
+  number = size();
+  outer.port = NewPort(outer.array.empty() ? nullptr : outer.array.var());
+  if (outer.input >= 0) inputs_.push_back(number);
+  if (outer.head_grad >= 0) head_grads_.push_back(number);
+  arrays_.push_back(std::move(outer));
+}
+
+int OuterArrays::NewPort(engine::VarHandle var) {
+  const int port = num_ports();
+  if (var) {
+    const auto [known, fresh] = port_of_.emplace(var, port);
+    if (!fresh) return known->second;
+  }
+  port_vars_.push_back(var);
+  return port;
+}
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,61 @@
+#pragma once
+// What of a bound net lies outside the arena: parameters, gradients, auxiliary states, outputs and derived arrays, which stay the same from
+// run to run, and inputs and head gradients, which are another array every time. To frozen sequences each is a port (engine/engine.h);
+// arrays with one variable are one port.
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/ndarray/ndarray.h"
+
+namespace mxtrain::executor {
+
+using ArrayMap = std::map<std::string, NDArray>;
+
+struct BoundArrays {
+  ArrayMap args, grads, auxs;  // by name
+  std::vector<NDArray> outputs;
+};
+
+struct OuterArray {
+  NDArray array;  // empty where each run brings another
+  int port = -1;
+  int input = -1;      // index into the names of the inputs, or -1
+  int head_grad = -1;  // index of the output, or -1
+  TensorSpec spec;     // of inputs and head gradients
+};
+
+class OuterArrays {
+ public:
+  // Takes what `bound` has and adds what is missing; outputs are always new. Throws kConfig naming an array of the wrong shape, type or
+  // layout, and an output that is a variable.
+  OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound);
+
+  int size() const { return static_cast<int>(arrays_.size()); }
+  const OuterArray& operator[](int i) const { return arrays_[i]; }
+  const std::vector<int>& of_buffer() const { return of_buffer_; }    // by buffer of the plan; -1: in the arena
+  const std::vector<int>& inputs() const { return inputs_; }          // in order of the arguments
+  const std::vector<int>& head_grads() const { return head_grads_; }  // in order of the outputs
+  // Whether an array that stays the same has this variable.
+  bool Owns(engine::VarHandle var) const { return port_of_.contains(var); }
+
+  int num_ports() const { return static_cast<int>(port_vars_.size()); }
+  int arena_port() const { return num_ports() - 1; }
+  engine::VarHandle port_var(int port) const { return port_vars_[port]; }
+  // Of an array that changes, and of the arena, which may have grown.
+  void SetPort(int port, engine::VarHandle var) { port_vars_[port] = var; }
+
+ private:
+  struct Maker;
+  void Add(int buffer, OuterArray outer);  // the first array of a buffer stands for it
+  int NewPort(engine::VarHandle var);
+
+  std::vector<OuterArray> arrays_;
+  std::vector<int> of_buffer_, inputs_, head_grads_;
+  std::vector<engine::VarHandle> port_vars_;
+  std::unordered_map<engine::VarHandle, int> port_of_;  // of arrays that stay the same
+};
+
+}  // namespace mxtrain::executor

@@ -1,0 +1,55 @@
+#include "mxtrain/executor/run_inputs.h"
+
+#include <set>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::executor {
+namespace {
+
+NDArray CheckArray(const TensorSpec& spec, const std::string& name, const NDArray& array) {
+  if (array.empty() || !(array.shape() == spec.shape) || array.dtype() != spec.type) {
+    Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type), spec.shape.ToString(),
+          array.empty() ? "" : NameOf(array.dtype()), array.empty() ? "an empty array" : array.shape().ToString());
+  }
+  return array.ToPlain();
+}
+
+}  // namespace
+
+RunInputs CheckInputs(const OuterArrays& outers, const std::vector<std::string>& names, std::span<const NDArray> given) {
+  if (given.size() != names.size()) {
+    Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(), join(names, ", "), given.size());
+  }
+  RunInputs inputs;
+  for (int outer : outers.inputs()) {
+    const int i = outers[outer].input;
+    inputs.emplace_back(outer, CheckArray(outers[outer].spec, names[i], given[i]));
+  }
+  return inputs;
+}
+
+RunInputs CheckHeadGrads(const OuterArrays& outers, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given) {
+  RunInputs inputs;
+  for (int outer : outers.head_grads()) {
+    const int i = outers[outer].head_grad;
+    if (inputs.size() >= given.size()) {
+      Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
+            symbol.ListOutputs()[i]);
+    }
+    inputs.emplace_back(outer, CheckArray(outers[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs.size()]));
+  }
+  if (inputs.size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs.size());
+  return inputs;
+}
+
+void MakeDistinct(const OuterArrays& outers, std::span<const NDArray> others, Context ctx, RunInputs* inputs) {
+  std::set<engine::VarHandle> seen;
+  for (const NDArray& array : others) seen.insert(array.var());
+  for (auto& [outer, array] : *inputs) {
+    if (outers.Owns(array.var()) || seen.contains(array.var())) array = array.Copy(ctx);
+    seen.insert(array.var());
+  }
+}
+
+}  // namespace mxtrain::executor
