@@ -73,9 +73,8 @@ int ArgNumber(Arg arg) {
       return DNNL_ARG_DIFF_WEIGHTS;
     case Arg::kDiffBias:
       return DNNL_ARG_DIFF_BIAS;
-    default:
-      return DNNL_ARG_MULTIPLE_SRC + static_cast<int>(arg) - static_cast<int>(Arg::kFirstOfMany);
   }
+  Throw(ErrorKind::kBug, "argument {} has no number in oneDNN", static_cast<int>(arg));
 }
 
 dnnl::engine CpuEngine() {
@@ -122,12 +121,8 @@ int64_t Descriptor::workspace_bytes() const {
   return static_cast<int64_t>(impl_->pd.query_md(dnnl::query::workspace_md).get_size());
 }
 
-std::string Descriptor::implementation() const {
-  return impl_->pd.impl_info_str();
-}
-
 Speed Descriptor::speed() const {
-  const std::string name = implementation();
+  const std::string name = impl_->pd.impl_info_str();  // "jit:avx2"
   if (name.find("gemm") != std::string::npos) return Speed::kGemm;
   return name.find("ref") != std::string::npos || name.find("simple") != std::string::npos ? Speed::kReference : Speed::kDirect;
 }

@@ -37,11 +37,7 @@ enum class Arg : int {
   kDiffDst,
   kDiffWeights,
   kDiffBias,
-  kFirstOfMany = 1000,  // source i of Concat and Sum is SourceArg(i)
 };
-inline Arg SourceArg(int i) {
-  return static_cast<Arg>(static_cast<int>(Arg::kFirstOfMany) + i);
-}
 
 struct Binding {
   Arg arg;
@@ -69,8 +65,7 @@ class MXTRAIN_API Descriptor {
   // How an argument lies; a layout that the caller fixed comes back as it was given.
   Layout LayoutOf(Arg arg) const;
   int64_t scratchpad_bytes() const;
-  int64_t workspace_bytes() const;     // what a forward primitive leaves for its backward (kWorkspace)
-  std::string implementation() const;  // oneDNN's name of it: "jit:avx2"
+  int64_t workspace_bytes() const;  // what a forward primitive leaves for its backward (kWorkspace)
   Speed speed() const;
   std::unique_ptr<Primitive> Make() const;
 
@@ -128,29 +123,6 @@ struct LocalResponse {
 };
 MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);   // kSrc -> kDst [kWorkspace]
 MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
-
-struct Softmax {
-  Array data;
-  int axis = 1;
-  bool log = false;
-  bool training = true;
-};
-MXTRAIN_API Result SoftmaxForward(Backend& backend, const Softmax& s);   // kSrc -> kDst
-MXTRAIN_API Result SoftmaxBackward(Backend& backend, const Softmax& s);  // kDst kDiffDst -> kDiffSrc
-
-struct Eltwise {
-  enum Kind { kRelu, kTanh, kSigmoid, kElu, kSoftRelu };
-  Array data;
-  Kind kind = kRelu;
-  float alpha = 0;
-  bool training = true;
-};
-MXTRAIN_API Result EltwiseForward(Backend& backend, const Eltwise& e);   // kSrc -> kDst
-MXTRAIN_API Result EltwiseBackward(Backend& backend, const Eltwise& e);  // kSrc kDiffDst -> kDiffSrc
-
-MXTRAIN_API Result Concat(Backend& backend, std::span<const Array> sources, int axis, const Array& dst);  // SourceArg(i) -> kDst
-MXTRAIN_API Result Sum(Backend& backend, std::span<const Array> sources, const Array& dst);               // SourceArg(i) -> kDst
-MXTRAIN_API Result Reorder(Backend& backend, const Array& src, const Array& dst);                         // kSrc -> kDst
 
 // The layout without a name of its own where the bytes lie as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
 MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);
