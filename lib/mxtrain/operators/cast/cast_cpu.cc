@@ -1,0 +1,60 @@
+// Cast over the stored elements of both arrays, which lie alike: zero stays zero, so padding does too.
+#include <cmath>
+#include <limits>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/cast/cast.h"
+
+namespace mxtrain {
+namespace {
+
+template <typename To, typename From>
+To Converted(From value) {
+  if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    const double wide = static_cast<double>(value);
+    if (std::isnan(wide)) return 0;
+    if (wide >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (wide <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    return static_cast<To>(wide);
+  } else if constexpr (std::is_integral_v<From> && !std::is_integral_v<To> && sizeof(To) == 2) {
+    return static_cast<To>(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+void Convert(const RunContext& ctx, const TBlob& from, const TBlob& to, OpReqType req) {
+  SwitchType(from.type, "Cast", [&](auto from_tag) {
+    SwitchType(to.type, "Cast", [&](auto to_tag) {
+      using From = typename decltype(from_tag)::type;
+      using To = typename decltype(to_tag)::type;
+      Map<To>(ctx, to, req, [source = from.dptr<From>()](int64_t i) { return Converted<To>(source[i]); });
+    });
+  });
+}
+
+class CastCpu final : public Operator {
+ public:
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    Convert(ctx.run_ctx, in[0], out[0], req[0]);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    Convert(ctx.run_ctx, out_grad[0], in_grad[0], req[0]);
+  }
+};
+
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  Plan plan = FlatPlan(property, request, true);
+  plan.make = [] { return std::make_unique<CastCpu>(); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(cast_cpu, registry) {
+  registry.AddRow({"Cast", mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+}
