@@ -174,6 +174,56 @@ TEST_CASE("reorders of whole tiles put every element in its place and zeros in t
   SetTeamSize(1);
 }
 
+TEST_CASE("reorders between layouts of the same tiles") {
+  const auto backend = NewCpuBackend(3);
+  backend->EnterThread();
+  for (const char* to : {"ABcd16b16a", "ABcd8b16a2b", "ABcd8a16b2a", "BAcd8a16b2a", "BAcd16a16b", "cdAB16b16a"}) {
+    CAPTURE(to);
+    CheckReorder<uint32_t>(*backend, DType::kFloat32, {"ABcd16b16a", {48, 32, 3, 2}}, to);
+    CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"ABcd8b16a2b", {33, 17, 1, 2}}, to);  // with padding
+  }
+  CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"Acdb16a", {33, 3, 5, 3}}, "AcdB16a2b");  // tiles of two kinds
+  SetTeamSize(1);
+}
+
+// float32 to bfloat16 and back, of values that are exact in both, and of some that are not.
+void CheckConversion(Backend& backend, const std::string& from_name, const TShape& shape, const std::string& to_name) {
+  CAPTURE(from_name);
+  CAPTURE(to_name);
+  const auto layout_of = [&](const std::string& name) {
+    return name == "plain" ? Layout() : backend.Intern(BlockedLayout::FromName(name));
+  };
+  const TensorSpec wide{shape, DType::kFloat32, layout_of(from_name)}, narrow{shape, DType::kBfloat16, layout_of(to_name)};
+  const TensorSpec plain{shape, DType::kFloat32, Layout()};
+  std::vector<float> values, back(static_cast<size_t>(shape.Size()));
+  for (int64_t i = 0; i < shape.Size(); ++i) values.push_back(static_cast<float>(i % 251) / 8 + static_cast<float>(i % 7) / 4096);
+  std::vector<float> source(static_cast<size_t>(wide.Bytes()) / 4), again(source.size());
+  std::vector<uint16_t> middle(static_cast<size_t>(narrow.Bytes()) / 2, 0xeeee);
+  backend.Reorder({}, plain, values.data(), wide, source.data());
+  backend.Reorder({}, wide, source.data(), narrow, middle.data());
+  backend.Reorder({}, narrow, middle.data(), wide, again.data());
+  backend.Reorder({}, wide, again.data(), plain, back.data());
+  for (size_t i = 0; i < values.size(); ++i) REQUIRE(back[i] == static_cast<float>(bfloat16(values[i])));
+  const auto nonzero = std::count_if(middle.begin(), middle.end(), [](uint16_t bits) { return bits != 0; });
+  CHECK(nonzero == std::count_if(values.begin(), values.end(), [](float v) { return v != 0; }));  // the padding is zero
+}
+
+TEST_CASE("reorders between float32 and bfloat16") {
+  const auto backend = NewCpuBackend(2);
+  backend->EnterThread();
+  CheckConversion(*backend, "plain", {3, 5, 7}, "plain");
+  CheckConversion(*backend, "plain", {2, 19, 5, 7}, "aBcd16b");
+  CheckConversion(*backend, "aBcd16b", {2, 19, 5, 7}, "plain");
+  CheckConversion(*backend, "aBcd16b", {2, 19, 5, 7}, "aBcd16b");
+  CheckConversion(*backend, "ABcd16b16a", {33, 17, 3, 1}, "ABcd8b16a2b");
+  CheckConversion(*backend, "ABcd16b16a", {33, 17, 3, 1}, "BAcd8a16b2a");
+  CheckConversion(*backend, "Acdb16a", {16, 3, 7, 7}, "AcdB16a2b");
+  const TensorSpec from{{2}, DType::kFloat32, Layout()}, to{{2}, DType::kInt32, Layout()};
+  int32_t words[2] = {};
+  CHECK_THROWS_AS(backend->Reorder({}, from, words, to, words), Error);
+  SetTeamSize(1);
+}
+
 TEST_CASE("large reorders use the whole team and agree") {
   const auto backend = NewCpuBackend(4);
   backend->EnterThread();

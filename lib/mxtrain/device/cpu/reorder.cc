@@ -41,42 +41,114 @@ std::optional<OneBlock> OneBlockOf(const TensorSpec& spec) {
   return OneBlock{spec.shape.Product(0, axis), spec.shape[axis], spec.shape.Product(axis + 1, spec.shape.ndim()), block};
 }
 
-// Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a transposition of b x S for each pair (outer, block). `kB` is b where it
-// is known when this is compiled, else 0.
-template <typename T, int kB, bool kToBlocked>
-void MoveBlocksOf(const OneBlock& form, const T* src, T* dst) {
+// Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a transposition of b x S for each pair (outer, block). `kB` is b where
+// it is known when this is compiled, else 0.
+template <int kB, bool kToBlocked, typename From, typename To>
+void MoveBlocksOf(const OneBlock& form, const From* src, To* dst) {
   const int64_t b = kB ? kB : form.block;
   const int64_t length = form.length, inner = form.inner, blocks = (length + b - 1) / b;
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(T))));
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(To))));
   ParallelFor(form.outer * blocks, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i / blocks, first = i % blocks * b, valid = std::min(b, length - first);
       const int64_t plain_base = (n * length + first) * inner, blocked_base = i * inner * b;
       for (int64_t s = 0; s < inner; ++s) {
         if constexpr (kToBlocked) {
-          const T* from = src + plain_base + s;
-          T* to = dst + blocked_base + s * b;
+          const From* from = src + plain_base + s;
+          To* to = dst + blocked_base + s * b;
           if (valid == b) {
-            for (int64_t k = 0; k < b; ++k) to[k] = from[k * inner];
+            for (int64_t k = 0; k < b; ++k) to[k] = static_cast<To>(from[k * inner]);
           } else {
-            for (int64_t k = 0; k < b; ++k) to[k] = k < valid ? from[k * inner] : T{};
+            for (int64_t k = 0; k < b; ++k) to[k] = k < valid ? static_cast<To>(from[k * inner]) : To{};
           }
         } else {
-          const T* from = src + blocked_base + s * b;
-          T* to = dst + plain_base + s;
-          for (int64_t k = 0; k < valid; ++k) to[k * inner] = from[k];
+          const From* from = src + blocked_base + s * b;
+          To* to = dst + plain_base + s;
+          for (int64_t k = 0; k < valid; ++k) to[k * inner] = static_cast<To>(from[k]);
         }
       }
     }
   });
 }
 
-template <typename T, bool kToBlocked>
-void MoveBlocks(const OneBlock& form, const T* src, T* dst) {
-  if (form.block == 8) return MoveBlocksOf<T, 8, kToBlocked>(form, src, dst);
-  if (form.block == 16) return MoveBlocksOf<T, 16, kToBlocked>(form, src, dst);
-  MoveBlocksOf<T, 0, kToBlocked>(form, src, dst);
+template <bool kToBlocked, typename From, typename To>
+void MoveBlocks(const OneBlock& form, const From* src, To* dst) {
+  if (form.block == 8) return MoveBlocksOf<8, kToBlocked>(form, src, dst);
+  if (form.block == 16) return MoveBlocksOf<16, kToBlocked>(form, src, dst);
+  MoveBlocksOf<0, kToBlocked>(form, src, dst);
 }
+
+// to[k] = from[place[k]]
+template <typename From, typename To>
+MXTRAIN_SIMD void Permute(const From* from, const int32_t* place, int64_t n, To* to) {
+#pragma GCC ivdep
+  for (int64_t k = 0; k < n; ++k) to[k] = static_cast<To>(from[place[k]]);
+}
+
+// Two layouts that cut the axes into the same tiles and differ within them, and perhaps in the order of the tiles: "ABcd16b16a" and
+// "BAcd8a16b2a". Each tile of `to` is a permutation of one of `from`, the same for all. (That of ReorderTiles, without a change of type, is a
+// transposition, for which vectors have instructions.)
+class Tiles {
+ public:
+  static bool Fit(const TensorSpec& from, const TensorSpec& to) {
+    const BlockedLayout *a = Blocked(from), *b = Blocked(to);
+    if (!a || !b || b->blocks().empty()) return false;
+    for (int axis = 0; axis < to.shape.ndim(); ++axis) {
+      if (a->BlockOf(axis) != b->BlockOf(axis)) return false;
+    }
+    return true;
+  }
+
+  Tiles(const TensorSpec& from, const TensorSpec& to) : shape_(to.shape), layout_(*Blocked(to)) {
+    place_ = {0};
+    std::vector<int64_t> at = {0};  // in a tile of `to`, of the element whose place in `from` is place_
+    for (int axis = 0; axis < shape_.ndim(); ++axis) {
+      const std::vector<int64_t> source = TableOf(from, axis), target = TableOf(to, axis);
+      const auto block = static_cast<size_t>(layout_.BlockOf(axis));
+      std::vector<int32_t> places;
+      std::vector<int64_t> targets;
+      for (size_t k = 0; k < at.size(); ++k) {
+        for (size_t i = 0; i < block; ++i) {
+          places.push_back(place_[k] + static_cast<int32_t>(source[i]));
+          targets.push_back(at[k] + target[i]);
+        }
+      }
+      place_ = std::move(places);
+      at = std::move(targets);
+      std::vector<int64_t> first;  // of the tiles along this axis
+      for (size_t i = 0; i < source.size(); i += block) first.push_back(source[i]);
+      first_.push_back(std::move(first));
+    }
+    std::vector<int32_t> sorted(place_.size());
+    for (size_t k = 0; k < at.size(); ++k) sorted[static_cast<size_t>(at[k])] = place_[k];
+    place_ = std::move(sorted);
+  }
+
+  template <typename From, typename To>
+  void Move(const From* src, To* dst) const {
+    int64_t tiles = 1;
+    for (const auto& first : first_) tiles *= static_cast<int64_t>(first.size());
+    const auto tile = static_cast<int64_t>(place_.size());
+    ParallelFor(tiles, std::max<int64_t>(1, kGrainBytes / (tile * static_cast<int64_t>(sizeof(To)))),
+                [&, tile](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    int64_t rest = i, base = 0;
+                    for (auto axis = layout_.order().rbegin(); axis != layout_.order().rend(); ++axis) {
+                      const std::vector<int64_t>& first = first_[static_cast<size_t>(*axis)];
+                      base += first[static_cast<size_t>(rest) % first.size()];
+                      rest /= static_cast<int64_t>(first.size());
+                    }
+                    Permute(src + base, place_.data(), tile, dst + i * tile);
+                  }
+                });
+  }
+
+ private:
+  TShape shape_;
+  const BlockedLayout& layout_;
+  std::vector<int32_t> place_;               // [place in a tile of the target]: the place in the source's tile
+  std::vector<std::vector<int64_t>> first_;  // [axis][tile along it]: where it begins in the source
+};
 
 // The axis along which `to` is written with the smallest steps.
 int InnerAxis(const TensorSpec& to) {
@@ -93,8 +165,8 @@ bool Contiguous(const std::vector<int64_t>& table, int64_t length) {
 }
 
 // Any pair of layouts, by one offset table per axis: the inner axis in a loop, the others counted like an odometer.
-template <typename T>
-void MoveByTables(const TensorSpec& from, const T* src, const TensorSpec& to, T* dst) {
+template <typename From, typename To>
+void MoveByTables(const TensorSpec& from, const From* src, const TensorSpec& to, To* dst) {
   const TShape& shape = to.shape;
   std::vector<std::vector<int64_t>> from_table, to_table;
   for (int axis = 0; axis < shape.ndim(); ++axis) {
@@ -111,7 +183,7 @@ void MoveByTables(const TensorSpec& from, const T* src, const TensorSpec& to, T*
   const int64_t length = shape[inner];
   const int64_t* const from_inner = from_table[static_cast<size_t>(inner)].data();
   const int64_t* const to_inner = to_table[static_cast<size_t>(inner)].data();
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (length * static_cast<int64_t>(sizeof(T))));
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (length * static_cast<int64_t>(sizeof(To))));
   ParallelFor(shape.Size() / length, grain, [&, inner, rows, length](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t rest = i, from_base = 0, to_base = 0;
@@ -123,9 +195,9 @@ void MoveByTables(const TensorSpec& from, const T* src, const TensorSpec& to, T*
         to_base += to_table[static_cast<size_t>(axis)][at];
       }
       if (rows) {
-        std::copy_n(src + from_base, length, dst + to_base);
+        for (int64_t j = 0; j < length; ++j) dst[to_base + j] = static_cast<To>(src[from_base + j]);
       } else {
-        for (int64_t j = 0; j < length; ++j) dst[to_base + to_inner[j]] = src[from_base + from_inner[j]];
+        for (int64_t j = 0; j < length; ++j) dst[to_base + to_inner[j]] = static_cast<To>(src[from_base + from_inner[j]]);
       }
     }
   });
@@ -136,15 +208,16 @@ void ZeroBytes(void* data, int64_t bytes) {
               [data](int64_t begin, int64_t end) { std::memset(static_cast<char*>(data) + begin, 0, static_cast<size_t>(end - begin)); });
 }
 
-template <typename T>
+template <typename From, typename To>
 void Reorder(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
-  const T* s = static_cast<const T*>(src);
-  T* d = static_cast<T*>(dst);
+  const From* s = static_cast<const From*>(src);
+  To* d = static_cast<To*>(dst);
   const std::optional<OneBlock> from_form = OneBlockOf(from), to_form = OneBlockOf(to);
-  if (from.layout.plain() && to_form) return MoveBlocks<T, true>(*to_form, s, d);
-  if (to.layout.plain() && from_form) return MoveBlocks<T, false>(*from_form, s, d);
+  if (from.layout.plain() && to_form) return MoveBlocks<true>(*to_form, s, d);
+  if (to.layout.plain() && from_form) return MoveBlocks<false>(*from_form, s, d);
+  if (Tiles::Fit(from, to)) return Tiles(from, to).Move(s, d);
   if (to.layout.Padded(to.shape)) ZeroBytes(dst, to.Bytes());
-  MoveByTables<T>(from, s, to, d);
+  MoveByTables(from, s, to, d);
 }
 
 }  // namespace
@@ -162,22 +235,27 @@ void CopyBytesCpu(const void* src, void* dst, int64_t bytes) {
 }
 
 void ReorderCpu(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
-  if (from.shape != to.shape || from.type != to.type) {
+  const bool narrows = from.type == DType::kFloat32 && to.type == DType::kBfloat16;
+  const bool widens = from.type == DType::kBfloat16 && to.type == DType::kFloat32;
+  if (from.shape != to.shape || (from.type != to.type && !narrows && !widens)) {
     Throw(ErrorKind::kBug, "a change of layout from {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type),
           to.shape.ToString());
   }
-  if (from.layout == to.layout || to.shape.ndim() == 0) return CopyBytesCpu(src, dst, to.Bytes());
-  if (const DerivedLayout* derived = Derived(to.layout)) return derived->Derive(from, src, dst);
-  if (to.shape.Size() == 0 || ReorderTiles(from, src, to, dst)) return;
+  if (from.type == to.type && (from.layout == to.layout || to.shape.ndim() == 0)) return CopyBytesCpu(src, dst, to.Bytes());
+  if (const DerivedLayout* derived = Derived(to.layout); derived && from.type == to.type) return derived->Derive(from, src, dst);
+  if (to.shape.Size() == 0) return;
+  if (narrows) return Reorder<float, bfloat16>(from, src, to, dst);
+  if (widens) return Reorder<bfloat16, float>(from, src, to, dst);
+  if (ReorderTiles(from, src, to, dst)) return;
   switch (SizeOf(to.type)) {
     case 1:
-      return Reorder<uint8_t>(from, src, to, dst);
+      return Reorder<uint8_t, uint8_t>(from, src, to, dst);
     case 2:
-      return Reorder<uint16_t>(from, src, to, dst);
+      return Reorder<uint16_t, uint16_t>(from, src, to, dst);
     case 4:
-      return Reorder<uint32_t>(from, src, to, dst);
+      return Reorder<uint32_t, uint32_t>(from, src, to, dst);
     default:
-      return Reorder<uint64_t>(from, src, to, dst);
+      return Reorder<uint64_t, uint64_t>(from, src, to, dst);
   }
 }
 

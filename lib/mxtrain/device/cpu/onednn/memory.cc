@@ -95,6 +95,10 @@ void SetStrides(const std::vector<int>& order, int64_t innermost, const dnnl_dim
   }
 }
 
+dnnl::memory::data_type TypeOf(DType type) {
+  return type == DType::kBfloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
 }  // namespace
 
 dnnl::memory::dims DimsOf(const TShape& shape) {
@@ -108,7 +112,7 @@ Memory MemoryOf(const Array& array, int64_t groups) {
     dims[0] /= groups;
     dims.insert(dims.begin(), groups);
   }
-  if (!array.layout) return Memory(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  if (!array.layout) return Memory(dims, TypeOf(array.type), dnnl::memory::format_tag::any);
 
   std::vector<int> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
@@ -131,7 +135,7 @@ Memory MemoryOf(const Array& array, int64_t groups) {
     block[b.axis] *= b.size;
     innermost *= b.size;
   }
-  Memory memory(dims, dnnl::memory::data_type::f32, dnnl::memory::dims(dims.size(), 0));
+  Memory memory(dims, TypeOf(array.type), dnnl::memory::dims(dims.size(), 0));
   dnnl_memory_desc_t& md = memory.data;
   for (int i = 0; i < md.ndims; ++i) md.padded_dims[i] = (md.dims[i] + block[i] - 1) / block[i] * block[i];
   SetStrides(order, innermost, md.padded_dims, block, md.format_desc.blocking.strides);

@@ -3,8 +3,9 @@
 // folder.
 //
 // A builder returns a Descriptor: what the library would run, with the layouts that it chose, or the reason why it has nothing. It is what
-// a plan is made from. Descriptor::Make() generates the code. All primitives compute in float32 and take their scratch memory from the
-// caller (Arg::kScratchpad, scratchpad_bytes()).
+// a plan is made from. Descriptor::Make() generates the code. All primitives sum in float32 and take their scratch memory from the caller
+// (Arg::kScratchpad, scratchpad_bytes()). What a value per channel describes (bias, statistics, scale, shift) is float32 beside data of
+// either type.
 //
 // Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders
 // and Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
@@ -20,11 +21,16 @@
 
 namespace mxtrain::onednn {
 
-// An array of float32 as a primitive sees it. `layout` nullopt: the primitive chooses.
+// An array as a primitive sees it. `layout` nullopt: the primitive chooses. `type` is float32 or bfloat16.
 struct Array {
   TShape shape;
   std::optional<Layout> layout;
+  DType type = DType::kFloat32;
 };
+
+// Whether arrays of this type may be given to a primitive here: float32 always, bfloat16 where WhyNoBfloat16 has nothing to say. "" when
+// they may, else the reason.
+MXTRAIN_API std::string WhyNotType(DType type);
 
 enum class Arg : int {
   kSrc,
