@@ -22,8 +22,8 @@ template <bool kAdd, typename T, typename F, typename... In>
     out[i] = static_cast<T>(kAdd ? static_cast<ComputeOf<T>>(out[i]) + value : value);
   }
 }
-template <bool kAdd, typename F, typename... In>
-MXTRAIN_SIMD void ElementLoopFloat(int64_t begin, int64_t end, float* out, F f, const In*... in) {
+template <bool kAdd, typename T, typename F, typename... In>
+MXTRAIN_SIMD void ElementLoopSimd(int64_t begin, int64_t end, T* out, F f, const In*... in) {
   ElementLoop<kAdd>(begin, end, out, f, in...);
 }
 
@@ -31,8 +31,8 @@ template <typename T, typename F, typename... In>
 void MapArrays(int64_t n, T* out, OpReqType req, const F& f, const In*... in) {
   SwitchReq(req, [&](auto accumulate) {
     ParallelFor(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<T, float>) {
-        ElementLoopFloat<accumulate()>(begin, end, out, f, in...);
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bfloat16>) {
+        ElementLoopSimd<accumulate()>(begin, end, out, f, in...);
       } else {
         ElementLoop<accumulate()>(begin, end, out, f, in...);
       }

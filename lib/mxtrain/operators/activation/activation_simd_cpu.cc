@@ -1,5 +1,5 @@
-// ReLU on float32, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen when the
-// program runs. The loops are plain: the compiler vectorises them for each set.
+// ReLU on float32 and bfloat16, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen
+// when the program runs. The loops are plain: the compiler vectorises them for each set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/activation/activation_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -7,6 +7,8 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+
+#include "mxtrain/base/dtype.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mxtrain {
@@ -30,6 +32,23 @@ void ReLUBackward(const float* g, const float* y, float* dx, int64_t n, bool acc
   }
 }
 
+// The same on bfloat16, as bits: negative are those above 0x8000 that are no NaN, positive those from 1 to infinity.
+void ReLUForwardNarrow(const bfloat16* x, bfloat16* y, int64_t n, bool accumulate) {
+  if (accumulate) {
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(y[i]) + (static_cast<float>(x[i]) < 0 ? 0.0f : static_cast<float>(x[i]));
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i].bits = x[i].bits > 0x8000 && x[i].bits <= 0xff80 ? 0 : x[i].bits;
+  }
+}
+
+void ReLUBackwardNarrow(const bfloat16* g, const bfloat16* y, bfloat16* dx, int64_t n, bool accumulate) {
+  if (accumulate) {
+    for (int64_t i = 0; i < n; ++i) dx[i] = static_cast<float>(dx[i]) + (static_cast<float>(y[i]) > 0 ? static_cast<float>(g[i]) : 0.0f);
+  } else {
+    for (int64_t i = 0; i < n; ++i) dx[i].bits = y[i].bits != 0 && y[i].bits <= 0x7f80 ? g[i].bits : 0;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace mxtrain
 HWY_AFTER_NAMESPACE();
@@ -45,6 +64,8 @@ HWY_AFTER_NAMESPACE();
 namespace mxtrain {
 HWY_EXPORT(ReLUForward);
 HWY_EXPORT(ReLUBackward);
+HWY_EXPORT(ReLUForwardNarrow);
+HWY_EXPORT(ReLUBackwardNarrow);
 
 namespace {
 
@@ -53,21 +74,28 @@ class ReLUSimd final : public Operator {
   void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const float* x = in[0].dptr<float>();
-    float* y = out[0].dptr<float>();
+    const bool add = req[0] == OpReqType::kAddTo;
     ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(ReLUForward)(x + begin, y + begin, end - begin, req[0] == OpReqType::kAddTo);
+      if (out[0].type == DType::kFloat32) {
+        HWY_DYNAMIC_DISPATCH(ReLUForward)(in[0].dptr<float>() + begin, out[0].dptr<float>() + begin, end - begin, add);
+      } else {
+        HWY_DYNAMIC_DISPATCH(ReLUForwardNarrow)(in[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, end - begin, add);
+      }
     });
   }
 
   void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob> out,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const float* g = out_grad[0].dptr<float>();
-    const float* y = out[0].dptr<float>();
-    float* dx = in_grad[0].dptr<float>();
+    const bool add = req[0] == OpReqType::kAddTo;
     ParallelFor(in_grad[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(ReLUBackward)(g + begin, y + begin, dx + begin, end - begin, req[0] == OpReqType::kAddTo);
+      if (in_grad[0].type == DType::kFloat32) {
+        HWY_DYNAMIC_DISPATCH(ReLUBackward)
+        (out_grad[0].dptr<float>() + begin, out[0].dptr<float>() + begin, in_grad[0].dptr<float>() + begin, end - begin, add);
+      } else {
+        HWY_DYNAMIC_DISPATCH(ReLUBackwardNarrow)
+        (out_grad[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, in_grad[0].dptr<bfloat16>() + begin, end - begin, add);
+      }
     });
   }
 };
@@ -75,7 +103,7 @@ class ReLUSimd final : public Operator {
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const ActivationProperty&>(base);
   if (property.param().act_type != kReLU) return Refusal{"relu only"};
-  if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
+  if (request.in[0].type != DType::kFloat32 && request.in[0].type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<ReLUSimd>(); };
   return plan;

@@ -1,5 +1,5 @@
-// ElementWiseSum of float32, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen
-// when the program runs. The loops are plain: the compiler vectorises them for each set.
+// ElementWiseSum of float32 and bfloat16, a run over stored elements. Compiled once per instruction set; the best one that the machine has
+// is chosen when the program runs. The loops are plain: the compiler vectorises them for each set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/elementwise_sum/elementwise_sum_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -15,25 +15,34 @@ HWY_BEFORE_NAMESPACE();
 namespace mxtrain {
 namespace HWY_NAMESPACE {
 
-// out[begin, end) = the sum of all inputs, or out += it. Block by block, so that partial sums stay in the first-level cache; `out` may be
-// the first input.
-void SumRange(const TBlob* in, int count, float* out, int64_t begin, int64_t end, bool accumulate) {
+// out[begin, end) = the sum of all inputs, or out += it. Block by block, so that partial sums, of float32, stay in the first-level cache;
+// `out` may be the first input.
+template <typename T>
+void SumRangeOf(const TBlob* in, int count, T* out, int64_t begin, int64_t end, bool accumulate) {
   constexpr int64_t kBlock = 2048;
   alignas(64) float sum[kBlock];
   for (; begin < end; begin += kBlock) {
     const int64_t n = std::min(kBlock, end - begin);
-    const float* first = static_cast<const float*>(in[0].data) + begin;
-    for (int64_t i = 0; i < n; ++i) sum[i] = first[i];
+    const T* first = static_cast<const T*>(in[0].data) + begin;
+    for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<float>(first[i]);
     for (int k = 1; k < count; ++k) {
-      const float* next = static_cast<const float*>(in[k].data) + begin;
-      for (int64_t i = 0; i < n; ++i) sum[i] += next[i];
+      const T* next = static_cast<const T*>(in[k].data) + begin;
+      for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(next[i]);
     }
-    float* to = out + begin;
+    T* to = out + begin;
     if (accumulate) {
-      for (int64_t i = 0; i < n; ++i) to[i] += sum[i];
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(static_cast<float>(to[i]) + sum[i]);
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = sum[i];
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(sum[i]);
     }
+  }
+}
+
+void SumRange(const TBlob* in, int count, const TBlob& out, int64_t begin, int64_t end, bool accumulate) {
+  if (out.type == DType::kFloat32) {
+    SumRangeOf(in, count, out.dptr<float>(), begin, end, accumulate);
+  } else {
+    SumRangeOf(in, count, out.dptr<bfloat16>(), begin, end, accumulate);
   }
 }
 
@@ -60,7 +69,7 @@ class ElementWiseSumSimd final : public Operator {
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(SumRange)(in.data(), static_cast<int>(in.size()), out[0].dptr<float>(), begin, end, req[0] == OpReqType::kAddTo);
+      HWY_DYNAMIC_DISPATCH(SumRange)(in.data(), static_cast<int>(in.size()), out[0], begin, end, req[0] == OpReqType::kAddTo);
     });
   }
 
@@ -71,7 +80,7 @@ class ElementWiseSumSimd final : public Operator {
 };
 
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanRequest& request, Backend&) {
-  if (request.out[0].type != DType::kFloat32) return Refusal{"float32 only"};
+  if (request.out[0].type != DType::kFloat32 && request.out[0].type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<ElementWiseSumSimd>(); };
   return plan;
