@@ -438,6 +438,10 @@ Backend& TestBackend() {
   return *backend;
 }
 
+bool RowRan(const CaseReport& report, const std::string& row) {
+  return std::any_of(report.rows.begin(), report.rows.end(), [&](const RowOutcome& o) { return o.row == row && o.refusal.empty(); });
+}
+
 Values Apply(const Values& x, const std::function<double(double)>& f) {
   Values y(x.size());
   std::transform(x.begin(), x.end(), y.begin(), f);

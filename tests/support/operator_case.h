@@ -98,6 +98,9 @@ std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetiti
 const OperatorRegistry& TestRegistry();
 Backend& TestBackend();
 
+// Whether a row ran the case in any of its types.
+bool RowRan(const CaseReport& report, const std::string& row);
+
 // Helpers for references.
 Values Apply(const Values& x, const std::function<double(double)>& f);
 Values Apply(const Values& x, const Values& y, const std::function<double(double, double)>& f);

@@ -64,12 +64,22 @@ struct PlanRequest {
   std::span<const OpReqType> grad_req;                      // an input each; kNullOp where no gradient is wanted; empty without backward
 };
 
+// How the elements of an array are stored.
+struct ArrayForm {
+  DType type = DType::kUnknown;
+  Layout layout;
+  friend bool operator==(const ArrayForm&, const ArrayForm&) = default;
+};
+
 // How an operator will run: the answer of a row of the table.
 struct Plan {
   const char* kernel = "";               // the row's name
-  std::vector<Layout> in, out, aux;      // of forward. A gradient lies as its array does.
+  std::vector<Layout> in, out, aux;      // of forward. A gradient lies as its array does, but for grad_form.
   // A second form of an input for Backward (as convolution weights want); nullopt: as in forward. Empty: all as in forward.
   std::vector<std::optional<Layout>> backward_in;
+  // The form of an input's gradient where it is not that of the input in forward: sums that stay in float32 for a narrow weight. nullopt: as
+  // the input. Empty: all as their inputs.
+  std::vector<std::optional<ArrayForm>> grad_form;
   std::vector<InplacePair> forward_inplace, backward_inplace;  // granted; a subset of what the property allows
   std::optional<BackwardReads> backward_reads;  // replaces DeclareBackwardDependency, wider or narrower
   std::vector<int64_t> saved;                   // bytes from forward to backward; only when needs_backward

@@ -2,6 +2,7 @@
 
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain {
 
@@ -109,6 +110,10 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
   InferChannels(&data, &weight);
   InferSpace(data, &output);
   return data.known() && weight.known() && output.known();
+}
+
+bool ConvolutionProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>*) const {
+  return weighted::InferTypes(*this, in, out);
 }
 
 std::vector<int> ConvolutionProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,

@@ -2,6 +2,7 @@
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain {
 namespace {
@@ -113,9 +114,9 @@ class ConvolutionReference final : public Operator {
       const Loops<T> loops{{param_, in[P::kData].shape, out[0].shape}};
       const T* data = in[P::kData].dptr<T>();
       const T* weight = in[P::kWeight].dptr<T>();
-      const T* bias = param_.no_bias ? nullptr : in[P::kBias].dptr<T>();
+      const TBlob bias = param_.no_bias ? TBlob() : in[P::kBias];
       ForEach4<T>(out[0], req[0], [&](int64_t n, int64_t o, int64_t y, int64_t x) {
-        return loops.Output(data, weight, n, o, y, x) + (bias ? AccumulatorOf<T>(bias[o]) : 0);
+        return loops.Output(data, weight, n, o, y, x) + weighted::BiasAt<T, AccumulatorOf<T>>(bias, o);
       });
     });
   }
@@ -133,8 +134,10 @@ class ConvolutionReference final : public Operator {
       ForEach4<T>(in_grad[P::kWeight], req[P::kWeight],
                   [&](int64_t o, int64_t c, int64_t i, int64_t j) { return loops.WeightGradient(head, data, o, c, i, j); });
       if (param_.no_bias || req[P::kBias] == OpReqType::kNullOp) return;
-      T* bias = in_grad[P::kBias].dptr<T>();
-      for (int64_t o = 0; o < loops.g.out_channels; ++o) Assign(req[P::kBias], bias, o, loops.BiasGradient(head, o));
+      SwitchFloating(in_grad[P::kBias].type, "Convolution", [&](auto bias_tag) {
+        auto* bias = in_grad[P::kBias].template dptr<typename decltype(bias_tag)::type>();
+        for (int64_t o = 0; o < loops.g.out_channels; ++o) Assign(req[P::kBias], bias, o, loops.BiasGradient(head, o));
+      });
     });
   }
 

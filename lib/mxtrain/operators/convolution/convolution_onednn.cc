@@ -47,9 +47,9 @@ class Planner {
 
   onednn::Convolution Describe(std::optional<Layout> data, std::optional<Layout> weights, std::optional<Layout> out) const {
     onednn::Convolution c;
-    c.src = {request_.in[P::kData].shape, data};
-    c.weights = {request_.in[P::kWeight].shape, weights};
-    c.dst = {request_.out[0].shape, out};
+    c.src = {request_.in[P::kData].shape, data, request_.in[P::kData].type};
+    c.weights = {request_.in[P::kWeight].shape, weights, request_.in[P::kWeight].type};
+    c.dst = {request_.out[0].shape, out, request_.out[0].type};
     c.stride = param_.stride;
     c.dilate = param_.dilate;
     c.pad = param_.pad;

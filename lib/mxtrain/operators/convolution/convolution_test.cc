@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
+#include "mxtrain/device/cpu/onednn/version.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -172,6 +174,44 @@ TEST_CASE("Convolution: small, empty, other types") {
   OperatorCase c = CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3});
   c.types = {DType::kFloat16, DType::kBfloat16};
   RunCase(c);
+}
+
+// Products of bfloat16 are exact in float32; what is rounded are sums and, once, what is written in bfloat16.
+TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN where the processor can") {
+  const auto run = [](const std::string& name, const Net& net, bool always) {
+    OperatorCase c = CaseOf("bfloat16, " + name, net);
+    c.types = {DType::kBfloat16};
+    c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+    const CaseReport report = RunCase(c);
+    if (always && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(RowRan(report, "onednn"));
+  };
+  run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16}, true);
+  run("1x1", {.data = {2, 32, 4, 4}, .kernel = {1, 1}, .filters = 16, .bias = false}, true);
+  run("1x1, strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .bias = false}, true);
+  run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16}, true);
+  run("channels that are no multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
+  run("depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16}, false);
+}
+
+TEST_CASE("Convolution: one type, but for a float32 bias beside narrow data") {
+  const auto conv = TestRegistry().Create("Convolution", {{"kernel", "(3, 3)"}, {"num_filter", "8"}});
+  std::vector<DType> in{DType::kBfloat16, DType::kUnknown, DType::kFloat32}, out{DType::kUnknown}, aux;
+  CHECK(conv->InferType(&in, &out, &aux));
+  CHECK(in == std::vector<DType>{DType::kBfloat16, DType::kBfloat16, DType::kFloat32});
+  CHECK(out[0] == DType::kBfloat16);
+  in = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+  out = {DType::kUnknown};
+  CHECK(conv->InferType(&in, &out, &aux));
+  CHECK(in[0] == DType::kFloat32);
+  in = {DType::kBfloat16, DType::kUnknown, DType::kUnknown};
+  out = {DType::kUnknown};
+  CHECK(conv->InferType(&in, &out, &aux));
+  CHECK(in[2] == DType::kBfloat16);
+  in = {DType::kBfloat16, DType::kFloat32, DType::kUnknown};
+  CHECK_THROWS_WITH_AS(conv->InferType(&in, &out, &aux), doctest::Contains("insert a Cast"), Error);
+  in = {DType::kFloat64, DType::kUnknown, DType::kFloat32};
+  out = {DType::kUnknown};
+  CHECK_THROWS_AS(conv->InferType(&in, &out, &aux), Error);
 }
 
 TEST_CASE("Convolution: inference") {

@@ -1,6 +1,7 @@
 #pragma once
 // Layers of data, a weight and perhaps a bias by oneDNN: Convolution and FullyConnected. The weight has one master form, that of the
-// forward pass, which its gradient shares; backward data reads a second one where it wants another.
+// forward pass, which its gradient shares; backward data reads a second one where it wants another. A bfloat16 weight has a float32
+// gradient, in the form that oneDNN sums in; bias and its gradient are float32 beside either type.
 #include <optional>
 
 #include "mxtrain/device/cpu/onednn/onednn.h"
@@ -56,7 +57,10 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
     if (!add(data, &choice.backward_data)) return data.error();
   }
   if (wanted.weights()) {
-    record.weights.layout = forward->LayoutOf(onednn::Arg::kWeights);
+    // The gradient of a narrow weight has a form of its own, but a plain weight is best changed into from a plain one.
+    const Layout form = forward->LayoutOf(onednn::Arg::kWeights);
+    const bool narrow = record.weights.type != DType::kFloat32;
+    record.weights = {record.weights.shape, narrow && !form.plain() ? std::nullopt : std::optional(form), DType::kFloat32};
     record.bias = wanted.bias;
     const onednn::Result weights = build.backward_weights(backend, record);
     if (!add(weights, &choice.backward_weights)) return weights.error();

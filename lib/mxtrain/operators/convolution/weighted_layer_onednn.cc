@@ -73,8 +73,13 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
   }
   if (choice.backward_weights) {
     int64_t bytes = choice.backward_weights->scratchpad_bytes();
-    if (!wanted.weight) bytes = RoundUp(bytes) + plan->in[kWeight].Bytes(request.in[kWeight].shape, DType::kFloat32);
+    const Layout gradient = choice.backward_weights->LayoutOf(Arg::kDiffWeights);
+    if (!wanted.weight) bytes = RoundUp(bytes) + gradient.Bytes(request.in[kWeight].shape, DType::kFloat32);
     plan->backward_workspace = std::max(plan->backward_workspace, bytes);
+    if (wanted.weight && request.in[kWeight].type != DType::kFloat32) {
+      plan->grad_form.assign(request.in.size(), std::nullopt);
+      plan->grad_form[kWeight] = {DType::kFloat32, gradient};
+    }
   }
 }
 
@@ -102,9 +107,10 @@ int Penalty(const onednn::Descriptor& descriptor) {
 
 std::string WhyNot(const PlanRequest& request) {
   for (const TensorSpec& spec : request.in) {
-    if (spec.type != DType::kFloat32) return "float32 only";
     if (spec.shape.Size() == 0) return "an empty array";
   }
+  if (std::string why = onednn::WhyNotType(request.in[kData].type); !why.empty()) return why;
+  if (request.in.size() > kBias && request.in[kBias].type != DType::kFloat32) return "a bias of float32 only";
   return "";
 }
 

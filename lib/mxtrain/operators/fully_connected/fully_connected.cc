@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain {
 
@@ -60,6 +61,10 @@ bool FullyConnectedProperty::InferShape(std::vector<TShape>* in, std::vector<TSh
     InferLastAxis(&data, &weight, &output);
   }
   return data.known() && weight.known() && output.known();
+}
+
+bool FullyConnectedProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>*) const {
+  return weighted::InferTypes(*this, in, out);
 }
 
 std::vector<int> FullyConnectedProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,

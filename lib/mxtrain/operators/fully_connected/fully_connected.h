@@ -19,6 +19,7 @@ class FullyConnectedProperty final : public PropertyWithParam<FullyConnectedPara
   std::string Description() const override { return "matrix product with a weight, plus a bias"; }
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;

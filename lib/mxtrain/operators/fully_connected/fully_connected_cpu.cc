@@ -1,6 +1,7 @@
 // The meaning of FullyConnected in loops.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 #include "mxtrain/operators/fully_connected/fully_connected.h"
 
 namespace mxtrain {
@@ -37,9 +38,9 @@ class FullyConnectedReference final : public Operator {
       const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
       const T* data = in[P::kData].dptr<T>();
       const T* weight = in[P::kWeight].dptr<T>();
-      const T* bias = param_.no_bias ? nullptr : in[P::kBias].dptr<T>();
+      const TBlob bias = param_.no_bias ? TBlob() : in[P::kBias];
       ForEachCell<T>(out[0], hidden, req[0], [&](int64_t row, int64_t h) {
-        return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) + (bias ? AccumulatorOf<T>(bias[h]) : 0);
+        return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) + weighted::BiasAt<T, AccumulatorOf<T>>(bias, h);
       });
     });
   }
@@ -58,10 +59,12 @@ class FullyConnectedReference final : public Operator {
       ForEachCell<T>(in_grad[P::kWeight], inputs, req[P::kWeight],
                      [&](int64_t h, int64_t i) { return Dot(head + h, hidden, data + i, inputs, rows); });
       if (param_.no_bias) return;
-      ForEachCell<T>(in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
-        AccumulatorOf<T> sum = 0;
-        for (int64_t row = 0; row < rows; ++row) sum += AccumulatorOf<T>(head[row * hidden + h]);
-        return sum;
+      SwitchFloating(in_grad[P::kBias].type, "FullyConnected", [&](auto bias_tag) {
+        ForEachCell<typename decltype(bias_tag)::type>(in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
+          AccumulatorOf<T> sum = 0;
+          for (int64_t row = 0; row < rows; ++row) sum += AccumulatorOf<T>(head[row * hidden + h]);
+          return sum;
+        });
       });
     });
   }

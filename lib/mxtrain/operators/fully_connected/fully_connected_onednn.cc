@@ -13,9 +13,9 @@ constexpr weighted::Builders<onednn::InnerProduct> BuildersWith(bool second_form
 onednn::InnerProduct Describe(const FullyConnectedProperty& property, const PlanRequest& request) {
   const TShape weight = request.in[P::kWeight].shape, matrix = property.MatrixOf(request.in[P::kData].shape);
   onednn::InnerProduct p;
-  p.src = {matrix, Layout()};
-  p.weights = {weight, std::nullopt};
-  p.dst = {{matrix[0], weight[0]}, Layout()};
+  p.src = {matrix, Layout(), request.in[P::kData].type};
+  p.weights = {weight, std::nullopt, request.in[P::kWeight].type};
+  p.dst = {{matrix[0], weight[0]}, Layout(), request.out[0].type};
   p.bias = !property.param().no_bias;
   p.training = request.is_train;
   p.accumulate = request.out_req[0] == OpReqType::kAddTo;

@@ -39,7 +39,7 @@ class PoolingOneDnn final : public Operator {
 
 // Why oneDNN's windows would not be ours; "" when they are.
 std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
-  if (request.in[0].type != DType::kFloat32) return "float32 only";
+  if (std::string why = onednn::WhyNotType(request.in[0].type); !why.empty()) return why;
   if (request.in[0].shape.Size() == 0) return "an empty array";
   if (request.out_req[0] == OpReqType::kAddTo) return "cannot add to the output";
   if (param.pool_type != PoolingParam::kMax && param.pool_type != PoolingParam::kAvg) return "max and avg only";
@@ -55,8 +55,8 @@ std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const 
 onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
   onednn::Pooling p;
   const Layout layout = request.in_layout[0].value_or(Layout());
-  p.src = {request.in[0].shape, layout};
-  p.dst = {request.out[0].shape, layout};
+  p.src = {request.in[0].shape, layout, request.in[0].type};
+  p.dst = {request.out[0].shape, layout, request.out[0].type};
   p.kind = param.pool_type == PoolingParam::kMax    ? onednn::Pooling::kMax
            : param.count_include_pad.value_or(true) ? onednn::Pooling::kAverageWithPadding
                                                     : onednn::Pooling::kAverageWithoutPadding;
