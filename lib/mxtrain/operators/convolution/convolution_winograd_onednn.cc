@@ -125,6 +125,7 @@ std::string WhySlow(const Setup& setup, bool training) {
 
 Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   if (request.math == Math::kExact) return Refusal{"train.math is exact"};
+  if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
   if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
   const ConvolutionParam& param = static_cast<const ConvolutionProperty&>(base).param();
   const ConvolutionGeometry geometry(param, request.in[P::kData].shape, request.out[0].shape);
