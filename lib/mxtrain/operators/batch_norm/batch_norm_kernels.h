@@ -6,7 +6,7 @@
 // piece in double (Chan, Golub, LeVeque 1979). With n <= kPieceCells values to a sum the relative error of a variance is about
 // sqrt(n) 2^-24 (1 + (s - mean)^2 / variance), whatever the mean; that of the plain E[x^2] - E[x]^2 grows with mean^2 / variance.
 //
-// T is the type in which data lie; sums and coefficients are float.
+// T is the type in which data lie, float or bfloat16; sums and coefficients are float.
 #include <algorithm>
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace mxtrain::batch_norm {
 inline constexpr int64_t kPieceCells = 512;
 
 // An array as lines, each an image's share of one group of channels, and lines as pieces of equal length. A cell is `width` neighbouring
-// floats: of as many channels where the layout has them side by side, else of one channel (`broadcast`).
+// elements: of as many channels where the layout has them side by side, else of one channel (`broadcast`).
 struct Lines {
   int64_t images = 0, groups = 0;
   int64_t image_stride = 0, group_stride = 0, stride = 0;  // elements from one image, group, cell to the next
@@ -63,11 +63,6 @@ struct Coefficients {
   const float *mean, *scale, *shift;  // value = (x - mean) * scale + shift
 };
 
-// Partial sums: for each piece two floats a channel of its group, the first ones of all channels, then the second ones.
-// Moments: the mean, and the sum of squared distances from it.
-template <typename T>
-void Moments(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end);
-
 template <typename T>
 struct Application {
   Coefficients of;
@@ -77,8 +72,6 @@ struct Application {
   bool relu = false, relu6 = false;  // one at most
   bool stream = false;               // y goes past the caches
 };
-template <typename T>
-void Apply(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
 
 template <typename T>
 struct Gradient {
@@ -91,11 +84,22 @@ struct Gradient {
   bool add_dx = false, add_dsum = false;
   bool stream_dx = false, stream_dsum = false;
 };
-// The gradient g behind the gate: its sum, and that of g * (x - mean).
+
+// The passes, over pieces [begin, end). Partial sums: for each piece two floats a channel of its group, the first ones of all channels, then
+// the second ones.
 template <typename T>
-void GradientSums(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end);
-// dx as above; dsum = g.
+struct Kernels {
+  // The mean, and the sum of squared distances from it.
+  void (*moments)(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end);
+  void (*apply)(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
+  // The gradient g behind the gate: its sum, and that of g * (x - mean).
+  void (*gradient_sums)(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end);
+  // dx as above; dsum = g.
+  void (*differentiate)(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end);
+};
+
+// Of the best instruction set that the machine has.
 template <typename T>
-void Differentiate(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end);
+const Kernels<T>& KernelsOf();
 
 }  // namespace mxtrain::batch_norm

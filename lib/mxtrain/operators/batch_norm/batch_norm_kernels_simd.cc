@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "mxtrain/base/dtype.h"
 #include "mxtrain/operators/batch_norm/batch_norm_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,6 +22,48 @@ using Tag = hn::CappedTag<float, kWidth>;
 template <int kWidth>
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<kWidth>()));
 
+// A vector from and to memory. Narrow values are rounded to the nearest, as bfloat16(float) does it.
+template <int kWidth>
+HWY_INLINE auto LoadVector(const float* from) {
+  return hn::LoadU(Tag<kWidth>(), from);
+}
+template <int kWidth>
+HWY_INLINE auto LoadVector(const bfloat16* from) {
+  constexpr hn::RebindToUnsigned<Tag<kWidth>> wide;
+  constexpr hn::Rebind<uint16_t, Tag<kWidth>> narrow;
+  return hn::BitCast(Tag<kWidth>(), hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, &from->bits))));
+}
+template <int kWidth>
+HWY_INLINE auto Narrowed(hn::Vec<Tag<kWidth>> value) {
+  constexpr hn::RebindToUnsigned<Tag<kWidth>> wide;
+  const auto bits = hn::BitCast(wide, value);
+  const auto high = hn::ShiftRight<16>(bits), even = hn::And(high, hn::Set(wide, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(wide, 0x7fff))));
+  const auto quiet = hn::Or(high, hn::Set(wide, 0x40));
+  const auto result = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(value)), quiet, rounded);
+  return hn::DemoteTo(hn::Rebind<uint16_t, Tag<kWidth>>(), hn::BitCast(hn::RebindToSigned<Tag<kWidth>>(), result));
+}
+template <int kWidth>
+HWY_INLINE void StoreVector(hn::Vec<Tag<kWidth>> value, float* to) {
+  hn::StoreU(value, Tag<kWidth>(), to);
+}
+template <int kWidth>
+HWY_INLINE void StoreVector(hn::Vec<Tag<kWidth>> value, bfloat16* to) {
+  hn::StoreU(Narrowed<kWidth>(value), hn::Rebind<uint16_t, Tag<kWidth>>(), &to->bits);
+}
+template <int kWidth>
+HWY_INLINE void StreamVector(hn::Vec<Tag<kWidth>> value, float* to) {
+  hn::Stream(value, Tag<kWidth>(), to);
+}
+template <int kWidth>
+HWY_INLINE void StreamVector(hn::Vec<Tag<kWidth>> value, bfloat16* to) {
+  if constexpr (kLanes<kWidth> >= 8) {  // nothing shorter than 16 bytes can be streamed
+    hn::Stream(Narrowed<kWidth>(value), hn::Rebind<uint16_t, Tag<kWidth>>(), &to->bits);
+  } else {
+    StoreVector<kWidth>(value, to);
+  }
+}
+
 // A cell in registers.
 template <int kWidth>
 struct Cell {
@@ -32,27 +75,32 @@ struct Cell {
     for (auto& v : c.v) v = hn::Set(Tag<kWidth>(), value);
     return c;
   }
-  static Cell Load(const float* from) {
+  template <typename T>
+  static Cell Load(const T* from) {
     Cell c;
-    for (int i = 0; i < kVectors; ++i) c.v[i] = hn::LoadU(Tag<kWidth>(), from + i * kLanes<kWidth>);
+    for (int i = 0; i < kVectors; ++i) c.v[i] = LoadVector<kWidth>(from + i * kLanes<kWidth>);
     return c;
   }
-  void Store(float* to) const {
-    for (int i = 0; i < kVectors; ++i) hn::StoreU(v[i], Tag<kWidth>(), to + i * kLanes<kWidth>);
+  template <typename T>
+  void Store(T* to) const {
+    for (int i = 0; i < kVectors; ++i) StoreVector<kWidth>(v[i], to + i * kLanes<kWidth>);
   }
-  void Stream(float* to) const {
-    for (int i = 0; i < kVectors; ++i) hn::Stream(v[i], Tag<kWidth>(), to + i * kLanes<kWidth>);
+  template <typename T>
+  void Stream(T* to) const {
+    for (int i = 0; i < kVectors; ++i) StreamVector<kWidth>(v[i], to + i * kLanes<kWidth>);
   }
   // The first `count` elements, zero behind them.
-  static Cell LoadPart(const float* from, int count) {
-    alignas(64) float whole[kWidth] = {};
-    std::memcpy(whole, from, sizeof(float) * static_cast<size_t>(count));
+  template <typename T>
+  static Cell LoadPart(const T* from, int count) {
+    alignas(64) T whole[kWidth] = {};
+    std::copy_n(from, count, whole);
     return Load(whole);
   }
-  void StorePart(float* to, int count) const {
-    alignas(64) float whole[kWidth];
+  template <typename T>
+  void StorePart(T* to, int count) const {
+    alignas(64) T whole[kWidth];
     Store(whole);
-    std::memcpy(to, whole, sizeof(float) * static_cast<size_t>(count));
+    std::copy_n(whole, count, to);
   }
   float Total() const {
     auto sum = v[0];
@@ -179,7 +227,7 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
   for (int64_t number = begin; number < end; ++number) {
     const Piece piece(lines, number);
     const T* from = x + piece.offset;
-    const C shift = lines.broadcast ? C::Of(from[0]) : C::LoadPart(from, piece.width);
+    const C shift = lines.broadcast ? C::Of(static_cast<float>(from[0])) : C::LoadPart(from, piece.width);
     C sum[2] = {C::Of(0), C::Of(0)}, squares[2] = {C::Of(0), C::Of(0)};
     const auto add = [&](const C& value, int k) {
       const C distance = value - shift;
@@ -206,12 +254,12 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
     }
     float one_sum = total.Total(), one_squares = all_squares.Total();
     for (int i = 0; i < piece.rest; ++i) {
-      const float distance = from[piece.cells * lines.stride + i] - from[0];
+      const float distance = static_cast<float>(from[piece.cells * lines.stride + i]) - static_cast<float>(from[0]);
       one_sum += distance;
       one_squares += distance * distance;
     }
     const float count = static_cast<float>(piece.cells * kWidth + piece.rest);
-    mean[0] = from[0] + one_sum / count;
+    mean[0] = static_cast<float>(from[0]) + one_sum / count;
     mean[1] = one_squares - one_sum * one_sum / count;
   }
 }
@@ -330,25 +378,35 @@ void ByGate(const Lines& lines, Gate gate, F f) {
   });
 }
 
-void MomentsFloat(const Lines& lines, const float* x, float* partials, int64_t begin, int64_t end) {
+template <typename T>
+void MomentsByWidth(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end) {
   ByWidth(lines, [&](auto width) { MomentsOf<width()>(lines, x, partials, begin, end); });
 }
-void ApplyFloat(const Lines& lines, const Application<float>& a, int64_t begin, int64_t end) {
+template <typename T>
+void ApplyByWidth(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
   ByWidth(lines, [&](auto width) {
     const auto run = [&](auto sum) {
-      if (a.relu6) return ApplyTo<width(), float, sum(), false, true>(lines, a, begin, end);
-      if (a.relu) return ApplyTo<width(), float, sum(), true, false>(lines, a, begin, end);
-      ApplyTo<width(), float, sum(), false, false>(lines, a, begin, end);
+      if (a.relu6) return ApplyTo<width(), T, sum(), false, true>(lines, a, begin, end);
+      if (a.relu) return ApplyTo<width(), T, sum(), true, false>(lines, a, begin, end);
+      ApplyTo<width(), T, sum(), false, false>(lines, a, begin, end);
     };
     a.sum ? run(std::true_type()) : run(std::false_type());
   });
 }
-void GradientSumsFloat(const Lines& lines, const Gradient<float>& g, float* partials, int64_t begin, int64_t end) {
-  ByGate(lines, g.gate, [&](auto width, auto gate) { GradientSumsOf<width(), float, gate()>(lines, g, partials, begin, end); });
+template <typename T>
+void GradientSumsByGate(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end) {
+  ByGate(lines, g.gate, [&](auto width, auto gate) { GradientSumsOf<width(), T, gate()>(lines, g, partials, begin, end); });
 }
-void DifferentiateFloat(const Lines& lines, const Gradient<float>& g, int64_t begin, int64_t end) {
-  ByGate(lines, g.gate, [&](auto width, auto gate) { DifferentiateBy<width(), float, gate()>(lines, g, begin, end); });
+template <typename T>
+void DifferentiateByGate(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end) {
+  ByGate(lines, g.gate, [&](auto width, auto gate) { DifferentiateBy<width(), T, gate()>(lines, g, begin, end); });
 }
+
+// A table of one type's kernels, since what is chosen when the program runs must have a name without angle brackets.
+template <typename T>
+constexpr Kernels<T> kKernels = {MomentsByWidth<T>, ApplyByWidth<T>, GradientSumsByGate<T>, DifferentiateByGate<T>};
+const Kernels<float>& KernelsOfFloat() { return kKernels<float>; }
+const Kernels<bfloat16>& KernelsOfBfloat16() { return kKernels<bfloat16>; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace mxtrain::batch_norm
@@ -357,26 +415,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 
 namespace mxtrain::batch_norm {
-HWY_EXPORT(MomentsFloat);
-HWY_EXPORT(ApplyFloat);
-HWY_EXPORT(GradientSumsFloat);
-HWY_EXPORT(DifferentiateFloat);
+HWY_EXPORT(KernelsOfFloat);
+HWY_EXPORT(KernelsOfBfloat16);
 
 template <>
-void Moments(const Lines& lines, const float* x, float* partials, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(MomentsFloat)(lines, x, partials, begin, end);
+const Kernels<float>& KernelsOf() {
+  return HWY_DYNAMIC_DISPATCH(KernelsOfFloat)();
 }
 template <>
-void Apply(const Lines& lines, const Application<float>& a, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(ApplyFloat)(lines, a, begin, end);
-}
-template <>
-void GradientSums(const Lines& lines, const Gradient<float>& g, float* partials, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(GradientSumsFloat)(lines, g, partials, begin, end);
-}
-template <>
-void Differentiate(const Lines& lines, const Gradient<float>& g, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(DifferentiateFloat)(lines, g, begin, end);
+const Kernels<bfloat16>& KernelsOf() {
+  return HWY_DYNAMIC_DISPATCH(KernelsOfBfloat16)();
 }
 
 }  // namespace mxtrain::batch_norm

@@ -1,4 +1,4 @@
-// BatchNorm and _BatchNormActivation of float32 by vectors: two passes forward (statistics; apply, with sum and activation), two backward
+// BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes forward (statistics; apply, with sum and activation), two backward
 // (sums; gradients of data and sum). Over blocks of channels, plain arrays, channels last, and blocks of images.
 //
 // Backward finds where an activation let values through from the data once more; only where a sum went in as well does forward save a bit
@@ -82,6 +82,7 @@ struct Settled {
 };
 constexpr int kForwardArrays = 3, kBackwardArrays = 5;
 
+template <typename T>
 class BatchNormSimd final : public Operator {
  public:
   explicit BatchNormSimd(const Settled& settled) : s_(settled), lines_(settled.lines) {}
@@ -90,10 +91,10 @@ class BatchNormSimd final : public Operator {
                std::span<const TBlob> aux) override {
     float* const mean = Array(ctx, 0);
     float* const variance = Array(ctx, 1);  // until the scale takes its place
-    const float* x = in[P::kData].dptr<float>();
+    const T* x = in[P::kData].dptr<T>();
     if (s_.batch_statistics) {
       float* partials = Array(ctx, kForwardArrays);
-      ForPieces([&](int64_t begin, int64_t end) { Moments(lines_, x, partials, begin, end); });
+      ForPieces([&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
       CombineMoments(partials, mean, variance);
     } else {
       Pad(aux[P::kMovingMean].dptr<float>(), mean);
@@ -106,14 +107,14 @@ class BatchNormSimd final : public Operator {
     WriteStatistics(mean, variance, req, out);
     if (req[P::kOutput] == OpReqType::kNullOp) return;
 
-    Application<float> a{
-        .of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<float>(), .bits = nullptr};
-    if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<float>();
+    Application<T> a{
+        .of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<T>(), .bits = nullptr};
+    if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<T>();
     if (s_.gate() == Gate::kBits && !ctx.saved.empty()) a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
     a.relu = s_.settings.act == Settings::kRelu;
     a.relu6 = s_.settings.act == Settings::kRelu6;
     a.stream = s_.stream && req[P::kOutput] == OpReqType::kWriteTo;
-    ForPieces([&](int64_t begin, int64_t end) { Apply(lines_, a, begin, end); });
+    ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
@@ -122,30 +123,30 @@ class BatchNormSimd final : public Operator {
     const float* saved_variance = ctx.saved[kSavedVariance].dptr<float>();
     float* mean = Array(ctx, 0);
     Pad(saved_mean, mean);
-    Gradient<float> g{.of = Prepare(ctx, in, mean, saved_variance),
+    Gradient<T> g{.of = Prepare(ctx, in, mean, saved_variance),
                       .gate = s_.gate(),
-                      .head = out_grad[P::kOutput].dptr<float>(),
-                      .x = in[P::kData].dptr<float>(),
+                      .head = out_grad[P::kOutput].dptr<T>(),
+                      .x = in[P::kData].dptr<T>(),
                       .bits = nullptr};
     if (g.gate == Gate::kBits) g.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
 
     float* partials = Array(ctx, kBackwardArrays);
     float* offset = Array(ctx, 3);
     float* slope = Array(ctx, 4);
-    ForPieces([&](int64_t begin, int64_t end) { GradientSums(lines_, g, partials, begin, end); });
+    ForPieces([&](int64_t begin, int64_t end) { kernels_.gradient_sums(lines_, g, partials, begin, end); });
     CombineGradients(partials, saved_variance, g.of.scale, req, in_grad, offset, slope);
 
     g.offset = offset;
     g.slope = slope;
-    const auto take = [&](int argument, float** to, bool* add, bool* stream) {
+    const auto take = [&](int argument, T** to, bool* add, bool* stream) {
       if (req[argument] == OpReqType::kNullOp) return;
-      *to = in_grad[argument].dptr<float>();
+      *to = in_grad[argument].dptr<T>();
       *add = req[argument] == OpReqType::kAddTo;
       *stream = s_.stream && req[argument] == OpReqType::kWriteTo;
     };
     take(P::kData, &g.dx, &g.add_dx, &g.stream_dx);
     if (s_.settings.with_sum) take(P::kSum, &g.dsum, &g.add_dsum, &g.stream_dsum);
-    if (g.dx || g.dsum) ForPieces([&](int64_t begin, int64_t end) { Differentiate(lines_, g, begin, end); });
+    if (g.dx || g.dsum) ForPieces([&](int64_t begin, int64_t end) { kernels_.differentiate(lines_, g, begin, end); });
 
     if (!s_.batch_statistics) return;
     Average(saved_mean, aux[P::kMovingMean]);
@@ -269,12 +270,13 @@ class BatchNormSimd final : public Operator {
 
   const Settled s_;
   const Lines& lines_ = s_.lines;
+  const Kernels<T>& kernels_ = KernelsOf<T>();
 };
 
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const Settings& settings = static_cast<const BatchNormProperty&>(base).settings();
   const TensorSpec& data = request.in[P::kData];
-  if (data.type != DType::kFloat32) return Refusal{"float32 only"};
+  if (data.type != DType::kFloat32 && data.type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
   if (data.shape.Size() == 0) return Refusal{"an empty array"};
   if (request.out_req[P::kOutput] == OpReqType::kAddTo) return Refusal{"only writes its output"};
   const int axis = ChannelAxis(settings, data.shape.ndim());
@@ -306,7 +308,10 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
     plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, again}, {false, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
-  plan.make = [settled] { return std::make_unique<BatchNormSimd>(settled); };
+  plan.make = [settled, narrow = data.type == DType::kBfloat16]() -> std::unique_ptr<Operator> {
+    if (narrow) return std::make_unique<BatchNormSimd<bfloat16>>(settled);
+    return std::make_unique<BatchNormSimd<float>>(settled);
+  };
   return plan;
 }
 

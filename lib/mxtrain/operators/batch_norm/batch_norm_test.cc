@@ -102,18 +102,21 @@ TEST_CASE("BatchNorm: narrow types keep float32 statistics") {
   RunCase(c);
 }
 
-TEST_CASE("BatchNorm: vectors take every arrangement of float32") {
-  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37},
-                              TShape{9, 21}, TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
-    OperatorCase c = CaseOf("simd " + shape.ToString(), {.data = shape});
+TEST_CASE("BatchNorm: vectors take every arrangement of float32 and bfloat16") {
+  const auto run = [](const std::string& name, const Net& net) {
+    OperatorCase c = CaseOf(name, net);
     c.types = {DType::kFloat32};
     c.must_accept = {"ref", "simd"};
     RunCase(c);
+    c.types = {DType::kBfloat16};
+    c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
+    CHECK(RowRan(RunCase(c), "simd"));
+  };
+  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37},
+                              TShape{9, 21}, TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
+    run("simd " + shape.ToString(), {.data = shape});
   }
-  OperatorCase c = CaseOf("simd, channels last", {.data = {2, 5, 4, 19}, .axis = 3});
-  c.types = {DType::kFloat32};
-  c.must_accept = {"simd"};
-  RunCase(c);
+  run("simd, channels last", {.data = {2, 5, 4, 19}, .axis = 3});
 }
 
 TEST_CASE("BatchNorm: a mean far from zero costs no accuracy of the variance") {
@@ -133,6 +136,9 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
         OperatorCase c = CaseOf(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
         c.must_accept = {"simd"};
         RunCase(c);
+        c.types = {DType::kBfloat16};
+        c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
+        CHECK(RowRan(RunCase(c), "simd"));
       }
       Run(name + ", gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
       Run(name + ", global statistics", {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
