@@ -8,6 +8,7 @@
 // Nodes stay in topological order, which is the order of execution on one lane.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,7 +32,7 @@ struct BindRequest {
   bool reference_kernels = false;             // the last row of every operator, all arrays plain: the oracle in tests
   bool deterministic = false;
   Math math = Math::kFast;
-  bool amp = false;
+  std::optional<DType> amp;                   // narrow type of convolutions, matrix products and what stands between them; bfloat16 here
   int64_t memory_budget = 0;                  // most bytes of arena; recomputation is what it takes to meet it; 0: no limit
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain
   std::map<std::string, TShape> shapes;       // known shapes of variables; those of the inputs at least
@@ -47,7 +48,7 @@ struct BindRequest {
 //
 // The inputs of a kBackward node stand at fixed places, with an empty entry for what its plan does not read:
 //   out_grad of each output | in_data of each argument | out_data of each output | auxiliary states | saved buffers
-// and its output i is the gradient of argument i.
+// and its output i is the gradient of argument i. A kReorder node gives its input in another layout, or in another type (CastForAmp).
 struct ExecNode : Node {
   ExecNode() = default;
   explicit ExecNode(const Node& node) : Node(node) {}
@@ -80,7 +81,7 @@ struct ExecGraph {
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // refuses a second device
-MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request);  // refuses amp
+MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // throws kConfig where the device cannot
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);

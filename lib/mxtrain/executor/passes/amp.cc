@@ -1,12 +1,171 @@
-// CastForAmp: casts around the operators that gain from a shorter type. No operator row takes mixed types yet: the request is refused.
+// CastForAmp: mixed precision. Convolutions and matrix products read data and weight in a narrow type, sums and biases stay in float32;
+// what stands between them keeps the narrow type, everything else (losses, softmax, heads) gets float32. Parameters stay as they are: what
+// a layer reads is a form of its weight in the narrow type (a kReorder node), made anew in each step, and its gradient comes in float32.
+#include <algorithm>
+#include <map>
+
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/executor/passes.h"
+#include "mxtrain/executor/passes/rewriter.h"
+#include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
+namespace {
 
-ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request) {
-  if (request.amp) Throw(ErrorKind::kConfig, "mixed precision is not supported on {}; train in float32", request.ctx.ToString());
-  return graph;
+struct Rule {
+  bool gains;     // runs narrow wherever it stands; otherwise only on what is narrow already
+  int arguments;  // that are narrow: the first so many; -1: all
+};
+
+const std::map<std::string, Rule> kRules = {
+    {"Convolution", {true, 2}}, {"FullyConnected", {true, 2}},   {"BatchNorm", {false, 1}},     {"Activation", {false, -1}},
+    {"Pooling", {false, -1}},   {"ElementWiseSum", {false, -1}}, {"elemwise_add", {false, -1}}, {"Concat", {false, -1}},
+    {"Flatten", {false, -1}},   {"Reshape", {false, -1}},        {"Dropout", {false, -1}},      {"clip", {false, -1}},
+};
+
+class Caster {
+ public:
+  Caster(const ExecGraph& graph, const BindRequest& request, Runtime& runtime)
+      : graph_(graph),
+        request_(request),
+        runtime_(runtime),
+        narrow_(*request.amp),
+        wanted_(WantedGradients(graph, request)),
+        rewriter_(graph) {}
+
+  ExecGraph Run() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
+      if (graph_.nodes[id].is_variable()) {
+        rewriter_.Keep(id);
+      } else if (!AddNarrow(id)) {
+        AddWide(id);
+      }
+    }
+    for (const NodeEntry& head : graph_.heads) rewriter_.Redirect(head, Wide(rewriter_.Map(head)));
+    return rewriter_.Finish();
+  }
+
+ private:
+  void Add(int id, ExecNode node) {
+    const int now = rewriter_.Add(std::move(node));
+    for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i) rewriter_.Redirect({id, static_cast<int>(i)}, {now, static_cast<int>(i)});
+  }
+
+  void AddWide(int id) {
+    ExecNode node = graph_.nodes[id];
+    for (NodeEntry& e : node.inputs) e = Wide(rewriter_.Map(e));
+    Add(id, std::move(node));
+  }
+
+  bool AddNarrow(int id) {
+    const ExecNode& old = graph_.nodes[id];
+    const auto found = kRules.find(old.op->TypeString());
+    if (found == kRules.end()) return false;
+    const Rule& rule = found->second;
+    const int count = rule.arguments < 0 ? old.num_args : rule.arguments;
+    bool runs = rule.gains;
+    for (int i = 0; i < count; ++i) {
+      if (graph_.spec(old.inputs[i]).type != DType::kFloat32) return false;
+      runs |= rewriter_.spec(rewriter_.Map(old.inputs[i])).type == narrow_;
+    }
+    if (!runs) return false;
+
+    ExecNode node = old;
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+      const NodeEntry now = rewriter_.Map(node.inputs[i]);
+      node.inputs[i] = i < count ? Narrow(now) : Wide(now);
+    }
+    SetTypes(&node);
+    if (!HasGoodRow(id, node, rule)) return false;
+    Add(id, std::move(node));
+    return true;
+  }
+
+  // The types of outputs, as the operator infers them.
+  void SetTypes(ExecNode* node) const {
+    std::vector<DType> in, aux, out(node->specs.size(), DType::kUnknown);
+    for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i)
+      (i < node->num_args ? in : aux).push_back(rewriter_.spec(node->inputs[i]).type);
+    node->op->InferType(&in, &out, &aux);
+    for (size_t i = 0; i < out.size(); ++i) node->specs[i].type = out[i];
+  }
+
+  // Whether the kernel that takes the narrow arrays is no mere reference where float32 has better.
+  bool HasGoodRow(int id, const ExecNode& node, const Rule& rule) {
+    if (request_.reference_kernels) return true;
+    const std::string reference = runtime_.operators().Rows(node.op->TypeString(), node.ctx.type).back()->name;
+    if (KernelOf(rewriter_.graph(), node, id) != reference) return true;
+    return !rule.gains && KernelOf(graph_, graph_.nodes[id], id) == reference;
+  }
+
+  std::string KernelOf(const ExecGraph& graph, const ExecNode& node, int id) {
+    const std::vector<std::optional<Layout>> layouts(static_cast<size_t>(node.num_args));
+    std::vector<OpReqType> grad_req;
+    if (std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end()) {
+      for (bool want : wanted_[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
+    }
+    return (*PlanNode(graph, node, request_, runtime_, layouts, grad_req))->kernel;
+  }
+
+  NodeEntry Narrow(NodeEntry entry) { return rewriter_.spec(entry).type == narrow_ ? entry : Converted(entry, narrow_); }
+
+  // What was narrowed before goes back to its source.
+  NodeEntry Wide(NodeEntry entry) {
+    if (rewriter_.spec(entry).type != narrow_) return entry;
+    const auto source = source_of_.find(entry);
+    return source != source_of_.end() ? source->second : Converted(entry, DType::kFloat32);
+  }
+
+  NodeEntry Converted(NodeEntry entry, DType type) {
+    NodeEntry& result = converted_[entry];
+    if (result) return result;
+    const ExecNode& source = rewriter_.graph().nodes[entry.node];
+    ExecNode node;
+    const bool parameter = source.kind == Node::Kind::kVariable && !request_.inputs.contains(source.name);
+    node.kind = parameter ? Node::Kind::kReorder : Node::Kind::kForward;
+    if (!parameter) {
+      node.op = runtime_.operators().Create("Cast", {{"dtype", NameOf(type)}});
+      node.num_args = 1;
+    }
+    node.name = format("{}_{}", source.name, NameOf(type));
+    if (entry.index > 0) node.name += format("_{}", entry.index);
+    node.where = source.where;
+    node.ctx = source.ctx;
+    node.inputs = {entry};
+    node.specs = {{rewriter_.spec(entry).shape, type, Layout()}};
+    node.req = {OpReqType::kWriteTo};
+    node.adds_to.resize(1);
+    result = {rewriter_.Add(std::move(node)), 0};
+    if (type == narrow_) source_of_[result] = entry;
+    return result;
+  }
+
+  const ExecGraph& graph_;
+  const BindRequest& request_;
+  Runtime& runtime_;
+  const DType narrow_;
+  const std::vector<std::vector<bool>> wanted_;
+  Rewriter rewriter_;
+  std::map<NodeEntry, NodeEntry> converted_;  // new entries: the other type of each
+  std::map<NodeEntry, NodeEntry> source_of_;  // of what was narrowed
+};
+
+}  // namespace
+
+ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
+  if (!request.amp) return graph;
+  const std::string device = request.ctx.ToString();
+  if (*request.amp != DType::kBfloat16) {
+    Throw(ErrorKind::kConfig,
+          "mixed precision in {} is not supported on {}: its processor has no fast arithmetic in it; use bfloat16 or float32",
+          NameOf(*request.amp), device);
+  }
+  const std::string why = WhyNoBfloat16();
+  if (!why.empty() && !request.reference_kernels) {
+    Throw(ErrorKind::kConfig, "mixed precision in bfloat16 is not supported on {}: {}; train in float32", device, why);
+  }
+  return Caster(graph, request, runtime).Run();
 }
 
 }  // namespace mxtrain::executor

@@ -119,32 +119,54 @@ class GradientMaker {
     for (int i = 0; i < outputs; ++i) node.inputs.push_back({id, i});
     node.inputs.insert(node.inputs.end(), forward.inputs.begin() + forward.num_args, forward.inputs.end());
     for (int i = 0; i < forward.num_args; ++i) {
-      node.specs.push_back(graph_.spec(forward.inputs[i]));
+      node.specs.push_back(GradientSpec(forward, i));
       node.req.push_back(wanted_[id][i] ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     node.adds_to.resize(node.specs.size());
     const std::vector<NodeEntry> targets(forward.inputs.begin(), forward.inputs.begin() + forward.num_args);
     const int now = Add(std::move(node));
     for (int i = 0; i < static_cast<int>(targets.size()); ++i) {
-      if (wanted_[id][i]) terms_[targets[i].node][targets[i].index].push_back({now, i});
+      if (wanted_[id][i]) AddTerm(targets[i], {now, i});
     }
   }
 
-  // The gradient of a change of layout is the change back.
+  TensorSpec GradientSpec(const ExecNode& forward, int argument) const {
+    const TensorSpec& array = graph_.spec(forward.inputs[argument]);
+    if (!forward.plan || forward.plan->grad_form.empty()) return array;  // without a plan where bytes are counted alone
+    const std::optional<ArrayForm>& form = forward.plan->grad_form[argument];
+    return form ? TensorSpec{array.shape, form->type, form->layout} : array;
+  }
+
+  // `gradient` is a term of the gradient of `target`. One of the type of the array that `target` is a form of goes there at once.
+  void AddTerm(NodeEntry target, NodeEntry gradient) {
+    const TensorSpec form = graph_.spec(gradient);
+    const ExecNode& node = graph_.nodes[target.node];
+    if (form != graph_.spec(target) && node.kind == Node::Kind::kReorder && form.type == graph_.spec(node.inputs[0]).type) {
+      target = node.inputs[0];
+    }
+    if (form != graph_.spec(target)) gradient = Changed(gradient, graph_.spec(target), graph_.nodes[target.node]);
+    terms_[target.node][target.index].push_back(gradient);
+  }
+
+  // The gradient of a change of form is the change back. There is none when all readers gave theirs in the original form.
   void DifferentiateReorder(int id) {
     const NodeEntry gradient = Sum({id, 0});
-    MXTRAIN_ASSERT(gradient);
+    if (!gradient) return;
     const NodeEntry target = graph_.nodes[id].inputs[0];
+    terms_[target.node][target.index].push_back(Changed(gradient, graph_.spec(target), graph_.nodes[id]));
+  }
+
+  NodeEntry Changed(NodeEntry gradient, TensorSpec form, const ExecNode& of) {
     ExecNode node;
     node.kind = Node::Kind::kReorder;
-    node.name = graph_.nodes[id].name + "_backward";
-    node.where = graph_.nodes[id].where;
-    node.ctx = graph_.nodes[id].ctx;
+    node.name = of.name + "_backward";
+    node.where = of.where;
+    node.ctx = of.ctx;
     node.inputs = {gradient};
-    node.specs = {graph_.spec(target)};
+    node.specs = {form};
     node.req = {OpReqType::kWriteTo};
     node.adds_to.resize(1);
-    terms_[target.node][target.index].push_back({Add(std::move(node)), 0});
+    return {Add(std::move(node)), 0};
   }
 
   ExecGraph graph_;

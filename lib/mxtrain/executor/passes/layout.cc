@@ -1,5 +1,6 @@
 // ChooseLayouts: the kernel of each forward node and with it the layouts of its arrays; where a kernel wants an array in another form, a
-// reorder. A parameter's master form is what its first reader wants, or plain where that is a derived form. Inputs and heads are plain.
+// reorder. A parameter's master form is what its first reader wants (plain where that is a derived form), or, where that reader takes it in a
+// narrower type, the form in which the gradient comes. Inputs and heads are plain.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -40,8 +41,12 @@ void MarkDerived(ExecGraph* graph, const BindRequest& request) {
 ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   const auto wanted = WantedGradients(graph, request);
   Rewriter rewriter(graph);
-  std::vector<bool> open;  // new node: a variable whose layout its first reader chooses
+  std::vector<bool> open;  // new node: a variable, or its form in another type, whose layout its first reader chooses
   auto is_open = [&open](NodeEntry e) { return e.node < static_cast<int>(open.size()) && open[e.node]; };
+  const auto settle = [&](NodeEntry e, Layout layout) {
+    rewriter.graph().nodes[e.node].specs[0].layout = layout;
+    open[e.node] = false;
+  };
 
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     const int now = rewriter.Keep(id);
@@ -54,6 +59,10 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
       } else {
         open[now] = node.kind == Node::Kind::kVariable && !request.inputs.contains(node.name);
       }
+      continue;
+    }
+    if (node.kind == Node::Kind::kReorder) {  // made by CastForAmp
+      open[now] = true;
       continue;
     }
     rewriter.graph().nodes.pop_back();
@@ -77,8 +86,12 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
     for (int i = 0; i < node.num_args; ++i) {
       NodeEntry& e = node.inputs[i];
       if (is_open(e)) {
-        open[e.node] = false;
-        if (!Derived(plan.in[i])) rewriter.graph().nodes[e.node].specs[0].layout = plan.in[i];
+        const Layout master = Derived(plan.in[i]) ? Layout() : plan.in[i];
+        settle(e, master);
+        const ExecNode& source = rewriter.graph().nodes[e.node];
+        const bool form = source.kind == Node::Kind::kReorder;
+        const bool foreign = !plan.grad_form.empty() && plan.grad_form[i];
+        if (form && is_open(source.inputs[0])) settle(source.inputs[0], foreign ? plan.grad_form[i]->layout : master);
       }
       e = rewriter.Reordered(e, plan.in[i]);
     }

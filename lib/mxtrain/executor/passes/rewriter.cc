@@ -33,8 +33,13 @@ void Rewriter::Redirect(NodeEntry old, NodeEntry now) { map_[old.node][old.index
 NodeEntry Rewriter::Reordered(NodeEntry entry, Layout layout) {
   const TensorSpec from = spec(entry);
   if (from.layout == layout) return entry;
+  // A form of a variable is made from the variable itself, so that one form need not live until the next is made.
+  if (const ExecNode& node = graph_.nodes[entry.node]; node.kind == Node::Kind::kReorder && graph_.nodes[node.inputs[0].node].is_variable()) {
+    entry = node.inputs[0];
+    if (spec(entry).type == from.type && spec(entry).layout == layout) return entry;
+  }
   for (const Form& form : reordered_) {
-    if (form.from == entry && form.layout == layout) return form.to;
+    if (form.from == entry && form.type == from.type && form.layout == layout) return form.to;
   }
   ExecNode node;
   node.kind = Node::Kind::kReorder;
@@ -48,7 +53,7 @@ NodeEntry Rewriter::Reordered(NodeEntry entry, Layout layout) {
   node.req = {OpReqType::kWriteTo};
   node.adds_to.resize(1);
   const NodeEntry to{Add(std::move(node)), 0};
-  reordered_.push_back({entry, layout, to});
+  reordered_.push_back({entry, from.type, layout, to});
   return to;
 }
 

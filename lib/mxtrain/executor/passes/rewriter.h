@@ -30,6 +30,7 @@ class Rewriter {
   std::vector<std::vector<NodeEntry>> map_;
   struct Form {
     NodeEntry from;
+    DType type;
     Layout layout;
     NodeEntry to;
   };
