@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/batch_ring.h"
 #include "mxtrain/io/epoch_order.h"
 
@@ -18,7 +19,7 @@ int64_t Nanoseconds() {
 
 int WorkerCount(int asked) {
   if (asked > 0) return asked;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 16);
+  return std::clamp(UsableCpuCount() / 2, 1, 16);
 }
 
 int64_t CacheBytes(const PipelineParam& param) {
