@@ -239,15 +239,23 @@ class Plan final : public Command {
                         FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));
   }
 
+  // "aBcd16b", "bfloat16 aBcd16b": the type where it is not the usual one.
+  static std::string FormOf(const TensorSpec& spec) {
+    return spec.type == DType::kFloat32 ? spec.layout.Name() : format("{} {}", NameOf(spec.type), spec.layout.Name());
+  }
+
   // Asks every row again, as the passes did, and prints the answers.
   static void PrintKernels(Session& session, const executor::BindRequest& request) {
     const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
     std::cout << "\nkernels in training:\n";
     for (const executor::ExecNode& node : graph.nodes) {
-      if (node.kind == Node::Kind::kReorder) std::cout << format("  {}: reorder to {}\n", node.name, node.specs[0].layout.Name());
+      if (node.kind == Node::Kind::kReorder) {
+        const bool converts = node.specs[0].type != graph.spec(node.inputs[0]).type;
+        std::cout << format("  {}: {} {}\n", node.name, converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
+      }
       if (node.kind != Node::Kind::kForward) continue;
       std::cout << format("  {} {}: {}", node.op->TypeString(), node.name, node.plan->kernel);
-      if (!node.plan->out.empty()) std::cout << format(" -> {}", node.plan->out[0].Name());
+      if (!node.plan->out.empty()) std::cout << format(" -> {}", FormOf(node.specs[0]));
       for (const auto& [row, reason] : executor::Refusals(graph, node, request, session.runtime())) std::cout << format("; {} declined: {}", row, reason);
       std::cout << "\n";
     }

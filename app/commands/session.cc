@@ -86,6 +86,11 @@ std::optional<int64_t> PictureChannels(const io::Source& source, const std::vect
 
 Math MathOf(const config::TrainConfig& train) { return train.math == "exact" ? Math::kExact : Math::kFast; }
 
+std::optional<DType> AmpOf(const config::TrainConfig& train) {
+  if (train.amp == "off") return std::nullopt;
+  return train.amp == "bf16" ? DType::kBfloat16 : DType::kFloat16;
+}
+
 }  // namespace
 
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
@@ -324,6 +329,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.best_metric = t.best.metric;
   o.math = MathOf(t);
   o.memory_budget = t.memory_budget.bytes;
+  o.amp = AmpOf(t);
   o.kvstore = t.kvstore.type;
   o.logical_workers = std::max(t.kvstore.workers, 1);
   o.save = {0, 0, 0, t.save.keep};
@@ -351,6 +357,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
   if (!training) return request;
   request.memory_budget = config().train.memory_budget.bytes / std::max(config().train.kvstore.workers, 1);
+  request.amp = AmpOf(config().train);
   for (const std::string& name : net_.symbol.ListArguments()) {
     if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
   }

@@ -50,6 +50,10 @@ class Train final : public Command {
 
     // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
+    if (session.config().train.amp != "off") {
+      console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32; "
+                                              "evaluation in float32", session.config().train.amp));
+    }
     if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
     if (!profile_.empty()) WriteFileAtomically(profile_, "");  // where it cannot be written, that is said before the run
     const report::RunFolder folder = OpenFolder(session);

@@ -97,6 +97,7 @@ struct TrainConfig {
   Named initializer;
   std::string math;       // fast | exact
   ByteCount memory_budget;  // of the arena in training; 0: no limit
+  std::string amp;        // off | bf16 | fp16
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;
   SaveConfig save;

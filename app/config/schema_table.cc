@@ -266,6 +266,12 @@ Section<TrainConfig> TrainSection() {
       .Default({})
       .Help("most bytes for activations and gradients together, as 2GiB; what does not fit is computed twice; 0: no limit")
       .Also({"memory_limit", "max_memory", "recompute", "gradient_checkpointing"});
+  s.Add("amp", &C::amp)
+      .Default("off")
+      .Choices({"off", "bf16", "fp16"})
+      .Help("mixed precision in training: convolutions, matrix products and what stands between them in bfloat16 (bf16) or float16 (fp16, refused on "
+            "the CPU); weights, statistics, losses and updates stay float32")
+      .Also({"mixed_precision", "precision", "autocast", "half", "bf16"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
       .Default("")

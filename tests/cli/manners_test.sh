@@ -65,6 +65,13 @@ says "error: train has no key 'epoch'"
 says "did you mean 'epochs'?"
 expect 3 train points.yaml train.epochs=soon
 says "train.epochs: expected an integer, got 'soon'"
+expect 3 train points.yaml train.amp=bf8
+says "train.amp"
+expect 3 train points.yaml train.amp=fp16
+says "mixed precision in float16 is not supported on cpu(0): its processor has no fast arithmetic in it; use bfloat16 or float32"
+ONEDNN_MAX_CPU_ISA=AVX512_CORE expect 3 train points.yaml train.amp=bf16
+says "mixed precision in bfloat16 is not supported on cpu(0): "
+says "; train in float32"
 sed 's/num_hidden/num_hiden/' points.yaml >bad.yaml
 expect 3 train bad.yaml
 says "bad.yaml:5:"

@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/model.h"
@@ -44,6 +45,7 @@ struct RunSpec {
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
+  std::optional<DType> amp;
   std::string folder;
   uint64_t seed = 5;
   int64_t batch = kBatch, max_steps = 0;
@@ -87,6 +89,7 @@ struct Process {
     options.lr_schedule = {"multistep", {{"milestones", "[7, 12]"}, {"unit", "steps"}, {"factor", "0.5"}}};
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
+    options.amp = spec.amp;
     options.logical_workers = spec.workers;
     options.checkpoint_folder = spec.folder;
     options.report_seconds = spec.report_seconds;
@@ -219,6 +222,46 @@ TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an un
       for (size_t e = 0; e < log.epochs.size(); ++e) CheckSameEpoch(log.epochs[e], whole.epochs[missed + e]);
     }
   }
+}
+
+// Three epochs on 44 examples: after the same number of steps the losses are alike, and both nets have learned the three classes.
+TEST_CASE("training in bfloat16 learns what training in float32 learns, and resumes to the same bits") {
+  if (!WhyNoBfloat16().empty()) return;
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = SmallNets(TestRegistry())[1].losses;  // residual: convolutions, batch norm, sums, pooling
+  spec.epochs = 6;
+  const Outcome wide = RunWhole(data, spec);
+  spec.amp = DType::kBfloat16;
+  const Outcome narrow = RunWhole(data, spec);
+  CHECK(narrow.bits != wide.bits);
+  REQUIRE(narrow.epochs.size() == wide.epochs.size());
+  const auto value = [](const std::vector<std::pair<std::string, double>>& values, const std::string& name) {
+    for (const auto& [key, value] : values) {
+      if (key == name) return value;
+    }
+    FAIL("no " << name);
+    return 0.0;
+  };
+  CHECK(value(wide.epochs.back().val, "accuracy") > 0.9);
+  CHECK(value(narrow.epochs.back().val, "accuracy") > 0.9);
+  CHECK(std::abs(value(narrow.epochs.back().val, "cross_entropy") - value(wide.epochs.back().val, "cross_entropy")) < 0.05);
+
+  const TempDir folder;
+  spec.folder = folder.path("checkpoints");
+  {
+    Process process(data, spec);
+    std::atomic<int> stop = 0;
+    StopAfter listener(8, &stop);
+    CHECK(process.trainer->Run(listener, &stop).stopped);
+  }
+  Process process(data, spec);
+  std::vector<std::string> warnings;
+  process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
+  Log log;
+  process.trainer->Run(log);
+  CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == narrow.last);
 }
 
 // Each gradient is a sum of the halves' sums instead of one sum: rounding of float32 alone, through 15 steps.

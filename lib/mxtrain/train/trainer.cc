@@ -105,6 +105,7 @@ void Trainer::BindExecutors() {
   request.ctx = options_.ctx;
   request.deterministic = options_.deterministic;
   request.math = options_.math;
+  request.amp = options_.amp;
   request.fuse = options_.fuse;
   request.memory_budget = options_.memory_budget / options_.logical_workers;
   for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {

@@ -39,6 +39,7 @@ struct TrainOptions {
   Context ctx = Context::cpu();
   bool deterministic = false;
   Math math = Math::kFast;
+  std::optional<DType> amp;          // of the training executors; evaluation runs in float32
   bool fuse = true;
   int64_t memory_budget = 0;         // bytes of arena of all logical workers together; 0: no limit
   int64_t epochs = 1;
