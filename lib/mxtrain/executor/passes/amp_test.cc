@@ -96,6 +96,26 @@ TEST_CASE("gradients of narrow weights come in float32 from the kernel, in the w
   }
 }
 
+TEST_CASE("batch norms take up sums and activations in bfloat16 as in float32") {
+  if (!WhyNoBfloat16().empty()) return;
+  const auto runtime = NewRuntime("naive", 1);
+  const SmallNet net = NetOf("residual");
+  const auto fused = [&](const BindRequest& request, DType type) {
+    int count = 0;
+    for (const ExecNode& node : executor::RunPasses(net.losses.graph(), request, *runtime).nodes) {
+      if (node.kind != Kind::kForward || node.op->TypeString() != "_BatchNormActivation") continue;
+      ++count;
+      CHECK(node.specs[0].type == type);
+      CHECK(node.specs[1].type == DType::kFloat32);
+      CHECK(node.plan->kernel == std::string("simd"));
+    }
+    return count;
+  };
+  const int wide = fused(RequestFor(net, net.losses), DType::kFloat32);
+  CHECK(wide > 0);
+  CHECK(fused(AmpRequest(net, false), DType::kBfloat16) == wide);
+}
+
 TEST_CASE("a step in mixed precision differs from float32 by rounding alone") {
   const auto runtime = NewRuntime("naive", 2);
   for (const SmallNet& net : SmallNets(TestRegistry())) {

@@ -85,8 +85,8 @@ struct Gradient {
   bool stream_dx = false, stream_dsum = false;
 };
 
-// The passes, over pieces [begin, end). Partial sums: for each piece two floats a channel of its group, the first ones of all channels, then
-// the second ones.
+// The passes, over pieces [begin, end). Partial sums: for each piece two floats a channel of its group, the first ones of all channels,
+// then the second ones.
 template <typename T>
 struct Kernels {
   // The mean, and the sum of squared distances from it.

@@ -405,8 +405,12 @@ void DifferentiateByGate(const Lines& lines, const Gradient<T>& g, int64_t begin
 // A table of one type's kernels, since what is chosen when the program runs must have a name without angle brackets.
 template <typename T>
 constexpr Kernels<T> kKernels = {MomentsByWidth<T>, ApplyByWidth<T>, GradientSumsByGate<T>, DifferentiateByGate<T>};
-const Kernels<float>& KernelsOfFloat() { return kKernels<float>; }
-const Kernels<bfloat16>& KernelsOfBfloat16() { return kKernels<bfloat16>; }
+const Kernels<float>& KernelsOfFloat() {
+  return kKernels<float>;
+}
+const Kernels<bfloat16>& KernelsOfBfloat16() {
+  return kKernels<bfloat16>;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace mxtrain::batch_norm

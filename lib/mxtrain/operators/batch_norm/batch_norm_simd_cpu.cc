@@ -1,5 +1,5 @@
-// BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes forward (statistics; apply, with sum and activation), two backward
-// (sums; gradients of data and sum). Over blocks of channels, plain arrays, channels last, and blocks of images.
+// BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes forward (statistics; apply, with sum and activation),
+// two backward (sums; gradients of data and sum). Over blocks of channels, plain arrays, channels last, and blocks of images.
 //
 // Backward finds where an activation let values through from the data once more; only where a sum went in as well does forward save a bit
 // an element.
@@ -107,8 +107,7 @@ class BatchNormSimd final : public Operator {
     WriteStatistics(mean, variance, req, out);
     if (req[P::kOutput] == OpReqType::kNullOp) return;
 
-    Application<T> a{
-        .of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<T>(), .bits = nullptr};
+    Application<T> a{.of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<T>(), .bits = nullptr};
     if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<T>();
     if (s_.gate() == Gate::kBits && !ctx.saved.empty()) a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
     a.relu = s_.settings.act == Settings::kRelu;
@@ -124,10 +123,10 @@ class BatchNormSimd final : public Operator {
     float* mean = Array(ctx, 0);
     Pad(saved_mean, mean);
     Gradient<T> g{.of = Prepare(ctx, in, mean, saved_variance),
-                      .gate = s_.gate(),
-                      .head = out_grad[P::kOutput].dptr<T>(),
-                      .x = in[P::kData].dptr<T>(),
-                      .bits = nullptr};
+                  .gate = s_.gate(),
+                  .head = out_grad[P::kOutput].dptr<T>(),
+                  .x = in[P::kData].dptr<T>(),
+                  .bits = nullptr};
     if (g.gate == Gate::kBits) g.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
 
     float* partials = Array(ctx, kBackwardArrays);
