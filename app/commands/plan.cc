@@ -157,7 +157,7 @@ class Plan final : public Command {
     return bytes;
   }
 
-  static const char* NameOf(executor::Optimality optimality) {
+  static const char* OptimalityName(executor::Optimality optimality) {
     switch (optimality) {
       case executor::Optimality::kMeetsBound: return "meets_bound";
       case executor::Optimality::kProvenSmallest: return "proven_smallest";
@@ -178,7 +178,7 @@ class Plan final : public Command {
 
   static Json ToJson(const executor::MemorySummary& m) {
     return {{"none_bytes", m.none_bytes}, {"inplace_bytes", m.inplace_bytes}, {"share_bytes", m.share_bytes}, {"full_bytes", m.full_bytes},
-            {"lower_bound_bytes", m.lower_bound_bytes}, {"optimality", NameOf(m.optimality)}};
+            {"lower_bound_bytes", m.lower_bound_bytes}, {"optimality", OptimalityName(m.optimality)}};
   }
 
   static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
