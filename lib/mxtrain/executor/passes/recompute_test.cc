@@ -41,7 +41,8 @@ TEST_CASE("whatever runs again, outputs, gradients and auxiliary states are the 
     request.fuse = random() % 3 != 0;
     if (request.grad_req.empty()) return;
     const ExecGraph graph = RunPasses(net.losses.graph(), request, *runtime);
-    PlannedRun plain(*runtime, graph, PlanApart(graph, request), true, ValuesFrom(net));
+    const MemoryPlan apart = PlanApart(graph, request);
+    PlannedRun plain(*runtime, graph, apart, true, ValuesFrom(net));
     const auto expected = plain.Run(SerialOrder(plain.size()));
     for (const unsigned share : {1u, 2u, 4u}) {  // all of them, half, a quarter
       std::vector<bool> again = executor::Repeatable(graph);
