@@ -114,6 +114,7 @@ Numbers Examiner::MakeNumbers(DType type) const {
   if (!property_->InferShape(&in_shapes, &out_shapes, &aux_shapes)) Throw(ErrorKind::kBug, "case '{}': shapes stay unknown", case_.name);
   std::vector<DType> in_types(count, DType::kUnknown), out_types(out_shapes.size(), DType::kUnknown),
       aux_types(aux_shapes.size(), DType::kUnknown);
+  if (case_.input_types.size() > count) Throw(ErrorKind::kBug, "case '{}': {} types for {} arguments", case_.name, case_.input_types.size(), count);
   std::copy(case_.input_types.begin(), case_.input_types.end(), in_types.begin());
   if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = type;
   if (!property_->InferType(&in_types, &out_types, &aux_types)) Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
