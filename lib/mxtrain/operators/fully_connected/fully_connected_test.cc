@@ -32,7 +32,7 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
   c.types = std::move(types);
   c.must_accept = std::move(must_accept);
   const bool narrow = c.types == std::vector{DType::kBfloat16};
-  if (narrow) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};  // the bias
+  if (narrow && bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   const CaseReport report = RunCase(c);
   if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(RowRan(report, "onednn"));
 }
