@@ -4,7 +4,7 @@
 #   kill_test.sh [KILLS]    default 4
 . "$(dirname "$0")/common.sh"
 kills=${1:-4}
-steps=$((60 * kills + 200))
+steps=$((120 * kills + 400))
 
 if data=$(find_mnist); then side=28; else
   side=16

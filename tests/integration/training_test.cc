@@ -48,7 +48,7 @@ struct RunSpec {
   std::optional<DType> amp;
   std::string folder;
   uint64_t seed = 5;
-  int64_t batch = kBatch, max_steps = 0;
+  int64_t batch = kBatch, max_steps = 0, save_every_steps = 0;
   double report_seconds = 0;
 };
 
@@ -94,6 +94,7 @@ struct Process {
     options.checkpoint_folder = spec.folder;
     options.report_seconds = spec.report_seconds;
     options.max_steps = spec.max_steps;
+    options.save.every_steps = spec.save_every_steps;
     trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
   }
 
@@ -221,6 +222,42 @@ TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an un
       const size_t missed = whole.epochs.size() - log.epochs.size();
       for (size_t e = 0; e < log.epochs.size(); ++e) CheckSameEpoch(log.epochs[e], whole.epochs[missed + e]);
     }
+  }
+}
+
+TEST_CASE("a run that died between the save of its last step and its end is ended when it is resumed") {
+  struct Dies : TrainListener {
+    explicit Dies(int64_t step) : step(step) {}
+    void OnSave(const SaveEvent& e) override {
+      if (e.step == step) Throw(ErrorKind::kFileSystem, "dead");
+    }
+    int64_t step;
+  };
+  const TempDir data;
+  WriteTable(data);
+  for (int64_t steps : {13, 15}) {  // inside the third epoch, and at its end
+    CAPTURE(steps);
+    RunSpec spec;
+    spec.symbol = NoisyNet();
+    spec.max_steps = steps;
+    spec.save_every_steps = 1;
+    const TempDir unbroken, killed;
+    spec.folder = unbroken.path("checkpoints");
+    Log whole;
+    Process(data, spec).trainer->Run(whole);
+    spec.folder = killed.path("checkpoints");
+    Dies dies(steps);
+    CHECK_THROWS_WITH(Process(data, spec).trainer->Run(dies), "dead");
+    Process process(data, spec);
+    process.trainer->Resume(LoadCheckpoint(*process.runtime, spec.folder + "/last"));
+    CHECK_FALSE(process.trainer->finished());
+    Log rest;
+    process.trainer->Run(rest);
+    REQUIRE(rest.epochs.size() == 1);
+    CheckSameEpoch(rest.epochs[0], whole.epochs.back());
+    for (const char* name : {"/checkpoints/last", "/checkpoints/best"}) CHECK(ReadFile(killed.path() + name) == ReadFile(unbroken.path() + name));
+    process.trainer->Resume(LoadCheckpoint(*process.runtime, spec.folder + "/last"));
+    CHECK(process.trainer->finished());
   }
 }
 

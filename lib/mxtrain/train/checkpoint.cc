@@ -61,6 +61,7 @@ Json HeaderOf(const Checkpoint& c) {
            {{"step", s.step},
             {"epoch", s.epoch},
             {"step_in_epoch", s.step_in_epoch},
+            {"open", s.open},
             {"first_epoch", s.first_epoch},
             {"first_step", s.first_step},
             {"total_steps", s.total_steps},
@@ -78,6 +79,7 @@ TrainState StateFromJson(const Json& j) {
   s.step = j.at("step");
   s.epoch = j.at("epoch");
   s.step_in_epoch = j.at("step_in_epoch");
+  s.open = j.value("open", s.step_in_epoch > 0);
   s.first_epoch = j.value("first_epoch", int64_t{0});
   s.first_step = j.value("first_step", int64_t{0});
   s.total_steps = j.value("total_steps", int64_t{0});

@@ -33,6 +33,7 @@ struct ModelInfo {
 // Where a run stands. Steps and epochs count what is done.
 struct TrainState {
   int64_t step = 0, epoch = 0, step_in_epoch = 0;
+  bool open = false;  // steps were made since an epoch, or the run, was last ended (evaluated, best checkpoint chosen)
   int64_t first_epoch = 0, first_step = 0;  // where the present stretch began: 0, or where a finished run was extended
   int64_t total_steps = 0;                  // that the run was to make when it was saved
   uint64_t random_step = 0;

@@ -100,8 +100,8 @@ class MXTRAIN_API Trainer {
 
   Executor& executor() { return *executors_[0]; }
   int64_t total_steps() const { return total_steps_; }
-  // Nothing is left to do: the run has made its epochs or steps.
-  bool finished() const { return state_.step >= total_steps_; }
+  // Nothing is left to do: the run has made its epochs or steps, and ended the last of them. One that was stopped or killed in between has not.
+  bool finished() const { return state_.step >= total_steps_ && !state_.open; }
 
  private:
   struct Clock;

@@ -117,11 +117,9 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   listener.OnStart(Describe());
   auto stopping = [stop] { return stop && *stop == 1; };
   clock.Resume(train_.stats().wait_seconds);
-  // An epoch whose steps are done but whose end is not, as a run leaves it that was stopped in between: it is ended.
-  auto whole = [this] { return state_.step_in_epoch >= steps_per_epoch_; };
-  while ((state_.step < total_steps_ || whole()) && !stopping()) {
+  while (!finished() && !stopping()) {
     TrainEpoch(listener, stop, &clock);
-    if (stopping() && !whole()) break;
+    if (stopping() && state_.step_in_epoch < steps_per_epoch_) break;
     EndEpoch(listener, stop, &clock, &result);
   }
   if (stopping() && saved_step_ != state_.step) Save({}, listener);
@@ -145,6 +143,7 @@ void Trainer::Step(const DataBatch& batch) {
   CollectStep(batch, state_.step);
   ++state_.step;
   ++state_.step_in_epoch;
+  state_.open = true;
   state_.examples_in_epoch += batch.count;
 }
 
@@ -210,10 +209,11 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   if (stopping() && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
   result->last = evaluation_ ? e.val : e.train;
 
-  const bool finished = state_.step >= total_steps_;
+  const bool last = state_.step >= total_steps_;
   // A run that max_steps ends inside an epoch keeps its place there, so that a longer run can go on from it.
-  const bool whole = !finished || state_.step_in_epoch >= steps_per_epoch_;
+  const bool whole = !last || state_.step_in_epoch >= steps_per_epoch_;
   e.epoch = state_.epoch + 1;
+  state_.open = false;
   if (whole) {
     ++state_.epoch;
     state_.step_in_epoch = 0;
@@ -232,9 +232,9 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
 
   std::vector<std::string> names;
   const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
-  if (whole && (by_epoch || finished)) names.push_back(format("epoch-{:04}", state_.epoch));
+  if (whole && (by_epoch || last)) names.push_back(format("epoch-{:04}", state_.epoch));
   if (e.best) names.push_back("best");
-  if (!names.empty() || finished) {
+  if (!names.empty() || last) {
     Save(names, listener);
     clock->last_save = Time::now();
   }
