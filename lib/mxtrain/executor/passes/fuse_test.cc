@@ -49,10 +49,10 @@ double Distance(const Result& got, const Result& expected) {
   return worst;
 }
 
-// What became of batch norms: "relu True", "none False" ...
-void AddKinds(const Executor& executor, std::set<std::string>* kinds) {
+// What became of batch norms, or of other layers: "relu True", "none False" ...
+void AddKinds(const Executor& executor, std::set<std::string>* kinds, const std::string& type = "_BatchNormActivation") {
   for (const auto& node : executor.graph().nodes) {
-    if (node.kind != Node::Kind::kForward || node.op->TypeString() != "_BatchNormActivation") continue;
+    if (node.kind != Node::Kind::kForward || node.op->TypeString() != type) continue;
     std::string kind;
     for (const auto& [key, value] : node.op->GetParams()) {
       if (key == "act" || key == "with_sum") kind += (kind.empty() ? "" : " ") + value;
@@ -85,6 +85,7 @@ TEST_CASE("a step of a fused random net gives the losses, gradients and moving a
 // Folding a batch norm into the convolution rounds the weights once more; deep nets carry that on.
 TEST_CASE("a fused random net infers what the unfused one infers") {
   const auto runtime = NewRuntime();
+  std::set<std::string> kinds;
   for (unsigned seed = 0; seed < NumNets(); ++seed) {
     const SmallNet net = RandomImageNet(TestRegistry(), seed);
     CAPTURE(net.name);
@@ -97,9 +98,11 @@ TEST_CASE("a fused random net infers what the unfused one infers") {
       const auto executor = BindWithValues(*runtime, net.features, request);
       executor->Forward(MakeInputs(*runtime, net, executor->input_names()));
       results[fuse] = ResultOf(*executor);
+      if (fuse) AddKinds(*executor, &kinds, "_ConvolutionActivation");
     }
     CHECK(Distance(results[true], results[false]) <= 1e-3);
   }
+  if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
 }
 
 // Large enough for several threads, whose pieces must not move with their number.

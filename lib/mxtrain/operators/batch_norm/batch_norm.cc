@@ -24,10 +24,8 @@ struct BatchNormParam : BatchNormSettings, Parameter<BatchNormParam> {
 
 struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivationParam> {
   static void Declare(Fields<BatchNormActivationParam>& f) {
-    using P = BatchNormActivationParam;
     DeclareSettings(f);
-    f.Add("act", &P::act).Enum({{"none", kNone}, {"relu", kRelu}, {"relu6", kRelu6}}).Default(kNone).Help("activation of the result");
-    f.Add("with_sum", &P::with_sum).Default(false).Help("a fourth argument is added before the activation");
+    Finish::Declare(f);
   }
 };
 
@@ -47,54 +45,6 @@ class BatchNormOf final : public BatchNormProperty {
   const char *type_, *description_;
   P param_;
 };
-
-std::string Value(const OperatorProperty& property, const std::string& key) {
-  for (const auto& [name, value] : property.GetParams()) {
-    if (name == key) return value;
-  }
-  return "";
-}
-
-// "none", "relu" or "relu6" for the operator that stands behind the normalisation, "" for one that cannot go into it.
-std::string ActivationOf(const OperatorProperty& property) {
-  if (property.TypeString() == "Activation") return Value(property, "act_type") == "relu" ? "relu" : "";
-  if (property.TypeString() == "clip") return Value(property, "a_min") == "0" && Value(property, "a_max") == "6" ? "relu6" : "";
-  return Value(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none" : "";  // a sum
-}
-
-// The parameters of BatchNorm [+ sum] [+ activation].
-std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain, bool with_sum) {
-  if (chain[0]->NumVisibleOutputs() != 1) return std::nullopt;
-  Kwargs kwargs = chain[0]->GetParams();
-  std::string act;
-  for (const OperatorProperty* next : chain.subspan(1)) {
-    act = ActivationOf(*next);
-    if (act.empty()) return std::nullopt;
-  }
-  kwargs.emplace_back("act", act);
-  kwargs.emplace_back("with_sum", with_sum ? "True" : "False");
-  return kwargs;
-}
-
-void AddPatterns(OperatorRegistry& registry) {
-  for (const char* act : {"", "Activation", "clip"}) {
-    for (const char* sum : {"elemwise_add", "ElementWiseSum", ""}) {
-      FusePattern pattern;
-      pattern.name = "BatchNorm";
-      pattern.chain = {"BatchNorm"};
-      pattern.into = "_BatchNormActivation";
-      const bool with_sum = *sum != 0;
-      for (const FusePattern::Link& link : {FusePattern::Link{sum, true}, FusePattern::Link{act}}) {
-        if (link.op.empty()) continue;
-        pattern.chain.push_back(link);
-        pattern.name += "+" + link.op;
-      }
-      if (pattern.chain.size() == 1) continue;
-      pattern.params = [with_sum](std::span<const OperatorProperty* const> chain) { return FusedParams(chain, with_sum); };
-      registry.AddPattern(std::move(pattern));
-    }
-  }
-}
 
 }  // namespace
 
@@ -194,5 +144,6 @@ MXTRAIN_OPERATOR(batch_norm, registry) {
     return std::make_unique<BatchNormOf<BatchNormActivationParam>>("_BatchNormActivation",
                                                                    "BatchNorm, addition and activation in one (made by the fusion pass)");
   });
-  AddPatterns(registry);
+  AddFinishPatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
+                    [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
 }

@@ -9,17 +9,14 @@
 // _BatchNormActivation, which the fusion pass makes, is the same operator with an addition and an activation behind it:
 // output = act(BatchNorm(data) [+ sum]). Its gradient reads neither its output nor the sum.
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/operators/activation/finish.h"
 
 namespace mxtrain {
 
-struct BatchNormSettings {
-  enum Activation { kNone, kRelu, kRelu6 };
-
+struct BatchNormSettings : Finish {
   float eps = 1e-3f, momentum = 0.9f;
   bool fix_gamma = true, use_global_stats = false, output_mean_var = false;
   int axis = 1;
-  int act = kNone;        // kRelu6: at least 0 and at most 6
-  bool with_sum = false;  // a fourth argument, of the shape of the data, is added before the activation
 };
 
 // What BatchNorm and _BatchNormActivation share: all but the reading of parameters.

@@ -3,17 +3,19 @@
 //
 // out[n, o, y, x] = bias[o] + sum over c, i, j of data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j], zero outside the
 // image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1.
-#include "mxtrain/operator/property.h"
+//
+// _ConvolutionActivation, which the fusion pass makes in inference, is the same operator with an addition and an activation behind it:
+// output = act(Convolution(data) [+ sum]). It has no gradient.
+#include "mxtrain/operators/activation/finish.h"
 
 namespace mxtrain {
 
-struct ConvolutionParam : Parameter<ConvolutionParam> {
+struct ConvolutionSettings : Finish {
   enum LayoutWord { kNCW, kNCHW, kNCDHW, kNHWC, kNDHWC };
   TShape kernel, stride, dilate, pad;
-  int num_filter, num_group;
-  bool no_bias;
+  int num_filter = 0, num_group = 1;
+  bool no_bias = false;
   std::optional<int> layout;
-  static void Declare(Fields<ConvolutionParam>& f);
 };
 
 // A convolution of given shapes in numbers; arrays of two are (h, w).
@@ -21,30 +23,34 @@ struct ConvolutionGeometry {
   int64_t batch, in_channels, out_channels, groups;
   int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
 
-  ConvolutionGeometry(const ConvolutionParam& param, const TShape& data, const TShape& output);
+  ConvolutionGeometry(const ConvolutionSettings& settings, const TShape& data, const TShape& output);
   int64_t group_in() const { return in_channels / groups; }
   int64_t group_out() const { return out_channels / groups; }
 };
 
-class ConvolutionProperty final : public PropertyWithParam<ConvolutionParam> {
+// What Convolution and _ConvolutionActivation share: all but the reading of parameters.
+class ConvolutionProperty : public OperatorProperty {
  public:
-  enum Argument { kData, kWeight, kBias };
+  enum Argument { kData, kWeight, kBias };  // the sum comes last
+  // Rows serve both operators.
+  static constexpr const char* kOperators[] = {"Convolution", "_ConvolutionActivation"};
 
-  std::string TypeString() const override { return "Convolution"; }
-  std::string Description() const override { return "2-D convolution of images [N, C, H, W]"; }
+  virtual const ConvolutionSettings& settings() const = 0;
+
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
+  std::vector<InplacePair> ForwardInplaceOption() const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
-
- protected:
-  void Check() override;
 
  private:
   void InferChannels(TShape* data, TShape* weight) const;
   void InferSpace(const TShape& data, TShape* out) const;
 };
+
+// Why a kernel that finishes sums where they are to lie cannot do what is asked, or "".
+std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest& request);
 
 }  // namespace mxtrain

@@ -105,18 +105,22 @@ void ForEach4(const TBlob& array, OpReqType req, F f) {
 
 class ConvolutionReference final : public Operator {
  public:
-  explicit ConvolutionReference(const ConvolutionParam& param) : param_(param) {}
+  explicit ConvolutionReference(const ConvolutionSettings& settings) : settings_(settings) {}
 
   void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Loops<T> loops{{param_, in[P::kData].shape, out[0].shape}};
+      const Loops<T> loops{{settings_, in[P::kData].shape, out[0].shape}};
       const T* data = in[P::kData].dptr<T>();
       const T* weight = in[P::kWeight].dptr<T>();
-      const TBlob bias = param_.no_bias ? TBlob() : in[P::kBias];
+      const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
+      const T* sum = settings_.with_sum ? in.back().dptr<T>() : nullptr;
       ForEach4<T>(out[0], req[0], [&](int64_t n, int64_t o, int64_t y, int64_t x) {
-        return loops.Output(data, weight, n, o, y, x) + weighted::BiasAt<T, AccumulatorOf<T>>(bias, o);
+        using A = AccumulatorOf<T>;
+        const A value = loops.Output(data, weight, n, o, y, x) + weighted::BiasAt<T, A>(bias, o) + (sum ? A(sum[loops.OutAt(n, o, y, x)]) : A(0));
+        if (value < A(settings_.low())) return A(settings_.low());
+        return value > A(settings_.high()) ? A(settings_.high()) : value;
       });
     });
   }
@@ -125,7 +129,7 @@ class ConvolutionReference final : public Operator {
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     SwitchFloating(in_grad[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Loops<T> loops{{param_, in[P::kData].shape, out_grad[0].shape}};
+      const Loops<T> loops{{settings_, in[P::kData].shape, out_grad[0].shape}};
       const T* head = out_grad[0].dptr<T>();
       const T* data = in[P::kData].dptr<T>();
       const T* weight = in[P::kWeight].dptr<T>();
@@ -133,7 +137,7 @@ class ConvolutionReference final : public Operator {
                   [&](int64_t n, int64_t c, int64_t y, int64_t x) { return loops.DataGradient(head, weight, n, c, y, x); });
       ForEach4<T>(in_grad[P::kWeight], req[P::kWeight],
                   [&](int64_t o, int64_t c, int64_t i, int64_t j) { return loops.WeightGradient(head, data, o, c, i, j); });
-      if (param_.no_bias || req[P::kBias] == OpReqType::kNullOp) return;
+      if (settings_.no_bias || req[P::kBias] == OpReqType::kNullOp) return;
       SwitchFloating(in_grad[P::kBias].type, "Convolution", [&](auto bias_tag) {
         auto* bias = in_grad[P::kBias].template dptr<typename decltype(bias_tag)::type>();
         for (int64_t o = 0; o < loops.g.out_channels; ++o) Assign(req[P::kBias], bias, o, loops.BiasGradient(head, o));
@@ -142,12 +146,22 @@ class ConvolutionReference final : public Operator {
   }
 
  private:
-  ConvolutionParam param_;
+  ConvolutionSettings settings_;
 };
+
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  if (base.TypeString() != P::kOperators[0] && request.needs_backward) return Refusal{"has no gradient"};
+  Plan plan = PlainPlan(base, request);
+  plan.make = [settings] { return std::make_unique<ConvolutionReference>(settings); };
+  return plan;
+}
 
 }  // namespace
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(convolution_cpu, registry) {
-  registry.AddRow(mxtrain::ReferenceRow<mxtrain::ConvolutionProperty, mxtrain::ConvolutionReference>("Convolution"));
+  for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
+    registry.AddRow({op, mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+  }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
@@ -21,7 +22,7 @@ int64_t CeilDivide(int64_t a, int64_t b) {
 
 class LaneConvolution final : public Operator {
  public:
-  explicit LaneConvolution(const ConvolutionGeometry& geometry) : g_(geometry) {}
+  LaneConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings) : g_(geometry), settings_(settings) {}
 
   // Floats of the packed filters, seen from the forward pass or from the gradient of the data.
   static int64_t PackedFloats(const ConvolutionGeometry& g, bool forward) {
@@ -34,7 +35,10 @@ class LaneConvolution final : public Operator {
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     lanes::Correlation c = Describe(in[P::kData], out[0], req[0]);
-    c.bias = in.size() > P::kBias ? in[P::kBias].dptr<float>() : nullptr;
+    if (!settings_.no_bias) c.bias = in[P::kBias].dptr<float>();
+    if (settings_.with_sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
+    c.accumulate |= settings_.with_sum;
+    c.low = settings_.low(), c.high = settings_.high();
     const float* weight = in[P::kWeight].dptr<float>();
     const int64_t window = g_.kernel[0] * g_.kernel[1];
     for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.pad[axis];
@@ -69,6 +73,7 @@ class LaneConvolution final : public Operator {
     c.tile = lanes::TileOf(c.filters);
     std::copy_n(g_.kernel, 2, c.kernel);
     c.accumulate = req == OpReqType::kAddTo;
+    c.low = Finish().low(), c.high = Finish().high();
     return c;
   }
 
@@ -134,6 +139,7 @@ class LaneConvolution final : public Operator {
   }
 
   ConvolutionGeometry g_;
+  ConvolutionSettings settings_;
 };
 
 // What oneDNN's blocks of eight channels would add in zeros. It has kernels of its own for three input channels, none for one or two.
@@ -145,13 +151,13 @@ bool FillsBlocks(const ConvolutionGeometry& g) {
   return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) < kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
 }
 
-std::string WhyNot(const ConvolutionParam& param, const ConvolutionGeometry& g, const PlanRequest& request) {
+std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g, const PlanRequest& request) {
   for (const TensorSpec& spec : request.in) {
     if (spec.type != DType::kFloat32) return "float32 only";
     if (spec.shape.Size() == 0) return "an empty array";
   }
   if (g.groups != 1) return "for one group";
-  if (param.stride != TShape{1, 1} || param.dilate != TShape{1, 1}) return "for windows at every cell, without dilation";
+  if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1}) return "for windows at every cell, without dilation";
   if (g.kernel[0] * g.kernel[1] > lanes::kMaxWindow) return format("a window of more than {} cells", lanes::kMaxWindow);
   if (g.batch % lanes::Width() != 0) return format("a batch that is no multiple of {}", lanes::Width());
   if (FillsBlocks(g)) return "the channels fill oneDNN's blocks";
@@ -161,17 +167,19 @@ std::string WhyNot(const ConvolutionParam& param, const ConvolutionGeometry& g, 
 }
 
 Expected<Plan, Refusal> PlanLanes(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
-  const ConvolutionParam& param = static_cast<const ConvolutionProperty&>(base).param();
-  const ConvolutionGeometry geometry(param, request.in[P::kData].shape, request.out[0].shape);
-  if (std::string why = WhyNot(param, geometry, request); !why.empty()) return Refusal{why};
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
+  if (std::string why = WhyNot(settings, geometry, request); !why.empty()) return Refusal{why};
 
   Plan plan = PlainPlan(base, request);
   const BlockedLayout::Block images{0, lanes::Width()};
   plan.in[P::kData] = plan.out[0] = backend.Intern(std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
+  if (settings.with_sum) plan.in.back() = plan.out[0];
   const auto bytes = [&](bool forward) { return LaneConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
   plan.forward_workspace = bytes(true);
   if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp) plan.backward_workspace = bytes(false);
-  plan.make = [geometry] { return std::make_unique<LaneConvolution>(geometry); };
+  plan.make = [geometry, settings] { return std::make_unique<LaneConvolution>(geometry, settings); };
   return plan;
 }
 
@@ -179,5 +187,7 @@ Expected<Plan, Refusal> PlanLanes(const OperatorProperty& base, const PlanReques
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(convolution_lanes, registry) {
-  registry.AddRow({"Convolution", mxtrain::DeviceType::kCPU, "lanes", 50, mxtrain::PlanLanes});
+  for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
+    registry.AddRow({op, mxtrain::DeviceType::kCPU, "lanes", 50, mxtrain::PlanLanes});
+  }
 }

@@ -10,8 +10,8 @@ using P = ConvolutionProperty;
 
 class Planner {
  public:
-  Planner(const ConvolutionParam& param, const PlanRequest& request, Backend& backend)
-      : param_(param), request_(request), backend_(backend), wanted_(request) {}
+  Planner(const ConvolutionSettings& settings, const PlanRequest& request, Backend& backend)
+      : settings_(settings), request_(request), backend_(backend), wanted_(request) {}
 
   const weighted::Wanted& wanted() const { return wanted_; }
 
@@ -50,34 +50,40 @@ class Planner {
     c.src = {request_.in[P::kData].shape, data, request_.in[P::kData].type};
     c.weights = {request_.in[P::kWeight].shape, weights, request_.in[P::kWeight].type};
     c.dst = {request_.out[0].shape, out, request_.out[0].type};
-    c.stride = param_.stride;
-    c.dilate = param_.dilate;
-    c.pad = param_.pad;
-    c.groups = param_.num_group;
-    c.bias = !param_.no_bias;
+    c.stride = settings_.stride;
+    c.dilate = settings_.dilate;
+    c.pad = settings_.pad;
+    c.groups = settings_.num_group;
+    c.bias = !settings_.no_bias;
     c.training = request_.is_train;
     c.winograd_weights = request_.math == Math::kFast;
-    c.accumulate = request_.out_req[0] == OpReqType::kAddTo;
+    c.accumulate = settings_.with_sum || request_.out_req[0] == OpReqType::kAddTo;
+    c.bounds = {settings_.low(), settings_.high()};
     return c;
   }
 
-  const ConvolutionParam& param_;
+  const ConvolutionSettings& settings_;
   const PlanRequest& request_;
   Backend& backend_;
   weighted::Wanted wanted_;
 };
 
 Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
-  if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
-  const Planner planner(static_cast<const ConvolutionProperty&>(base).param(), request, backend);
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
+  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
+  const Planner planner(settings, request, backend);
   const Expected<Choice, Refusal> choice = planner.Best();
   if (!choice) return choice.error();
-  return weighted::PlanOf(base, request, *choice, planner.wanted());
+  return weighted::PlanOf(base, request, *choice, planner.wanted(), arguments);
 }
 
 }  // namespace
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(convolution_onednn, registry) {
-  registry.AddRow({"Convolution", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
+    registry.AddRow({op, mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  }
 }

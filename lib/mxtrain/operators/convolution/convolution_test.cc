@@ -13,6 +13,8 @@ struct Net {
   TShape data, kernel, stride = {1, 1}, pad = {0, 0}, dilate = {1, 1};
   int64_t filters = 1, groups = 1;
   bool bias = true;
+  std::string act = {};  // of _ConvolutionActivation; empty: Convolution
+  bool sum = false;
 };
 
 TShape OutputShape(const Net& net) {
@@ -78,7 +80,7 @@ Arrays ConvolveBack(const Net& net, const Values& data, const Values& weight, co
 OperatorCase CaseOf(const std::string& name, const Net& net) {
   OperatorCase c;
   c.name = "convolution, " + name;
-  c.op = "Convolution";
+  c.op = net.act.empty() ? "Convolution" : "_ConvolutionActivation";
   c.kwargs = {{"kernel", net.kernel.ToTuple()},
               {"stride", net.stride.ToTuple()},
               {"pad", net.pad.ToTuple()},
@@ -89,9 +91,21 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
               {"workspace", "512"}};
   c.shapes = {net.data, {net.filters, net.data[1] / net.groups, net.kernel[0], net.kernel[1]}};
   if (net.bias) c.shapes.push_back({net.filters});
+  if (!net.act.empty()) {
+    c.kwargs.insert(c.kwargs.end(), {{"act", net.act}, {"with_sum", net.sum ? "True" : "False"}});
+    if (net.sum) c.shapes.push_back(OutputShape(net));
+    c.is_train = false;
+    c.backward = false;
+  }
   c.inputs = {Uniform(-1, 1)};
   c.may_allocate = {"onednn"};
-  c.forward = [net](const Arrays& in, const Arrays&) { return Arrays{Convolve(net, in[0], in[1], net.bias ? &in[2] : nullptr)}; };
+  c.forward = [net](const Arrays& in, const Arrays&) {
+    Values out = Convolve(net, in[0], in[1], net.bias ? &in[2] : nullptr);
+    if (net.sum) out = Apply(out, in.back(), [](double x, double y) { return x + y; });
+    if (net.act == "relu" || net.act == "relu6") out = Apply(out, [](double x) { return std::max(x, 0.0); });
+    if (net.act == "relu6") out = Apply(out, [](double x) { return std::min(x, 6.0); });
+    return Arrays{out};
+  };
   const double terms = static_cast<double>(c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3]);
   c.tolerance = {16 + terms / 4, "sums of as many products, in any order"};
   return c;
@@ -220,6 +234,33 @@ TEST_CASE("Convolution: inference") {
   c.backward = false;
   c.must_accept = {"ref", "onednn"};
   RunCase(c);
+}
+
+TEST_CASE("_ConvolutionActivation: with and without sum") {
+  for (const char* act : {"none", "relu", "relu6"}) {
+    for (bool sum : {false, true}) {
+      const std::string name = std::string(act) + (sum ? " with sum" : "");
+      const bool bias = !sum;
+      Run(name, {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .bias = bias, .act = act, .sum = sum});
+      Run(name + ", 1x1 strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .act = act, .sum = sum});
+      Run(name + ", depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16, .act = act, .sum = sum});
+      Run(name + ", odd", {.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .bias = bias, .act = act, .sum = sum}, {"ref"});
+      Run(name + ", few channels", {.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act, .sum = sum}, {"ref", "lanes"});
+      RunWinograd(name + ", Winograd", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50, .bias = bias, .act = act, .sum = sum}, true);
+      OperatorCase c = CaseOf(name + ", bfloat16", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act, .sum = sum});
+      c.types = {DType::kBfloat16};
+      c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+      RunCase(c);
+    }
+  }
+}
+
+TEST_CASE("_ConvolutionActivation: no gradient, and no row that pretends to have one") {
+  OperatorCase c = CaseOf("no gradient", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .filters = 16, .act = "relu"});
+  c.backward = true;
+  const CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
+  CHECK(!report.rows.empty());
+  for (const RowOutcome& row : report.rows) CHECK_MESSAGE(!row.refusal.empty(), row.row);
 }
 
 std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::string& name = "Convolution") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
@@ -25,6 +26,8 @@ int64_t RoundUp(int64_t bytes) {
 struct Setup {
   winograd::Pass forward, backward;
   Wanted wanted;
+  weighted::Arguments arguments;
+  float low, high;      // of the result
   bool packed = false;  // the weights arrive packed
   std::optional<onednn::Descriptor> weights;
   // Bytes of the gradients of weights and bias, which oneDNN cannot add to what is there: they are made in the workspace then.
@@ -47,21 +50,27 @@ class WinogradConvolution final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const float* bias = in.size() > P::kBias ? in[P::kBias].dptr<float>() : nullptr;
-    Correlate(s_.forward, ctx, in[P::kData], in[P::kWeight], s_.packed, bias, req[0], out[0]);
+    winograd::Ending ending;
+    if (s_.arguments.bias) ending.bias = in[P::kBias].dptr<float>();
+    if (s_.arguments.sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
+    ending.accumulate = s_.arguments.sum || req[0] == OpReqType::kAddTo;
+    ending.low = s_.low, ending.high = s_.high;
+    Correlate(s_.forward, ctx, in[P::kData], in[P::kWeight], s_.packed, ending, out[0]);
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (weights_) WeightGradient(ctx, out_grad[0], in[P::kData], req, in_grad);
     if (s_.wanted.data && req[P::kData] != OpReqType::kNullOp) {
-      Correlate(s_.backward, ctx, out_grad[0], in[P::kWeight], false, nullptr, req[P::kData], in_grad[P::kData]);
+      winograd::Ending ending;
+      ending.accumulate = req[P::kData] == OpReqType::kAddTo;
+      Correlate(s_.backward, ctx, out_grad[0], in[P::kWeight], false, ending, in_grad[P::kData]);
     }
   }
 
  private:
   static void Correlate(const winograd::Pass& pass, const OpContext& ctx, const TBlob& source, const TBlob& weight, bool is_packed,
-                        const float* bias, OpReqType req, const TBlob& out) {
+                        const winograd::Ending& ending, const TBlob& out) {
     auto* workspace = static_cast<char*>(ctx.workspace.data);
     const auto* packed = static_cast<const float*>(weight.data);
     if (!is_packed) {
@@ -69,7 +78,7 @@ class WinogradConvolution final : public Operator {
       packed = reinterpret_cast<const float*>(workspace);
       workspace += RoundUp(pass.packed_bytes());
     }
-    pass.Run(source.dptr<float>(), packed, bias, out.dptr<float>(), req == OpReqType::kAddTo, workspace);
+    pass.Run(source.dptr<float>(), packed, out.dptr<float>(), ending, workspace);
   }
 
   void WeightGradient(const OpContext& ctx, const TBlob& head, const TBlob& data, std::span<const OpReqType> req,
@@ -94,15 +103,15 @@ class WinogradConvolution final : public Operator {
   std::unique_ptr<onednn::Primitive> weights_;
 };
 
-Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionParam& param, const PlanRequest& request, Backend& backend,
+Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionSettings& settings, const PlanRequest& request, Backend& backend,
                                                        Layout images, Layout weights, bool bias) {
   onednn::Convolution c;
   c.src = {request.in[P::kData].shape, images};
   c.weights = {request.in[P::kWeight].shape, weights};
   c.dst = {request.out[0].shape, images};
-  c.stride = param.stride;
-  c.dilate = param.dilate;
-  c.pad = param.pad;
+  c.stride = settings.stride;
+  c.dilate = settings.dilate;
+  c.pad = settings.pad;
   c.bias = bias;
   c.winograd_weights = true;
   onednn::Result result = onednn::ConvolutionBackwardWeights(backend, c);
@@ -126,18 +135,26 @@ std::string WhySlow(const Setup& setup, bool training) {
 Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   if (request.math == Math::kExact) return Refusal{"train.math is exact"};
   if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
-  if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
-  const ConvolutionParam& param = static_cast<const ConvolutionProperty&>(base).param();
-  const ConvolutionGeometry geometry(param, request.in[P::kData].shape, request.out[0].shape);
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
+  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
+  const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   if (std::string why = winograd::WhyNot(geometry); !why.empty()) return Refusal{why};
   const Layout images = backend.Intern(winograd::ImageLayout()), weights = backend.Intern(winograd::WeightLayout());
 
   const bool training = request.is_train || request.needs_backward;
-  Setup setup{
-      winograd::Pass(geometry, false, request.threads), winograd::Pass(geometry, true, request.threads), Wanted(request), !training, {}};
+  Setup setup{winograd::Pass(geometry, false, request.threads),
+              winograd::Pass(geometry, true, request.threads),
+              Wanted(request),
+              arguments,
+              settings.low(),
+              settings.high(),
+              !training,
+              {}};
   if (std::string why = WhySlow(setup, training); !why.empty()) return Refusal{why};
   if (setup.wanted.weights()) {
-    const auto found = WeightGradientOf(param, request, backend, images, weights, setup.wanted.bias);
+    const auto found = WeightGradientOf(settings, request, backend, images, weights, setup.wanted.bias);
     if (!found) return found.error();
     setup.weights = *found;
     const auto adds = [&](size_t i) { return request.grad_req[i] == OpReqType::kAddTo; };
@@ -147,6 +164,7 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
 
   Plan plan = PlainPlan(base, request);
   plan.in[P::kData] = plan.out[0] = images;
+  if (arguments.sum) plan.in.back() = images;
   plan.in[P::kWeight] = setup.packed ? backend.Intern(winograd::PackedLayout()) : weights;
   plan.forward_workspace = setup.forward_workspace();
   if (request.needs_backward) {
@@ -165,5 +183,7 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(convolution_winograd_onednn, registry) {
-  registry.AddRow({"Convolution", mxtrain::DeviceType::kCPU, "winograd", 90, mxtrain::PlanWinograd});
+  for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
+    registry.AddRow({op, mxtrain::DeviceType::kCPU, "winograd", 90, mxtrain::PlanWinograd});
+  }
 }

@@ -23,6 +23,7 @@ struct Correlation {
   int64_t filters, tile, out_height, out_width;
   int64_t kernel[2], shift[2];
   bool accumulate;  // out += ...
+  float low, high;  // out is kept within, after that; NaN stays
 };
 inline constexpr int64_t kBlocksAtATime = 2;
 // Row y of the outputs of one tile, for `blocks` (1 or 2) blocks of images from `block` on.

@@ -71,6 +71,7 @@ HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t
     }
   }
   const int64_t plane = c.out_height * c.out_width * kLanes;
+  const Vector low = hn::Set(d, c.low), high = hn::Set(d, c.high);
   float* out = c.out + (block * c.filters + first) * plane + (y * c.out_width + x) * kLanes;
 #pragma GCC unroll 12
   for (int f = 0; f < kFilters; ++f) {
@@ -79,8 +80,9 @@ HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t
 #pragma GCC unroll 2
     for (int v = 0; v < kBlocks; ++v) {
       float* to = out + (v * c.filters + f) * plane;
-      const Vector sum = hn::Add(sums[f][v], bias);
-      hn::StoreU(c.accumulate ? hn::Add(hn::LoadU(d, to), sum) : sum, d, to);
+      Vector sum = hn::Add(sums[f][v], bias);
+      if (c.accumulate) sum = hn::Add(hn::LoadU(d, to), sum);
+      hn::StoreU(hn::Min(high, hn::Max(low, sum)), d, to);  // in this order NaN stays
     }
   }
 }

@@ -68,9 +68,15 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
   return choice;
 }
 
+// Which arguments a layer has beside data and weight. The sum is the last one: the result is added to it.
+struct Arguments {
+  bool bias = false, sum = false;
+};
+
 // "" when oneDNN may be asked.
-std::string WhyNot(const PlanRequest& request);
+std::string WhyNot(const PlanRequest& request, const Arguments& arguments);
 // The plan of a choice, complete with `make`.
-Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted);
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted,
+            const Arguments& arguments);
 
 }  // namespace mxtrain::weighted

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/plans.h"
 
 namespace mxtrain::weighted {
@@ -16,7 +17,8 @@ int64_t RoundUp(int64_t bytes) {
 
 class WeightedLayer final : public Operator {
  public:
-  WeightedLayer(const Choice& choice, Wanted wanted) : forward_(choice.forward.Make()), wanted_(wanted) {
+  WeightedLayer(const Choice& choice, Wanted wanted, Arguments arguments)
+      : forward_(choice.forward.Make()), wanted_(wanted), arguments_(arguments) {
     if (choice.backward_data) backward_data_ = choice.backward_data->Make();
     if (choice.backward_weights) {
       backward_weights_ = choice.backward_weights->Make();
@@ -27,9 +29,10 @@ class WeightedLayer final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
+    if (arguments_.sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
     forward_->Execute({{Arg::kSrc, in[kData].data},
                        {Arg::kWeights, in[kWeight].data},
-                       {Arg::kBias, in.size() > kBias ? in[kBias].data : nullptr},
+                       {Arg::kBias, arguments_.bias ? in[kBias].data : nullptr},
                        {Arg::kDst, out[0].data},
                        {Arg::kScratchpad, ctx.workspace.data}});
   }
@@ -56,6 +59,7 @@ class WeightedLayer final : public Operator {
  private:
   std::unique_ptr<Primitive> forward_, backward_data_, backward_weights_;
   Wanted wanted_;
+  Arguments arguments_;
   int64_t spare_offset_ = 0;
 };
 
@@ -105,26 +109,28 @@ int Penalty(const onednn::Descriptor& descriptor) {
   }
 }
 
-std::string WhyNot(const PlanRequest& request) {
+std::string WhyNot(const PlanRequest& request, const Arguments& arguments) {
   for (const TensorSpec& spec : request.in) {
     if (spec.shape.Size() == 0) return "an empty array";
   }
   if (std::string why = onednn::WhyNotType(request.in[kData].type); !why.empty()) return why;
-  if (request.in.size() > kBias && request.in[kBias].type != DType::kFloat32) return "a bias of float32 only";
+  if (arguments.bias && request.in[kBias].type != DType::kFloat32) return "a bias of float32 only";
   return "";
 }
 
-Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted) {
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted,
+            const Arguments& arguments) {
   Plan plan = PlainPlan(property, request);
   plan.in[kData] = choice.forward.LayoutOf(Arg::kSrc);
   plan.in[kWeight] = choice.forward.LayoutOf(Arg::kWeights);
   plan.out[0] = choice.forward.LayoutOf(Arg::kDst);
+  if (arguments.sum) plan.in.back() = plan.out[0];
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
   constexpr double kMultiplyAddsPerNanosecond = 25;  // of a core
   const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape}, {request.out[0].shape});
   plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
-  plan.make = [choice, wanted] { return std::make_unique<WeightedLayer>(choice, wanted); };
+  plan.make = [choice, wanted, arguments] { return std::make_unique<WeightedLayer>(choice, wanted, arguments); };
   return plan;
 }
 

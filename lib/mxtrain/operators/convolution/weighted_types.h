@@ -7,7 +7,7 @@
 namespace mxtrain::weighted {
 
 // InferType of Convolution and FullyConnected: one type for all, but a bias beside narrow data may be float32.
-bool InferTypes(const OperatorProperty& property, std::vector<DType>* in, std::vector<DType>* out);
+bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DType>* in, std::vector<DType>* out);
 
 // Element i of a bias, or 0 without one (data == nullptr), as a T or as what T is summed in.
 template <typename T, typename A>

@@ -124,13 +124,13 @@ void Pass::Pack(const float* weights, float* packed) const {
   });
 }
 
-void Pass::Run(const float* source, const float* packed, const float* bias, float* out, bool accumulate, void* workspace) const {
+void Pass::Run(const float* source, const float* packed, float* out, const Ending& ending, void* workspace) const {
   Correlation c{};
-  c.source = source, c.packed = packed, c.bias = bias, c.out = out;
+  c.source = source, c.packed = packed, c.out = out, c.ending = ending;
   c.channel_blocks = Blocks(channels_), c.height = in_[0], c.width = in_[1];
   c.filters = filters_, c.filter_blocks = Blocks(filters_), c.out_height = out_[0], c.out_width = out_[1];
   std::copy_n(pad_, 2, c.pad);
-  c.rows = rows_, c.columns = columns_, c.capacity = capacity_, c.accumulate = accumulate;
+  c.rows = rows_, c.columns = columns_, c.capacity = capacity_;
 
   const int64_t tiles = batch_ * rows_ * columns_, groups = CeilDivide(c.filter_blocks, kGroup);
   const int64_t patch_floats = kCells * CellStride(c.channel_blocks * capacity_ * BlockSize());

@@ -6,6 +6,7 @@
 
 #include "mxtrain/device/derived_layout.h"
 #include "mxtrain/operators/convolution/convolution.h"
+#include "mxtrain/operators/convolution/winograd_kernels.h"
 
 namespace mxtrain::winograd {
 
@@ -27,8 +28,8 @@ class Pass {
 
   // Packs weights that lie as WeightLayout().
   void Pack(const float* weights, float* packed) const;
-  // out = or += correlation + bias (may be null). Padded channels become what the padding of `packed` says: zero.
-  void Run(const float* source, const float* packed, const float* bias, float* out, bool accumulate, void* workspace) const;
+  // Padded channels become what the padding of `packed` says: zero.
+  void Run(const float* source, const float* packed, float* out, const Ending& ending, void* workspace) const;
 
   // Nanoseconds of one core by a model, with or without packing, and those of a direct kernel.
   double Cost(bool pack) const;

@@ -11,6 +11,7 @@
 // Each function runs on the calling thread and writes places of its own: callers divide the work. An element is summed in one order,
 // however the work is divided.
 #include <cstdint>
+#include <limits>
 
 namespace mxtrain::winograd {
 
@@ -29,18 +30,24 @@ constexpr int64_t CellStride(int64_t floats) {
   return ((floats + kLine - 1) / kLine | 1) * kLine;
 }
 
+// What is done to sums before they are written: out = within low and high (bias + sum [+ out]). NaN stays.
+struct Ending {
+  const float* bias = nullptr;  // [filters], or null
+  bool accumulate = false;
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+
 // out[n, f, y, x] = bias[f] + sum over c, i, j of source[n, c, y + i - pad, x + j - pad] * weight[f, c, i, j], zero outside the source.
 struct Correlation {
   const float* source;
   const float* packed;  // [36][filter group][channel][block of the group][b], cells CellStride(filters * channels) apart
-  const float* bias;    // [filters], or null
   float* out;
   int64_t channel_blocks, height, width;
   int64_t filters, filter_blocks, out_height, out_width;
   int64_t pad[2];
   int64_t rows, columns;  // tiles of an image
   int64_t capacity;       // tiles that the arrays of Piece hold
-  bool accumulate;        // out += ...
+  Ending ending;
 
   int64_t channels_stored() const { return channel_blocks * BlockSize(); }
   int64_t filters_stored() const { return filter_blocks * BlockSize(); }

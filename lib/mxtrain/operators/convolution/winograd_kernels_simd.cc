@@ -137,8 +137,13 @@ void Patches(const Correlation& c, const Piece& piece, int64_t block, int64_t be
   }
 }
 
+struct EndingVectors {
+  Vector bias, low, high;
+  bool accumulate;
+};
+
 template <bool kAll>
-HWY_INLINE void TransformProduct(const float* from, int64_t stride, Vector bias, bool accumulate, int64_t height, int64_t width, float* to,
+HWY_INLINE void TransformProduct(const float* from, int64_t stride, const EndingVectors& ending, int64_t height, int64_t width, float* to,
                                  int64_t row_stride) {
   const Tag tag;
   Vector half[kPatch * kTile];
@@ -158,8 +163,9 @@ HWY_INLINE void TransformProduct(const float* from, int64_t stride, Vector bias,
     for (int64_t i = 0; i < kTile; ++i) {
       if (!kAll && i >= height) break;
       float* cell = to + i * row_stride + j * kLanes;
-      const Vector sum = hn::Add(result[i], bias);
-      hn::StoreU(accumulate ? hn::Add(hn::LoadU(tag, cell), sum) : sum, tag, cell);
+      Vector sum = hn::Add(result[i], ending.bias);
+      if (ending.accumulate) sum = hn::Add(hn::LoadU(tag, cell), sum);
+      hn::StoreU(hn::Min(ending.high, hn::Max(ending.low, sum)), tag, cell);  // in this order NaN stays
     }
   }
 }
@@ -169,17 +175,17 @@ void Outputs(const Correlation& c, const Piece& piece, int64_t block, int64_t be
   const int64_t stride = CellStride(c.filter_blocks * c.capacity * kLanes), row_stride = c.out_width * kLanes;
   const float* from = piece.products + (block * c.capacity + begin) * kLanes;
   HWY_ALIGN float biases[kMaxBlock] = {};
-  if (c.bias) std::copy_n(c.bias + block * kLanes, std::min(kLanes, c.filters - block * kLanes), biases);
-  const Vector bias = hn::Load(tag, biases);
+  if (c.ending.bias) std::copy_n(c.ending.bias + block * kLanes, std::min(kLanes, c.filters - block * kLanes), biases);
+  const EndingVectors ending{hn::Load(tag, biases), hn::Set(tag, c.ending.low), hn::Set(tag, c.ending.high), c.ending.accumulate};
   Walk at(c, piece.first + begin);
   for (int64_t t = begin; t < end; ++t, at.Next(), from += kLanes) {
     const int64_t y = at.row * kTile, x = at.column * kTile;
     const int64_t height = std::min(kTile, c.out_height - y), width = std::min(kTile, c.out_width - x);
     float* to = c.out + ((at.image * c.filter_blocks + block) * c.out_height + y) * row_stride + x * kLanes;
     if (height == kTile && width == kTile) {
-      TransformProduct<true>(from, stride, bias, c.accumulate, height, width, to, row_stride);
+      TransformProduct<true>(from, stride, ending, height, width, to, row_stride);
     } else {
-      TransformProduct<false>(from, stride, bias, c.accumulate, height, width, to, row_stride);
+      TransformProduct<false>(from, stride, ending, height, width, to, row_stride);
     }
   }
 }

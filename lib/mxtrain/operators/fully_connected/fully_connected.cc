@@ -64,7 +64,7 @@ bool FullyConnectedProperty::InferShape(std::vector<TShape>* in, std::vector<TSh
 }
 
 bool FullyConnectedProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>*) const {
-  return weighted::InferTypes(*this, in, out);
+  return weighted::InferTypes(*this, !param_.no_bias, in, out);
 }
 
 std::vector<int> FullyConnectedProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,

@@ -23,9 +23,11 @@ onednn::InnerProduct Describe(const FullyConnectedProperty& property, const Plan
 }
 
 Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
-  if (std::string why = weighted::WhyNot(request); !why.empty()) return Refusal{why};
+  const auto& property = static_cast<const FullyConnectedProperty&>(base);
+  const weighted::Arguments arguments{!property.param().no_bias, false};
+  if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
   const weighted::Wanted wanted(request);
-  onednn::InnerProduct record = Describe(static_cast<const FullyConnectedProperty&>(base), request);
+  onednn::InnerProduct record = Describe(property, request);
   const std::optional<Layout> weight = request.in_layout[P::kWeight];
   if (!request.is_train && weight) record.weights.layout = weight;  // evaluation reads the master form
   Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, BuildersWith(true), record, wanted);
@@ -41,7 +43,7 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, BuildersWith(false), record, wanted);
     if (plain && plain->penalty < weighted::kReferencePenalty) choice = plain;
   }
-  return weighted::PlanOf(base, request, *choice, wanted);
+  return weighted::PlanOf(base, request, *choice, wanted, arguments);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ Result ConvolutionForward(Backend& backend, const Convolution& c) {
     const dnnl::convolution_forward::desc desc(c.training ? prop_kind::forward_training : prop_kind::forward_inference,
                                                algorithm::convolution_direct, MemoryOf(c.src), MemoryOf(c.weights, WeightGroups(c)),
                                                BiasOf(c), MemoryOf(c.dst), g.stride, g.dilate, g.pad, g.pad);
-    return Describe(backend, engine, dnnl::convolution_forward::primitive_desc(desc, Attributes(c.accumulate, c.relu), engine),
+    return Describe(backend, engine, dnnl::convolution_forward::primitive_desc(desc, Attributes(c.accumulate, c.bounds), engine),
                     WithBias({{Arg::kSrc, c.src}, {Arg::kWeights, c.weights, WeightGroups(c)}, {Arg::kDst, c.dst}}, c, Arg::kBias));
   });
 }

@@ -81,15 +81,18 @@ dnnl::engine CpuEngine() {
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
-dnnl::primitive_attr Attributes(bool accumulate, bool relu) {
+dnnl::primitive_attr Attributes(bool accumulate, const Bounds& bounds) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (accumulate || relu) {
-    dnnl::post_ops post;
-    if (accumulate) post.append_sum(1.0f);
-    if (relu) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-    attributes.set_post_ops(post);
+  dnnl::post_ops post;
+  if (accumulate) post.append_sum(1.0f);
+  if (std::isfinite(bounds.high)) {
+    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, bounds.low, bounds.high);
+  } else if (std::isfinite(bounds.low)) {
+    MXTRAIN_ASSERT(bounds.low == 0);
+    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
   }
+  if (post.len() > 0) attributes.set_post_ops(post);
   return attributes;
 }
 

@@ -20,7 +20,7 @@ Result InnerProductForward(Backend& backend, const InnerProduct& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
     const dnnl::inner_product_forward::desc desc(p.training ? prop_kind::forward_training : prop_kind::forward_inference, MemoryOf(p.src),
                                                  MemoryOf(p.weights), BiasOf(p), MemoryOf(p.dst));
-    return Describe(backend, engine, dnnl::inner_product_forward::primitive_desc(desc, Attributes(p.accumulate, p.relu), engine),
+    return Describe(backend, engine, dnnl::inner_product_forward::primitive_desc(desc, Attributes(p.accumulate, p.bounds), engine),
                     WithBias({{Arg::kSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDst, p.dst}}, p, Arg::kBias));
   });
 }

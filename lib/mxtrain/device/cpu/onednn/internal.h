@@ -43,7 +43,7 @@ struct Descriptor::Impl {
 
 dnnl::engine CpuEngine();
 // Scratchpad in user mode.
-dnnl::primitive_attr Attributes(bool accumulate = false, bool relu = false);
+dnnl::primitive_attr Attributes(bool accumulate = false, const Bounds& bounds = {});
 int ArgNumber(Arg arg);
 // Reads the chosen layouts of `args`; refuses when one has no like among ours.
 Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd, std::span<const ArrayArg> args);

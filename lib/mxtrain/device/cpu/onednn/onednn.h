@@ -10,6 +10,7 @@
 // Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders
 // and Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,6 +81,11 @@ class MXTRAIN_API Descriptor {
 };
 using Result = Expected<Descriptor, Refusal>;
 
+// Where the values of a result are kept; none, from 0 on, or within 0 and a number.
+struct Bounds {
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+
 // 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as the operators count. The same record describes the
 // three primitives: `src`, `weights` and `dst` stand for their gradients where the primitive writes those.
 struct Convolution {
@@ -88,8 +94,8 @@ struct Convolution {
   int64_t groups = 1;
   bool bias = false;  // bias and its gradient are plain [O]
   bool training = true;
-  bool relu = false;        // forward: dst = max(0, convolution)
   bool accumulate = false;  // forward: dst += convolution
+  Bounds bounds;            // forward: of dst, after that
   // The gradient of the weights by Winograd's F(4x4, 3x3) where oneDNN has it and takes it for faster. Its rounding errors are 0.5 to 2.7
   // times those of the direct kernel (root mean square, 64 to 512 channels); forward and for the data they would be 4 to 8 times as large.
   bool winograd_weights = false;
@@ -103,8 +109,8 @@ struct InnerProduct {
   Array src, weights, dst;
   bool bias = false;
   bool training = true;
-  bool relu = false;
   bool accumulate = false;
+  Bounds bounds;
 };
 MXTRAIN_API Result InnerProductForward(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardData(Backend& backend, const InnerProduct& p);
