@@ -182,7 +182,8 @@ class Bench final : public Command {
     }
     DataBatch one;
     iter.Next(&one);
-    const std::vector<NDArray> inputs = OrderInputs(*executor, iter, one);
+    std::vector<NDArray> inputs;
+    InputOrder(*executor, iter).Arrange(one, &inputs);
     Measure(session, [&] { executor->Forward(inputs); }, nullptr);
   }
 

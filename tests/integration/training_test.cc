@@ -14,6 +14,7 @@
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/model.h"
 #include "mxtrain/train/trainer.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 #include "tests/support/temp_dir.h"
@@ -496,6 +497,50 @@ TEST_CASE("what a listener throws ends the run, with steps in flight") {
   REQUIRE(process.train->Next(&batch));
   process.trainer->Step(batch);
   process.trainer.reset();
+}
+
+// A net whose kernels are all of this library, which vouches for its own allocations only.
+Symbol OwnNet() {
+  const auto layer = [](const char* op, const Kwargs& kwargs, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), op, "", kwargs, std::vector{input});
+  };
+  Symbol x = layer("Convolution", {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "4"}}, Symbol::Variable("data"));
+  x = layer("Activation", {{"act_type", "relu"}}, layer("BatchNorm", {}, x));
+  x = layer("Convolution", {{"kernel", "(6, 6)"}, {"num_filter", "3"}}, layer("Dropout", {{"p", "0.1"}}, x));
+  return Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {}, std::vector{layer("Flatten", {}, x)});
+}
+
+// Pools grow now and then, when more work is under way than ever before; nothing is allocated step by step.
+TEST_CASE("no step after the first ones allocates") {
+  constexpr int64_t kGrowth = 90;
+  const TempDir data;
+  WriteTable(data);
+  const auto allocations = [&](const RunSpec& spec) {
+    Process process(data, spec);
+    DataBatch batches[2];
+    process.train->Reset(0);
+    for (DataBatch& batch : batches) REQUIRE(process.train->Next(&batch));
+    int64_t step = 0;
+    const auto run_to = [&](int64_t last) {
+      for (; step < last; ++step) process.trainer->Step(batches[step % 2]);
+      process.runtime->engine().WaitForAll();
+    };
+    run_to(10);
+    const AllocationCount count;
+    run_to(1000);
+    return count.value();
+  };
+  RunSpec spec;
+  spec.batch = 16;
+  spec.symbol = OwnNet();
+  spec.epochs = 1000;
+  for (const std::string optimizer : {"sgd", "nag", "adam"}) {
+    CAPTURE(optimizer);
+    spec.optimizer = {optimizer, {{"lr", "0.001"}}};
+    CHECK(allocations(spec) < kGrowth);
+  }
+  spec.clip_norm = 0.5;
+  CHECK(allocations(spec) < kGrowth);
 }
 
 TEST_CASE("a trained model predicts the same from its checkpoint and from the reference system's files") {

@@ -1,6 +1,7 @@
 #include "mxtrain/executor/executor.h"
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/executor/run_inputs.h"
 #include "mxtrain/executor/step_sequences.h"
@@ -57,6 +58,20 @@ struct Arena {
   }
 };
 
+// What one run brings to the engine.
+struct Run {
+  RunInputs inputs;
+  NDArray bytes;  // of the arena
+  uint64_t random_step = 0;
+  Executor::Monitor monitor;
+
+  void Clear() {
+    inputs.clear();
+    bytes = NDArray();
+    monitor = nullptr;
+  }
+};
+
 }  // namespace
 
 struct Executor::Impl {
@@ -66,7 +81,7 @@ struct Executor::Impl {
   // Binds to the given arrays and makes those that are missing.
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
                                         Executor* shared);
-  void Prepare(RunInputs inputs, bool forward);
+  void Prepare(Recycler<Run>::Lease run, bool forward);
   void Push(StepSequences::Part part) { sequences->Push(part, arena->bytes.var()); }
 
   Runtime& runtime;
@@ -88,6 +103,7 @@ struct Executor::Impl {
 
   executor::OuterArrays outers;
   std::unique_ptr<StepSequences> sequences;
+  Recycler<Run> runs;
   std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
 };
 
@@ -119,11 +135,11 @@ Executor::Impl::~Impl() {
 
 // Pushes, ahead of a run, the small function that points the views at this run's inputs. It is ordered by the arena: after the run before,
 // before this one.
-void Executor::Impl::Prepare(RunInputs inputs, bool is_forward) {
+void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   // A backward pass has the inputs of its forward pass beside its head gradients.
-  executor::MakeDistinct(outers, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &inputs);
+  executor::MakeDistinct(outers, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
   if (is_forward) kept_inputs.clear();
-  for (const auto& [outer, array] : inputs) {
+  for (const auto& [outer, array] : run->inputs) {
     outers.SetPort(outers[outer].port, array.var());
     kept_inputs.push_back(array);
   }
@@ -131,6 +147,9 @@ void Executor::Impl::Prepare(RunInputs inputs, bool is_forward) {
     random_step += request.is_train;
     monitored = monitor && monitor_runs++ % static_cast<uint64_t>(monitor_every) == 0;
   }
+  run->bytes = arena->bytes;
+  run->random_step = random_step;
+  if (monitored) run->monitor = monitor;
   arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
   engine::PushOptions options;
@@ -139,15 +158,15 @@ void Executor::Impl::Prepare(RunInputs inputs, bool is_forward) {
   options.name = "bind_inputs";
   options.renews = is_forward;
   runtime.engine().PushSync(
-      [this, inputs = std::move(inputs), bytes = arena->bytes, random = random_step, watch = monitored ? monitor : Monitor()](RunContext) {
+      [this, run = std::move(run)](RunContext) {
         executor::KernelSet& kernels = sequences->kernels();
-        for (const auto& [outer, array] : inputs) kernels.SetOuter(outer, array.data().data);
-        if (void* base = bytes.data().data; base != resolved_arena) {
+        for (const auto& [outer, array] : run->inputs) kernels.SetOuter(outer, array.data().data);
+        if (void* base = run->bytes.data().data; base != resolved_arena) {
           kernels.SetArena(base);
           resolved_arena = base;
         }
-        state.random = {runtime.options().seed, random};
-        state.monitor = watch;
+        state.random = {runtime.options().seed, run->random_step};
+        state.monitor = run->monitor;
       },
       {}, writes, options);
 }
@@ -207,7 +226,9 @@ std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>&
 
 void Executor::Forward(std::span<const NDArray> inputs) {
   Impl& impl = *impl_;
-  impl.Prepare(executor::CheckInputs(impl.outers, impl.input_names, inputs), true);
+  Recycler<Run>::Lease run = impl.runs.Take();
+  executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
+  impl.Prepare(std::move(run), true);
   impl.sequences->PushDerived(impl.arrays, impl.arena->bytes.var());
   impl.Push(StepSequences::kForward);
   if (impl.sequences->has_backward()) {
@@ -225,7 +246,9 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
   if (impl.arena->forward_of != &impl) {
     Throw(ErrorKind::kUsage, "Backward has no Forward to follow: run Forward first, then Backward once, and nothing on the same arena between");
   }
-  impl.Prepare(executor::CheckHeadGrads(impl.outers, impl.graph, impl.symbol, head_grads), false);
+  Recycler<Run>::Lease run = impl.runs.Take();
+  executor::CheckHeadGrads(impl.outers, impl.graph, impl.symbol, head_grads, &run->inputs);
+  impl.Prepare(std::move(run), false);
   impl.Push(StepSequences::kBackward);
   impl.kept_inputs.clear();
 }
@@ -240,7 +263,9 @@ void Executor::Step(std::span<const NDArray> inputs) {
     Throw(ErrorKind::kConfig, "output {} of the net ({}) is no loss, so it cannot be trained; end the net in a loss operator", i,
           impl.symbol.ListOutputs()[i]);
   }
-  impl.Prepare(executor::CheckInputs(impl.outers, impl.input_names, inputs), true);
+  Recycler<Run>::Lease run = impl.runs.Take();
+  executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
+  impl.Prepare(std::move(run), true);
   impl.Push(StepSequences::kStep);
   impl.kept_inputs.clear();
 }

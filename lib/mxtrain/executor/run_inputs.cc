@@ -1,6 +1,6 @@
 #include "mxtrain/executor/run_inputs.h"
 
-#include <set>
+#include <algorithm>
 
 #include "mxtrain/base/error.h"
 
@@ -17,38 +17,36 @@ NDArray CheckArray(const TensorSpec& spec, const std::string& name, const NDArra
 
 }  // namespace
 
-RunInputs CheckInputs(const OuterArrays& outers, const std::vector<std::string>& names, std::span<const NDArray> given) {
+void CheckInputs(const OuterArrays& outers, const std::vector<std::string>& names, std::span<const NDArray> given, RunInputs* inputs) {
   if (given.size() != names.size()) {
     Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(), join(names, ", "), given.size());
   }
-  RunInputs inputs;
   for (int outer : outers.inputs()) {
     const int i = outers[outer].input;
-    inputs.emplace_back(outer, CheckArray(outers[outer].spec, names[i], given[i]));
+    inputs->emplace_back(outer, CheckArray(outers[outer].spec, names[i], given[i]));
   }
-  return inputs;
 }
 
-RunInputs CheckHeadGrads(const OuterArrays& outers, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given) {
-  RunInputs inputs;
+void CheckHeadGrads(const OuterArrays& outers, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
+                    RunInputs* inputs) {
   for (int outer : outers.head_grads()) {
     const int i = outers[outer].head_grad;
-    if (inputs.size() >= given.size()) {
+    if (inputs->size() >= given.size()) {
       Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
             symbol.ListOutputs()[i]);
     }
-    inputs.emplace_back(outer, CheckArray(outers[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs.size()]));
+    inputs->emplace_back(outer, CheckArray(outers[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
   }
-  if (inputs.size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs.size());
-  return inputs;
+  if (inputs->size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs->size());
 }
 
 void MakeDistinct(const OuterArrays& outers, std::span<const NDArray> others, Context ctx, RunInputs* inputs) {
-  std::set<engine::VarHandle> seen;
-  for (const NDArray& array : others) seen.insert(array.var());
-  for (auto& [outer, array] : *inputs) {
-    if (outers.Owns(array.var()) || seen.contains(array.var())) array = array.Copy(ctx);
-    seen.insert(array.var());
+  for (auto at = inputs->begin(); at != inputs->end(); ++at) {
+    NDArray& array = at->second;
+    const auto same = [var = array.var()](const NDArray& other) { return other.var() == var; };
+    const bool taken = outers.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
+                       std::any_of(inputs->begin(), at, [&](const auto& before) { return same(before.second); });
+    if (taken) array = array.Copy(ctx);
   }
 }
 

@@ -78,9 +78,9 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
 
 void StepSequences::Push(Part part, engine::VarHandle arena) {
   outers_.SetPort(outers_.arena_port(), arena);
-  std::vector<engine::VarHandle> ports;
-  for (int port : parts_[part].ports) ports.push_back(outers_.port_var(port));
-  runtime_.engine().Push(parts_[part].handle, ports);
+  vars_.clear();
+  for (int port : parts_[part].ports) vars_.push_back(outers_.port_var(port));
+  runtime_.engine().Push(parts_[part].handle, vars_);
 }
 
 void StepSequences::PushDerived(const BoundArrays& arrays, engine::VarHandle arena) {

@@ -44,6 +44,7 @@ class StepSequences {
   OuterArrays& outers_;
   KernelSet kernels_;
   Frozen parts_[4];
+  std::vector<engine::VarHandle> vars_;  // of the ports of the part that is pushed
   uint64_t derived_version_ = 0;  // sum of the versions of the parameters when derived arrays were last made
   bool derived_made_ = false;
   std::atomic<bool> derived_failed_{false};

@@ -109,6 +109,7 @@ class Pipeline final : public DataIter {
   mutable std::mutex stats_mutex_;
   Stats stats_;
   bool reported_full_ = false;
+  std::vector<engine::VarHandle> writes_;  // of the slot that is pushed
   std::set<int64_t> bad_;  // indices of what stats_.bad names
 
   std::atomic<int64_t> bytes_{0};
@@ -159,13 +160,13 @@ void Pipeline::AddSlot() {
 }
 
 void Pipeline::Push(Slot* slot) {
-  std::vector<engine::VarHandle> writes;
-  for (const NDArray& array : slot->data) writes.push_back(array.var());
-  for (const NDArray& array : slot->label) writes.push_back(array.var());
+  writes_.clear();
+  for (const NDArray& array : slot->data) writes_.push_back(array.var());
+  for (const NDArray& array : slot->label) writes_.push_back(array.var());
   engine::PushOptions options;
   options.property = engine::FnProperty::kIO;
   options.name = "batch";
-  runtime_.engine().PushAsync(Ticket(ring_, slot), {}, writes, options);
+  runtime_.engine().PushAsync(Ticket(ring_, slot), {}, writes_, options);
 }
 
 void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
@@ -183,7 +184,11 @@ void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
 
 bool Pipeline::Next(DataBatch* batch) {
   const int64_t begin = Nanoseconds();
-  *batch = DataBatch();
+  // Let go of everything but the memory of the vectors.
+  batch->lease.reset();
+  batch->data.clear();
+  batch->label.clear();
+  batch->bad.clear();
   if (!ring_->plan()) Reset(0, 0);
   const bool more = Advance(batch);
   if (more && training()) CheckBad();

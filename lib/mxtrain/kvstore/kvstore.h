@@ -7,11 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/base/recycler.h"
+#include "mxtrain/operator/imperative.h"
 #include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain {
@@ -37,7 +40,8 @@ class MXTRAIN_API KVStore {
   virtual int num_workers() const = 0;  // processes
 };
 
-// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read.
+// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read. It must outlive
+// what it pushed. A step that updates the same arrays as the one before allocates nothing.
 class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {
@@ -65,6 +69,18 @@ class MXTRAIN_API OptimizerUpdater {
   std::vector<std::vector<NDArray>> states_;  // [key][state], in the weight's layout
   std::vector<NDArray> scalars_;              // [key]: rows of one array
   NDArray all_scalars_;
+  std::vector<std::optional<PreparedCall>> updates_;  // [key]
+  struct Scalars {
+    std::vector<float> values;
+    void Clear() { values.clear(); }
+  };
+  Recycler<Scalars> step_scalars_;  // on their way to all_scalars_
+  struct Held {
+    std::vector<NDArray> arrays;
+    void Clear() { arrays.clear(); }
+  };
+  Recycler<Held> held_;                          // gradients whose norm is taken
+  std::vector<engine::VarHandle> reads_, writes_;  // of a push
   double rescale_grad_;
 };
 

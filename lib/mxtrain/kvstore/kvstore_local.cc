@@ -25,7 +25,11 @@ class KVStoreLocal final : public KVStore {
         value.merged = NDArray(runtime_, sum.shape(), sum.dtype(), sum.ctx(), sum.layout(), format("sum of key {}", key));
       }
       sum = value.merged;
-      InvokeInto("ElementWiseSum", values, {&sum, 1}, OpReqType::kWriteTo, {{"num_args", std::to_string(values.size())}}, {}, priority);
+      if (!value.merge || !value.merge->Takes(values)) {
+        value.merge.emplace("ElementWiseSum", values, std::span(&sum, 1), OpReqType::kWriteTo,
+                            Kwargs{{"num_args", std::to_string(values.size())}}, std::span<const NDArray>());
+      }
+      value.merge->Push(priority);
     }
     if (updater_) {
       updater_(key, sum, value.array, priority);
@@ -47,6 +51,7 @@ class KVStoreLocal final : public KVStore {
  private:
   struct Value {
     NDArray array, merged;
+    std::optional<PreparedCall> merge;  // of several pushers
   };
   Value& Find(int key) {
     const auto found = values_.find(key);

@@ -3,7 +3,6 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/kvstore.h"
-#include "mxtrain/operator/imperative.h"
 #include "mxtrain/operator/kernel.h"
 
 namespace mxtrain {
@@ -23,6 +22,7 @@ double SumOfSquares(const TBlob& blob) {
 OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad)
     : runtime_(runtime), optimizer_(std::move(optimizer)), keys_(std::move(keys)), rescale_grad_(rescale_grad) {
   if (keys_.empty()) return;
+  updates_.resize(keys_.size());
   const Context ctx = keys_[0].weight.ctx();
   const int64_t width = optimizer_->NumScalars();
   all_scalars_ = NDArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, ctx, Layout(), "optimizer scalars");
@@ -38,45 +38,55 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
 
 void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   if (keys_.empty()) return;
-  std::vector<float> values(keys_.size() * static_cast<size_t>(optimizer_->NumScalars()));
+  const auto width = static_cast<size_t>(optimizer_->NumScalars());
+  auto scalars = step_scalars_.Take();
+  scalars->values.resize(keys_.size() * width);
   for (size_t k = 0; k < keys_.size(); ++k) {
     UpdateValues v;
     v.lr = lr * keys_[k].multipliers.lr;
     v.weight_decay = optimizer_->weight_decay() * keys_[k].multipliers.weight_decay;
     v.rescale_grad = rescale_grad_;
     v.step = step + 1;
-    optimizer_->FillScalars(v, values.data() + k * static_cast<size_t>(optimizer_->NumScalars()));
+    optimizer_->FillScalars(v, scalars->values.data() + k * width);
   }
   const engine::VarHandle writes[] = {all_scalars_.var()};
   runtime_.engine().PushSync(
-      [array = all_scalars_, values = std::move(values)](RunContext) { std::copy(values.begin(), values.end(), array.data().dptr<float>()); }, {},
-      writes, {.ctx = all_scalars_.ctx(), .name = "optimizer_scalars"});
+      [this, scalars = std::move(scalars)](RunContext) {
+        std::copy(scalars->values.begin(), scalars->values.end(), all_scalars_.data().dptr<float>());
+      },
+      {}, writes, {.ctx = all_scalars_.ctx(), .name = "optimizer_scalars"});
 }
 
 void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max_norm) {
   if (keys_.empty()) return;
-  std::vector<engine::VarHandle> reads, writes{all_scalars_.var()};
-  for (const NDArray& g : grads) reads.push_back(g.var());
-  engine::DeduplicateVars(&reads, &writes);
-  std::vector<NDArray> held(grads.begin(), grads.end());
+  reads_.clear();
+  writes_.assign({all_scalars_.var()});
+  for (const NDArray& g : grads) reads_.push_back(g.var());
+  engine::DeduplicateVars(&reads_, &writes_);
+  auto held = held_.Take();
+  held->arrays.assign(grads.begin(), grads.end());
   runtime_.engine().PushSync(
-      [array = all_scalars_, held = std::move(held), max_norm, rescale = rescale_grad_](RunContext) {
+      [this, held = std::move(held), max_norm](RunContext) {
         double sum = 0;
-        for (const NDArray& g : held) {
+        for (const NDArray& g : held->arrays) {
           SwitchFloating(g.dtype(), "clipping by norm", [&](auto tag) { sum += SumOfSquares<typename decltype(tag)::type>(g.data()); });
         }
-        const double norm = std::sqrt(sum) * std::abs(rescale);
+        const double norm = std::sqrt(sum) * std::abs(rescale_grad_);
         if (!(norm > max_norm)) return;
-        const TBlob scalars = array.data();
+        const TBlob scalars = all_scalars_.data();
         const int64_t width = scalars.shape[1];
         for (int64_t k = 0; k < scalars.shape[0]; ++k) scalars.dptr<float>()[k * width + kScalarRescale] *= static_cast<float>(max_norm / norm);
       },
-      reads, writes, {.ctx = all_scalars_.ctx(), .name = "clip_global_norm"});
+      reads_, writes_, {.ctx = all_scalars_.ctx(), .name = "clip_global_norm"});
 }
 
 void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {
   const NDArray in[] = {weight, grad, scalars_[key]};
-  InvokeInto(optimizer_->UpdateOperator(), in, {&weight, 1}, OpReqType::kWriteInplace, optimizer_->UpdateParams(), states_[key], priority);
+  std::optional<PreparedCall>& update = updates_[static_cast<size_t>(key)];
+  if (!update || !update->Takes(in)) {
+    update.emplace(optimizer_->UpdateOperator(), in, std::span(&weight, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(), states_[key]);
+  }
+  update->Push(priority);
 }
 
 std::map<std::string, NDArray> OptimizerUpdater::States() const {

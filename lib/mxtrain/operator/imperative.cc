@@ -48,17 +48,21 @@ class Invocation {
     AddScratch();
   }
 
+  const std::vector<NDArray>& in() const { return in_; }
   const std::vector<NDArray>& out() const { return out_; }
   const std::vector<NDArray>& aux() const { return aux_; }
+  bool draws() const { return draws_; }
+  // What a push of it reads and writes.
+  void ListVars(std::vector<engine::VarHandle>* reads, std::vector<engine::VarHandle>* writes) const;
+  engine::PushOptions Options(int priority) const;
   void Push(int priority);
+  void Run(RunContext run_ctx);
 
  private:
   void AddOutput(const Call& call, size_t i);
   void BreakAlias(size_t output);
   void CheckOverlaps() const;
   void AddScratch();
-  void Run(RunContext run_ctx);
-  static std::vector<TBlob> Blobs(const std::vector<NDArray>& arrays);
 
   std::shared_ptr<CallPlan> plan_;
   Runtime& runtime_;
@@ -68,6 +72,11 @@ class Invocation {
   NDArray scratch_;                // the workspace, then every kTempSpace
   std::vector<int64_t> space_at_;  // byte offset in scratch_ of each request
   RandomState random_;
+  bool draws_ = false;
+
+  // Of Run, kept for the next one.
+  std::vector<TBlob> in_blobs_, out_blobs_, aux_blobs_;
+  std::vector<Resource> requested_;
 };
 
 void Invocation::AddOutput(const Call& call, size_t i) {
@@ -115,28 +124,21 @@ void Invocation::CheckOverlaps() const {
 
 void Invocation::AddScratch() {
   int64_t bytes = RoundUp(plan_->plan().forward_workspace);
-  bool draws = false;
   for (const ResourceRequest& request : plan_->resources()) {
     space_at_.push_back(bytes);
     if (request.type == ResourceRequest::kTempSpace) bytes += RoundUp(request.bytes);
-    if (request.type == ResourceRequest::kRandom) draws = true;
+    if (request.type == ResourceRequest::kRandom) draws_ = true;
   }
   if (bytes > 0) scratch_ = NDArray(runtime_, TShape{bytes}, DType::kUint8, ctx_, {}, plan_->name());
-  if (draws) random_ = {runtime_.options().seed, runtime_.NextImperativeStep()};
-}
-
-std::vector<TBlob> Invocation::Blobs(const std::vector<NDArray>& arrays) {
-  std::vector<TBlob> blobs;
-  for (const NDArray& array : arrays) blobs.push_back(array.data());
-  return blobs;
+  if (draws_) random_ = {runtime_.options().seed, runtime_.NextImperativeStep()};
 }
 
 void Invocation::Run(RunContext run_ctx) {
   char* scratch = scratch_.empty() ? nullptr : scratch_.data().dptr<char>();
-  std::vector<Resource> resources;
+  requested_.clear();
   for (size_t i = 0; i < plan_->resources().size(); ++i) {
     const ResourceRequest& request = plan_->resources()[i];
-    Resource& resource = resources.emplace_back();
+    Resource& resource = requested_.emplace_back();
     resource.type = request.type;
     resource.who = plan_->name();
     if (request.type == ResourceRequest::kRandom) {
@@ -147,28 +149,39 @@ void Invocation::Run(RunContext run_ctx) {
       resource.bytes = request.bytes;
     }
   }
+  const auto blobs = [](const std::vector<NDArray>& arrays, std::vector<TBlob>* to) {
+    to->clear();
+    for (const NDArray& array : arrays) to->push_back(array.data());
+  };
+  blobs(in_, &in_blobs_);
+  blobs(out_, &out_blobs_);
+  blobs(aux_, &aux_blobs_);
   const int64_t workspace = plan_->plan().forward_workspace;
   OpContext ctx;
   ctx.run_ctx = run_ctx;
-  ctx.requested = resources;
+  ctx.requested = requested_;
   ctx.workspace = {workspace > 0 ? scratch : nullptr, TShape{workspace}, DType::kUint8, {}, ctx_};
   std::unique_ptr<Operator> op = plan_->Borrow();
-  op->Forward(ctx, Blobs(in_), req_, Blobs(out_), Blobs(aux_));
+  op->Forward(ctx, in_blobs_, req_, out_blobs_, aux_blobs_);
   plan_->Return(std::move(op));
+}
+
+void Invocation::ListVars(std::vector<engine::VarHandle>* reads, std::vector<engine::VarHandle>* writes) const {
+  for (const NDArray& array : in_) reads->push_back(array.var());
+  for (const NDArray& array : out_) writes->push_back(array.var());
+  for (const NDArray& array : aux_) writes->push_back(array.var());
+  if (!scratch_.empty()) writes->push_back(scratch_.var());
+  engine::DeduplicateVars(reads, writes);
+}
+
+engine::PushOptions Invocation::Options(int priority) const {
+  return {.ctx = ctx_, .priority = priority, .name = plan_->name()};
 }
 
 void Invocation::Push(int priority) {
   std::vector<engine::VarHandle> reads, writes;
-  for (const NDArray& array : in_) reads.push_back(array.var());
-  for (const NDArray& array : out_) writes.push_back(array.var());
-  for (const NDArray& array : aux_) writes.push_back(array.var());
-  if (!scratch_.empty()) writes.push_back(scratch_.var());
-  engine::DeduplicateVars(&reads, &writes);
-  engine::PushOptions options;
-  options.ctx = ctx_;
-  options.priority = priority;
-  options.name = plan_->name();
-  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, reads, writes, options);
+  ListVars(&reads, &writes);
+  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, reads, writes, Options(priority));
 }
 
 // Pushes the call and returns its visible outputs.
@@ -205,6 +218,61 @@ void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<cons
                 std::span<const NDArray> aux, int priority) {
   if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs the arrays of its outputs", op);
   Start(MakeCall(op, in, aux, out, req, kwargs), priority);
+}
+
+// Two pushes of one call write the same arrays, so that they never run together.
+struct PreparedCall::Impl {
+  std::string op;
+  std::vector<NDArray> in, out, aux;
+  OpReqType req;
+  Kwargs kwargs;
+  std::optional<Invocation> invocation;  // that can be run again
+  std::vector<engine::VarHandle> reads, writes;
+
+  void Settle() {
+    const Call call = MakeCall(op, in, aux, out, req, kwargs);
+    const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
+    const auto lie_as = [](const std::vector<NDArray>& arrays, const auto& layout_of) {
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        if (arrays[i].layout() != layout_of(i)) return false;
+      }
+      return true;
+    };
+    if (!lie_as(in, [&](size_t i) { return plan->plan().in[i]; }) || !lie_as(out, [&](size_t i) { return plan->out()[i].layout; }) ||
+        !lie_as(aux, [&](size_t i) { return plan->plan().aux[i]; })) {
+      return;
+    }
+    Invocation once(call, plan);
+    const auto copied = [&](size_t i) { return !once.in()[i].SameView(in[i]); };  // from under an output
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (copied(i)) return;
+    }
+    if (once.draws()) return;
+    once.ListVars(&reads, &writes);
+    invocation.emplace(std::move(once));
+  }
+};
+
+PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req,
+                           const Kwargs& kwargs, std::span<const NDArray> aux)
+    : impl_(std::make_shared<Impl>()) {
+  impl_->op = op;
+  impl_->in.assign(in.begin(), in.end());
+  impl_->out.assign(out.begin(), out.end());
+  impl_->aux.assign(aux.begin(), aux.end());
+  impl_->req = req;
+  impl_->kwargs = kwargs;
+  impl_->Settle();
+}
+
+void PreparedCall::Push(int priority) const {
+  if (!impl_->invocation) return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->kwargs, impl_->aux, priority);
+  impl_->out[0].runtime().engine().PushSync([impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->reads,
+                                            impl_->writes, impl_->invocation->Options(priority));
+}
+
+bool PreparedCall::Takes(std::span<const NDArray> in) const {
+  return std::equal(in.begin(), in.end(), impl_->in.begin(), impl_->in.end(), [](const NDArray& a, const NDArray& b) { return a.SameView(b); });
 }
 
 NDArray operator+(const NDArray& a, const NDArray& b) {

@@ -17,6 +17,22 @@ MXTRAIN_API std::vector<NDArray> Invoke(std::string_view op, std::span<const NDA
 MXTRAIN_API void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req = OpReqType::kWriteTo,
                             const Kwargs& kwargs = {}, std::span<const NDArray> aux = {}, int priority = 0);
 
+// One call on the same arrays, made again and again. Everything is settled at once, and a push allocates nothing; but where an array must be
+// converted, or random numbers are drawn, each push does all the work of a call.
+class MXTRAIN_API PreparedCall {
+ public:
+  // As InvokeInto; pushes nothing yet.
+  PreparedCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
+               std::span<const NDArray> aux);
+  void Push(int priority) const;
+  // Whether it was made for these arguments.
+  bool Takes(std::span<const NDArray> in) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  // shared with what was pushed
+};
+
 MXTRAIN_API NDArray operator+(const NDArray& a, const NDArray& b);
 MXTRAIN_API NDArray operator-(const NDArray& a, const NDArray& b);
 MXTRAIN_API NDArray operator*(const NDArray& a, const NDArray& b);

@@ -1,6 +1,7 @@
 #include "mxtrain/train/evaluation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -108,21 +109,23 @@ void MetricSet::RestoreState(const std::vector<std::string>& states) {
   for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
 }
 
-std::vector<NDArray> OrderInputs(const Executor& executor, DataIter& iter, const DataBatch& batch) {
-  std::vector<NDArray> inputs;
-  const auto data = iter.provide_data(), label = iter.provide_label();
+InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
+  const std::vector<DataDesc> descs[] = {iter.provide_data(), iter.provide_label()};
   for (const std::string& name : executor.input_names()) {
-    NDArray found;
-    for (size_t i = 0; i < data.size(); ++i) {
-      if (data[i].name == name) found = batch.data[i];
+    std::optional<Place> place;
+    for (bool label : {false, true}) {
+      for (size_t i = 0; i < descs[label].size(); ++i) {
+        if (descs[label][i].name == name) place = {label, i};
+      }
     }
-    for (size_t i = 0; i < label.size(); ++i) {
-      if (label[i].name == name) found = batch.label[i];
-    }
-    if (found.empty()) Throw(ErrorKind::kConfig, "the data do not give input '{}' of the net", name);
-    inputs.push_back(std::move(found));
+    if (!place) Throw(ErrorKind::kConfig, "the data do not give input '{}' of the net", name);
+    places_.push_back(*place);
   }
-  return inputs;
+}
+
+void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const {
+  inputs->clear();
+  for (const Place& place : places_) inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
 }
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx)
@@ -160,9 +163,12 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
   bool with_loss = !loss_.heads().empty();
   const auto label_descs = iter_.provide_label();
   iter_.Reset(0);
+  const InputOrder order(*executor_, iter_);
+  std::vector<NDArray> inputs;
   DataBatch batch;
   while (!(stop && stop()) && iter_.Next(&batch)) {
-    executor_->Forward(OrderInputs(*executor_, iter_, batch));
+    order.Arrange(batch, &inputs);
+    executor_->Forward(inputs);
     std::vector<TBlob> outputs;
     for (const NDArray& output : executor_->outputs()) {
       output.WaitToRead();

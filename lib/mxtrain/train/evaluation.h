@@ -49,8 +49,20 @@ class MXTRAIN_API MetricSet {
   std::vector<Item> items_;
 };
 
-// Puts the arrays of a batch into the order of an executor's inputs, by the names that the iterator gives them.
-MXTRAIN_API std::vector<NDArray> OrderInputs(const Executor& executor, DataIter& iter, const DataBatch& batch);
+// The arrays of a batch in the order of an executor's inputs, by the names that the iterator gives them.
+class MXTRAIN_API InputOrder {
+ public:
+  // Throws kConfig when the data do not give an input.
+  InputOrder(const Executor& executor, const DataIter& iter);
+  void Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const;
+
+ private:
+  struct Place {
+    bool label;
+    size_t index;
+  };
+  std::vector<Place> places_;
+};
 
 class MXTRAIN_API Evaluation {
  public:

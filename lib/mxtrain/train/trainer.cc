@@ -86,6 +86,8 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   for (int i = 0; i < 2; ++i) step_marks_.push_back(runtime_.engine().NewVar());
 
   BindExecutors();
+  input_order_.emplace(*executors_[0], train_);
+  for (const DataDesc& desc : train_.provide_label()) label_names_.push_back(desc.name);
   InitializeParameters();
   MakeUpdater();
 }
@@ -157,16 +159,18 @@ void Trainer::InitializeParameters() {
 void Trainer::MakeUpdater() {
   kvstore_ = KVStore::Create(runtime_, options_.kvstore);
   std::vector<OptimizerUpdater::Key> keys;
-  for (const auto& [name, grad] : executors_[0]->grads()) keys_.push_back(name);
   // Keys in the order of the net: the first layers' weights are needed first.
-  const auto order = options_.symbol.ListArguments();
-  std::sort(keys_.begin(), keys_.end(), [&](const std::string& a, const std::string& b) {
-    return std::find(order.begin(), order.end(), a) < std::find(order.begin(), order.end(), b);
-  });
-  for (size_t k = 0; k < keys_.size(); ++k) {
-    const NDArray& weight = executors_[0]->arg(keys_[k]);
-    keys.push_back({keys_[k], weight, DefaultMultipliers(keys_[k], AttrsOf(options_.symbol, keys_[k]))});
-    kvstore_->Init(static_cast<int>(k), weight, /*share=*/true);
+  for (const std::string& name : options_.symbol.ListArguments()) {
+    if (!executors_[0]->grads().contains(name)) continue;
+    Learned& learned = learned_.emplace_back();
+    learned.name = name;
+    for (const auto& executor : executors_) {
+      learned.grads.push_back(executor->grad(name));
+      learned.weights.push_back(executor->arg(name));
+    }
+    const NDArray& weight = learned.weights[0];
+    kvstore_->Init(static_cast<int>(keys.size()), weight, /*share=*/true);
+    keys.push_back({name, weight, DefaultMultipliers(name, AttrsOf(options_.symbol, name))});
   }
   updater_ = std::make_unique<OptimizerUpdater>(runtime_, Optimizer::Create(options_.optimizer.name, options_.optimizer.params), std::move(keys),
                                                 rescale_grad_);
@@ -260,79 +264,80 @@ void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) con
 
 void Trainer::TrainStep(const DataBatch& batch) {
   const int parts = static_cast<int>(executors_.size());
-  const std::vector<NDArray> inputs = OrderInputs(*executors_[0], train_, batch);
+  input_order_->Arrange(batch, &inputs_);
   for (int w = 0; w < parts; ++w) {
     if (parts == 1) {
-      executors_[0]->Step(inputs);
+      executors_[0]->Step(inputs_);
       break;
     }
-    std::vector<NDArray> part;
-    for (const NDArray& input : inputs) {
+    part_.clear();
+    for (const NDArray& input : inputs_) {
       const int64_t rows = input.shape()[0] / parts;
-      part.push_back(input.Slice(w * rows, (w + 1) * rows));
+      part_.push_back(input.Slice(w * rows, (w + 1) * rows));
     }
-    executors_[w]->Step(part);
+    executors_[w]->Step(part_);
   }
+  inputs_.clear();
+  part_.clear();
   updater_->BeginStep(state_.step, LearningRate(Position()));
   if (options_.clip_norm) {
     // The norm of the sum over workers: summed into the first one's gradients, which are then pushed alone.
-    for (const std::string& name : keys_) {
-      NDArray sum = executors_[0]->grad(name);
-      for (int w = 1; w < parts; ++w) sum += executors_[w]->grad(name);
+    for (const Learned& learned : learned_) {
+      NDArray& sum = gradients_.emplace_back(learned.grads[0]);
+      for (int w = 1; w < parts; ++w) sum += learned.grads[w];
     }
-    std::vector<NDArray> grads;
-    for (const std::string& name : keys_) grads.push_back(executors_[0]->grad(name));
-    updater_->ClipGlobalNorm(grads, *options_.clip_norm);
+    updater_->ClipGlobalNorm(gradients_, *options_.clip_norm);
+    gradients_.clear();
   }
   // The last layers' gradients are ready first; the first layers' weights are needed first.
-  for (int k = static_cast<int>(keys_.size()); k-- > 0;) {
-    std::vector<NDArray> grads, weights;
-    for (int w = 0; w < parts; ++w) {
-      if (w == 0 || !options_.clip_norm) grads.push_back(executors_[w]->grad(keys_[k]));
-      weights.push_back(executors_[w]->arg(keys_[k]));
-    }
-    kvstore_->Push(k, grads, -k);
-    kvstore_->Pull(k, weights, -k);
+  for (int k = static_cast<int>(learned_.size()); k-- > 0;) {
+    const Learned& learned = learned_[k];
+    kvstore_->Push(k, std::span(learned.grads).first(options_.clip_norm ? 1 : learned.grads.size()), -k);
+    kvstore_->Pull(k, learned.weights, -k);
   }
 }
 
 // Pushes the function that takes in a step's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
 // mark is a wait for this step and not for the one after it.
 void Trainer::CollectStep(const DataBatch& batch, int64_t step) {
-  std::vector<engine::VarHandle> reads, writes{sums_, step_marks_[step % 2]};
-  std::vector<std::vector<NDArray>> outputs;
-  for (auto& executor : executors_) {
-    outputs.push_back(executor->outputs());
-    for (const NDArray& output : executor->outputs()) reads.push_back(output.var());
+  reads_.clear();
+  writes_.assign({sums_, step_marks_[step % 2]});
+  for (const auto& executor : executors_) {
+    for (const NDArray& output : executor->outputs()) reads_.push_back(output.var());
   }
-  for (const NDArray& label : batch.label) reads.push_back(label.var());
-  engine::DeduplicateVars(&reads, &writes);
-  std::vector<std::string> label_names;
-  for (const DataDesc& desc : train_.provide_label()) label_names.push_back(desc.name);
-  runtime_.engine().PushSync(
-      [this, outputs = std::move(outputs), labels = batch.label, names = std::move(label_names), count = batch.count, index = batch.index, step](RunContext) {
-        const int64_t parts = static_cast<int64_t>(outputs.size());
-        for (int64_t w = 0; w < parts; ++w) {
-          std::vector<TBlob> out;
-          for (const NDArray& array : outputs[w]) out.push_back(array.data());
-          std::map<std::string, TBlob> by_name;
-          int64_t part_count = count;
-          for (size_t i = 0; i < labels.size(); ++i) {
-            const int64_t rows = labels[i].shape()[0] / parts;
-            by_name[names[i]] = (parts == 1 ? labels[i] : labels[i].Slice(w * rows, (w + 1) * rows)).data();
-            part_count = std::clamp<int64_t>(count - w * rows, 0, rows);
-          }
-          for (size_t h = 0; h < loss_.heads().size(); ++h) {
-            const LossReport::Head& head = loss_.heads()[h];
-            const auto label = by_name.find(head.label);
-            if (!head.label.empty() && label == by_name.end()) Throw(ErrorKind::kConfig, "the training data give no label '{}'", head.label);
-            loss_.Update(static_cast<int>(h), out[head.output], head.label.empty() ? nullptr : &label->second, part_count);
-          }
-          metrics_.Update(out, by_name, part_count);
-        }
-        if (!std::isfinite(loss_.Total())) ThrowDiverged(step, index);
-      },
-      reads, writes, {.ctx = options_.ctx, .priority = 1, .name = "metrics"});
+  for (const NDArray& label : batch.label) reads_.push_back(label.var());
+  engine::DeduplicateVars(&reads_, &writes_);
+  auto outcome = outcomes_.Take();
+  outcome->labels = batch.label;
+  outcome->index = batch.index;
+  outcome->count = batch.count;
+  outcome->step = step;
+  runtime_.engine().PushSync([this, outcome = std::move(outcome)](RunContext) { TakeIn(*outcome); }, reads_, writes_,
+                             {.ctx = options_.ctx, .priority = 1, .name = "metrics"});
+}
+
+// Adds a step to the sums of losses and metrics.
+void Trainer::TakeIn(const Outcome& outcome) {
+  const auto parts = static_cast<int64_t>(executors_.size());
+  for (int64_t w = 0; w < parts; ++w) {
+    output_blobs_.clear();
+    for (const NDArray& array : executors_[w]->outputs()) output_blobs_.push_back(array.data());
+    int64_t count = outcome.count;
+    for (size_t i = 0; i < outcome.labels.size(); ++i) {
+      const NDArray& label = outcome.labels[i];
+      const int64_t rows = label.shape()[0] / parts;
+      label_blobs_[label_names_[i]] = (parts == 1 ? label : label.Slice(w * rows, (w + 1) * rows)).data();
+      count = std::clamp<int64_t>(outcome.count - w * rows, 0, rows);
+    }
+    for (size_t h = 0; h < loss_.heads().size(); ++h) {
+      const LossReport::Head& head = loss_.heads()[h];
+      const auto label = label_blobs_.find(head.label);
+      if (!head.label.empty() && label == label_blobs_.end()) Throw(ErrorKind::kConfig, "the training data give no label '{}'", head.label);
+      loss_.Update(static_cast<int>(h), output_blobs_[head.output], head.label.empty() ? nullptr : &label->second, count);
+    }
+    metrics_.Update(output_blobs_, label_blobs_, count);
+  }
+  if (!std::isfinite(loss_.Total())) ThrowDiverged(outcome.step, outcome.index);
 }
 
 Checkpoint Trainer::Snapshot() const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/recycler.h"
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/kvstore/kvstore.h"
@@ -114,6 +115,8 @@ class MXTRAIN_API Trainer {
   double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
   void TrainStep(const DataBatch& batch);
   void CollectStep(const DataBatch& batch, int64_t step);
+  struct Outcome;
+  void TakeIn(const Outcome& outcome);
   [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const;
   NamedValues TrainValues() const;
   RunStart Describe() const;
@@ -132,7 +135,12 @@ class MXTRAIN_API Trainer {
   std::unique_ptr<Evaluation> evaluation_;            // on the parameters of the first
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
-  std::vector<std::string> keys_;                     // parameter of each key
+  // By key of the store, in the order of the net; arrays of each worker.
+  struct Learned {
+    std::string name;
+    std::vector<NDArray> grads, weights;
+  };
+  std::vector<Learned> learned_;
   std::unique_ptr<LrSchedule> schedule_;
   LossReport loss_;
   MetricSet metrics_;
@@ -143,6 +151,23 @@ class MXTRAIN_API Trainer {
   engine::VarHandle sums_ = nullptr;                  // stands for loss_ and metrics_
   int64_t saved_step_ = -1;                           // where the last save of this process stands
   std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
+
+  // What a step needs beside its batch, kept so that the next one allocates nothing.
+  std::optional<InputOrder> input_order_;
+  std::vector<std::string> label_names_;
+  std::vector<NDArray> inputs_, part_, gradients_;
+  std::vector<engine::VarHandle> reads_, writes_;
+  // A step whose losses and metrics are to be taken in.
+  struct Outcome {
+    std::vector<NDArray> labels;
+    std::vector<int64_t> index;
+    int64_t count = 0, step = 0;
+    void Clear() { labels.clear(); }
+  };
+  Recycler<Outcome> outcomes_;
+  // Of that function, guarded by sums_.
+  std::vector<TBlob> output_blobs_;
+  std::map<std::string, TBlob> label_blobs_;
 };
 
 }  // namespace mxtrain

@@ -1,0 +1,57 @@
+#pragma once
+// Objects that are used again and again: one that comes back is emptied by its Clear(), but keeps the memory of its vectors, so that steady
+// work allocates nothing. Any thread may take and give back; objects may outlive the recycler.
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace mxtrain {
+
+template <typename T>
+class Recycler {
+  struct Shelf {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<T>> idle;  // guarded by mutex
+  };
+
+ public:
+  // Owns an object and gives it back when it dies.
+  class Lease {
+   public:
+    Lease(Lease&&) noexcept = default;
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (!object_) return;
+      object_->Clear();
+      std::lock_guard lock(shelf_->mutex);
+      shelf_->idle.push_back(std::move(object_));
+    }
+    T& operator*() const { return *object_; }
+    T* operator->() const { return object_.get(); }
+
+   private:
+    friend Recycler;
+    Lease(std::shared_ptr<Shelf> shelf, std::unique_ptr<T> object) : shelf_(std::move(shelf)), object_(std::move(object)) {}
+
+    std::shared_ptr<Shelf> shelf_;
+    std::unique_ptr<T> object_;
+  };
+
+  Lease Take() {
+    {
+      std::lock_guard lock(shelf_->mutex);
+      if (!shelf_->idle.empty()) {
+        std::unique_ptr<T> object = std::move(shelf_->idle.back());
+        shelf_->idle.pop_back();
+        return {shelf_, std::move(object)};
+      }
+    }
+    return {shelf_, std::make_unique<T>()};
+  }
+
+ private:
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
+};
+
+}  // namespace mxtrain
