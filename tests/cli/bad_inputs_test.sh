@@ -29,19 +29,7 @@ for i in 0 1 2 3; do echo "photos/dark/00$i.png 0"; done >labels.txt
 echo 'photos/dark/004.png 7' >>labels.txt
 sed 's/ 0$/ dark/; s/ 7$/ dusk/' labels.txt >words.txt
 
-cat >photos.yaml <<'END'
-net:
-  input: [3, 8, 8]
-  layers:
-    - Flatten
-    - FullyConnected: {num_hidden: "${classes}"}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 4
-  train: {source: image_folder, path: photos, transforms: [{random_resized_crop: 8}], shuffle: true}
-  val: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}
-train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
-END
+write_photos photos photos 4
 for folder in cut huge_jpeg scans text tiny; do rm $folder/dark/000.png; done
 on() { echo "data.train.path=$1"; }
 list() { echo "data.$1={source: list, path: $2, transforms: [{resize: [8, 8]}]}"; }

@@ -4,19 +4,7 @@
 
 "$helper" pictures train 8
 "$helper" pictures val 3
-cat >photos.yaml <<'END'
-net:
-  input: [3, 8, 8]
-  layers:
-    - Flatten
-    - FullyConnected: {num_hidden: "${classes}"}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 3
-  train: {source: image_folder, path: train, transforms: [{random_resized_crop: 8}], shuffle: true}
-  val: {source: image_folder, path: val, transforms: [{resize: [8, 8]}]}
-train: {epochs: 1, metrics: [accuracy]}
-END
+write_photos train val 3
 
 # --- pictures of validation that are trained on
 expect 9 check photos.yaml
@@ -55,7 +43,7 @@ sed 's/num_hidden: .*}/num_hidden: 2, bias: 3}/; s/path: train/path: gone/; s/pa
 expect 9 check wrong.yaml --json
 says "gone; a relative path"
 says "lost; a relative path"
-says "wrong.yaml:5:"
+says "wrong.yaml:6:"
 holds "--json says other than JSON" "$helper" json <stdout
 prints '"ok":false'
 

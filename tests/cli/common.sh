@@ -55,6 +55,41 @@ find_mnist() {
   return 1
 }
 
+# points.yaml and its table: a net and a run that take no time.
+write_points() {
+  cat >points.yaml <<'END'
+name: points
+net:
+  input: [3]
+  layers:
+    - FullyConnected: {num_hidden: 2}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}, shuffle: true}
+train: {epochs: 2, metrics: [accuracy]}
+END
+  { echo a,b,c,y; for i in $(seq 16); do echo "$((i % 3)),$((i * 7 % 5)),$((i * 3 % 4)),$((i % 2))"; done; } >points.csv
+}
+
+# write_photos TRAIN VALIDATION BATCH: photos.yaml, a net on pictures of 8x8 in folders of classes.
+write_photos() {
+  cat >photos.yaml <<END
+name: photos
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: "\${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: $3
+  train: {source: image_folder, path: $1, transforms: [{random_resized_crop: 8}], shuffle: true}
+  val: {source: image_folder, path: $2, transforms: [{resize: [8, 8]}]}
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
+END
+}
+
 finish() {
   printf '%d checks, %d failed\n' "$checks" "$failures"
   [ "$failures" -eq 0 ]

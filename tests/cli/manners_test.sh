@@ -6,19 +6,7 @@
 no_escapes() { ! grep -q "$(printf '\033')" "$1"; }
 json() { "$helper" json <"$1"; }
 
-cat >points.yaml <<'END'
-name: points
-net:
-  input: [3]
-  layers:
-    - FullyConnected: {num_hidden: 2}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 4
-  train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}, shuffle: true}
-train: {epochs: 2, metrics: [accuracy]}
-END
-{ echo a,b,c,y; for i in $(seq 16); do echo "$((i % 3)),$((i * 7 % 5)),$((i * 3 % 4)),$((i % 2))"; done; } >points.csv
+write_points
 
 # --- wrong usage: 2
 expect 2 trian points.yaml
@@ -93,17 +81,6 @@ says "bad.yaml:4:"
 sed 's/- SoftmaxOutput/- SoftmaxOutput: {inputs: [nobody, softmax_label]}/' bad.yaml >dangling.yaml
 expect 3 train dangling.yaml
 says "nobody"
-cat >cycle.yaml <<'END'
-net:
-  input: [4]
-  layers:
-    - elemwise_add: {name: a, inputs: [data, b]}
-    - FullyConnected: {name: b, num_hidden: 4, inputs: a}
-    - SoftmaxOutput
-data: {batch_size: 2, train: {source: mnist, path: .}}
-END
-expect 3 train cycle.yaml
-says "cycle.yaml:4:"
 expect 3 train bad.yaml --json
 holds "--json says other than JSON" json stdout
 prints '"code":3'
@@ -124,20 +101,7 @@ says "train-images-idx3-ubyte.gz is damaged"
 "$helper" pictures photos 8
 "$helper" pictures other 3
 mv other/light other/bright
-cat >photos.yaml <<'END'
-name: photos
-net:
-  input: [3, 8, 8]
-  layers:
-    - Flatten
-    - FullyConnected: {num_hidden: "${classes}"}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 4
-  train: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}], shuffle: true}
-  val: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}
-train: {epochs: 10, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
-END
+write_photos photos photos 4
 expect 4 train photos.yaml data.val.path=other
 says "bright"
 
@@ -207,7 +171,7 @@ holds "--json says other than JSON" json stdout
 prints '"ok":false'
 
 # --- pictures: infer and eval
-expect 0 train photos.yaml --out pictures --min-metric 0.9
+expect 0 train photos.yaml train.epochs=10 --out pictures --min-metric 0.9
 expect 0 infer pictures photos --top-k 2
 holds "a table of 16 pictures has a header and 16 lines" test "$(wc -l <stdout)" -eq 17
 prints "photos/light/000.png"

@@ -2,19 +2,7 @@
 # A run folder over its life: one process at a time, resumed with other batches, extended, on a disk that is full.
 . "$(dirname "$0")/common.sh"
 
-cat >points.yaml <<'END'
-name: points
-net:
-  input: [3]
-  layers:
-    - FullyConnected: {num_hidden: 2}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 4
-  train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}, shuffle: true}
-train: {epochs: 2, metrics: [accuracy]}
-END
-{ echo a,b,c,y; for i in $(seq 16); do echo "$((i % 3)),$((i * 7 % 5)),$((i * 3 % 4)),$((i % 2))"; done; } >points.csv
+write_points
 
 wait_for() {
   for _ in $(seq 600); do
