@@ -106,7 +106,6 @@ const std::vector<Exception> kAllowedConditions = {
     {"lib/mxtrain/base/macros.h", "#if", "the one home of what compilers and targets differ in"},
     {"lib/mxtrain/operators/", "#if HWY_ONCE", "Highway's guard of what a file compiled per target says once"},
     {"lib/mxtrain/io/", "#if HWY_ONCE", "Highway's guard of what a file compiled per target says once"},
-    {"lib/mxtrain/device/cpu/onednn/", "#if DNNL_VERSION", "oneDNN 2 and 3 differ; the difference stays in the files that own the library"},
 };
 
 bool Matches(const std::vector<Exception>& exceptions, const std::string& path, const std::string& text) {

@@ -5,14 +5,22 @@
 
 namespace mxtrain {
 
+namespace {
+
+// The instruction sets are numbered by the bits of what they contain, and each version of the library knows more of them.
+constexpr bool MultipliesBfloat16(dnnl::cpu_isa isa) {
+  constexpr unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
+  return (static_cast<unsigned>(isa) & wanted) == wanted;
+}
+static_assert(MultipliesBfloat16(dnnl::cpu_isa::avx512_core_bf16) && MultipliesBfloat16(dnnl::cpu_isa::avx512_core_amx));
+static_assert(!MultipliesBfloat16(dnnl::cpu_isa::avx512_core_vnni) && !MultipliesBfloat16(dnnl::cpu_isa::avx2));
+static_assert(MultipliesBfloat16(dnnl::cpu_isa{0x1ef}) &&
+              MultipliesBfloat16(dnnl::cpu_isa{0x1fef}));  // version 3's avx512_core_fp16, amx_fp16
+
+}  // namespace
+
 std::string WhyNoBfloat16() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::avx512_core_bf16:
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "";
-    default:
-      return "it has no avx512_bf16";
-  }
+  return MultipliesBfloat16(dnnl::get_effective_cpu_isa()) ? "" : "it has no avx512_bf16";
 }
 
 std::string onednn::WhyNotType(DType type) {

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "mxtrain/device/cpu/onednn/internal.h"
 
 namespace mxtrain::onednn {
@@ -87,10 +89,10 @@ dnnl::primitive_attr Attributes(bool accumulate, const Bounds& bounds) {
   dnnl::post_ops post;
   if (accumulate) post.append_sum(1.0f);
   if (std::isfinite(bounds.high)) {
-    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, bounds.low, bounds.high);
+    library::AppendEltwise(post, dnnl::algorithm::eltwise_clip, bounds.low, bounds.high);
   } else if (std::isfinite(bounds.low)) {
     MXTRAIN_ASSERT(bounds.low == 0);
-    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    library::AppendEltwise(post, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
   }
   if (post.len() > 0) attributes.set_post_ops(post);
   return attributes;

@@ -1,24 +1,21 @@
 #pragma once
-// What the sources of this folder share; the only header that shows oneDNN.
+// What the sources of this folder share. This header and library.h, which hides oneDNN's version, are the only ones that show oneDNN.
 #include <exception>
 #include <map>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cpu/onednn/library.h"
 #include "mxtrain/device/cpu/onednn/onednn.h"
 
 namespace mxtrain::onednn {
-
-using Memory = dnnl::memory::desc;
 
 // Groups of a convolution's weights: oneDNN's array has an axis more than ours.
 inline constexpr int64_t kNoGroups = 0;
 
 dnnl::memory::dims DimsOf(const TShape& shape);
 // Shape and layout as oneDNN describes them; "any" without a layout. With groups, [O, I/groups, ...] becomes [groups, O/groups, I/groups,
-// ...]. Throws kBug for a layout that is no BlockedLayout.
+// ...]. Throws kBug for a layout that is no BlockedLayout, dnnl::error for one that the library cannot describe.
 Memory MemoryOf(const Array& array, int64_t groups = kNoGroups);
 // nullopt: oneDNN's description has no like among our layouts (opaque formats, blocks that are padded inside a group). Where axes of length
 // one leave the order open, the natural order is taken, so that equal memory gives equal layouts.

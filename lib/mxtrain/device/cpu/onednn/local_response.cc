@@ -3,11 +3,13 @@
 namespace mxtrain::onednn {
 namespace {
 
-constexpr dnnl::algorithm kAlgorithm = dnnl::algorithm::lrn_across_channels;
+library::LocalResponse LibraryOf(const LocalResponse& l) {
+  return {MemoryOf(l.data), l.size, l.alpha, l.beta, l.k};
+}
 
-dnnl::lrn_forward::primitive_desc ForwardOf(const LocalResponse& l, const dnnl::engine& engine) {
+library::PrimitiveDesc ForwardOf(const LocalResponse& l, const dnnl::engine& engine) {
   const dnnl::prop_kind kind = l.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  return {{kind, kAlgorithm, MemoryOf(l.data), l.size, l.alpha, l.beta, l.k}, Attributes(), engine};
+  return library::Forward(LibraryOf(l), kind, Attributes(), engine);
 }
 
 }  // namespace
@@ -20,9 +22,7 @@ Result LocalResponseForward(Backend& backend, const LocalResponse& l) {
 
 Result LocalResponseBackward(Backend& backend, const LocalResponse& l) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    const Memory memory = MemoryOf(l.data);
-    const dnnl::lrn_backward::desc desc(kAlgorithm, memory, memory, l.size, l.alpha, l.beta, l.k);
-    return Describe(backend, engine, dnnl::lrn_backward::primitive_desc(desc, Attributes(), engine, ForwardOf(l, engine)),
+    return Describe(backend, engine, library::Backward(LibraryOf(l), ForwardOf(l, engine), Attributes(), engine),
                     std::vector<ArrayArg>{{Arg::kSrc, l.data}, {Arg::kDiffDst, l.data}, {Arg::kDiffSrc, l.data}});
   });
 }

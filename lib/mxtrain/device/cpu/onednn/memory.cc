@@ -6,6 +6,8 @@
 namespace mxtrain::onednn {
 namespace {
 
+using library::Blocking;
+
 // Strides of the outer axes and inner blocks, in elements: what both sides have in common.
 struct Form {
   std::vector<int64_t> outer;   // length of each axis in blocks
@@ -13,30 +15,23 @@ struct Form {
   std::vector<BlockedLayout::Block> blocks;
 };
 
-Form FormOf(const Memory& memory) {
-  const dnnl_memory_desc_t& md = memory.data;
-  const dnnl_blocking_desc_t& blocking = md.format_desc.blocking;
-  Form form;
-  for (int i = 0; i < blocking.inner_nblks; ++i) {
-    form.blocks.push_back({static_cast<int>(blocking.inner_idxs[i]), blocking.inner_blks[i]});
-  }
-  for (int i = 0; i < md.ndims; ++i) {
+Form FormOf(const Blocking& blocking) {
+  Form form{{}, blocking.strides, blocking.blocks};
+  for (size_t i = 0; i < blocking.dims.size(); ++i) {
     int64_t block = 1;
     for (const auto& b : form.blocks) {
-      if (b.axis == i) block *= b.size;
+      if (b.axis == static_cast<int>(i)) block *= b.size;
     }
-    form.outer.push_back(md.padded_dims[i] / block);
-    form.stride.push_back(blocking.strides[i]);
+    form.outer.push_back(blocking.padded[i] / block);
   }
   return form;
 }
 
 // [groups, O/groups, ...] -> [O, ...]. False where a group is padded or groups and outputs are both cut.
-bool MergeGroups(const Memory& memory, Form* form) {
-  const dnnl_memory_desc_t& md = memory.data;
-  const bool depthwise = md.padded_dims[1] == 1;
+bool MergeGroups(const Blocking& blocking, Form* form) {
+  const bool depthwise = blocking.padded[1] == 1;
   if (!depthwise) {
-    if (md.padded_dims[1] != md.dims[1] || md.padded_dims[0] != md.dims[0]) return false;
+    if (blocking.padded[1] != blocking.dims[1] || blocking.padded[0] != blocking.dims[0]) return false;
     if (form->stride[0] != form->outer[1] * form->stride[1]) return false;
     for (const auto& b : form->blocks) {
       if (b.axis == 0) return false;
@@ -86,13 +81,15 @@ const BlockedLayout& Blocked(Layout layout) {
   return *blocked;
 }
 
-void SetStrides(const std::vector<int>& order, int64_t innermost, const dnnl_dims_t padded, const std::vector<int64_t>& block,
-                dnnl_dims_t strides) {
+// Strides of a dense array whose elements within the blocks number `innermost`.
+library::Dims StridesOf(const std::vector<int>& order, int64_t innermost, const library::Dims& padded, const std::vector<int64_t>& block) {
+  library::Dims strides(padded.size());
   int64_t stride = innermost;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
     strides[*axis] = stride;
     stride *= std::max<int64_t>(padded[*axis] / block[*axis], 1);
   }
+  return strides;
 }
 
 dnnl::memory::data_type TypeOf(DType type) {
@@ -135,23 +132,16 @@ Memory MemoryOf(const Array& array, int64_t groups) {
     block[b.axis] *= b.size;
     innermost *= b.size;
   }
-  Memory memory(dims, TypeOf(array.type), dnnl::memory::dims(dims.size(), 0));
-  dnnl_memory_desc_t& md = memory.data;
-  for (int i = 0; i < md.ndims; ++i) md.padded_dims[i] = (md.dims[i] + block[i] - 1) / block[i] * block[i];
-  SetStrides(order, innermost, md.padded_dims, block, md.format_desc.blocking.strides);
-  md.format_desc.blocking.inner_nblks = static_cast<int>(blocks.size());
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    md.format_desc.blocking.inner_idxs[i] = blocks[i].axis;
-    md.format_desc.blocking.inner_blks[i] = blocks[i].size;
-  }
-  return memory;
+  library::Dims padded = dims;
+  for (size_t i = 0; i < padded.size(); ++i) padded[i] = (dims[i] + block[i] - 1) / block[i] * block[i];
+  return library::MemoryOf({dims, padded, StridesOf(order, innermost, padded, block), blocks}, TypeOf(array.type));
 }
 
 std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_t groups, Backend& backend) {
-  const dnnl_memory_desc_t& md = memory.data;
-  if (md.format_kind != dnnl_blocked || md.extra.flags != 0 || md.offset0 != 0) return std::nullopt;
-  Form form = FormOf(memory);
-  if (groups != kNoGroups && !MergeGroups(memory, &form)) return std::nullopt;
+  const std::optional<Blocking> blocking = library::BlockingOf(memory);
+  if (!blocking) return std::nullopt;
+  Form form = FormOf(*blocking);
+  if (groups != kNoGroups && !MergeGroups(*blocking, &form)) return std::nullopt;
   MXTRAIN_ASSERT(static_cast<int>(form.outer.size()) == shape.ndim());
   const std::vector<int> order = OrderOf(form);
   if (!Dense(form, order)) return std::nullopt;

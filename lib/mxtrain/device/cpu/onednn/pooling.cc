@@ -14,11 +14,14 @@ dnnl::algorithm AlgorithmOf(Pooling::Kind kind) {
   }
 }
 
-dnnl::pooling_forward::primitive_desc ForwardOf(const Pooling& p, const dnnl::engine& engine) {
-  const dnnl::pooling_forward::desc desc(p.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
-                                         AlgorithmOf(p.kind), MemoryOf(p.src), MemoryOf(p.dst), DimsOf(p.stride), DimsOf(p.kernel),
-                                         DimsOf(p.pad_before), DimsOf(p.pad_after));
-  return {desc, Attributes(), engine};
+library::Pooling LibraryOf(const Pooling& p) {
+  return {AlgorithmOf(p.kind), MemoryOf(p.src),      MemoryOf(p.dst),    DimsOf(p.stride),
+          DimsOf(p.kernel),    DimsOf(p.pad_before), DimsOf(p.pad_after)};
+}
+
+library::PrimitiveDesc ForwardOf(const Pooling& p, const dnnl::engine& engine) {
+  const dnnl::prop_kind kind = p.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  return library::Forward(LibraryOf(p), kind, Attributes(), engine);
 }
 
 }  // namespace
@@ -31,9 +34,7 @@ Result PoolingForward(Backend& backend, const Pooling& p) {
 
 Result PoolingBackward(Backend& backend, const Pooling& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    const dnnl::pooling_backward::desc desc(AlgorithmOf(p.kind), MemoryOf(p.src), MemoryOf(p.dst), DimsOf(p.stride), DimsOf(p.kernel),
-                                            DimsOf(p.pad_before), DimsOf(p.pad_after));
-    return Describe(backend, engine, dnnl::pooling_backward::primitive_desc(desc, Attributes(), engine, ForwardOf(p, engine)),
+    return Describe(backend, engine, library::Backward(LibraryOf(p), ForwardOf(p, engine), Attributes(), engine),
                     std::vector<ArrayArg>{{Arg::kDiffSrc, p.src}, {Arg::kDiffDst, p.dst}});
   });
 }
