@@ -2,7 +2,7 @@
 // The passes that turn a symbol's graph into what an Executor runs, in their order. Each takes an ExecGraph and returns a new one; a file each
 // in passes/.
 //
-//   Infer -> Place -> CastForAmp -> FoldBatchNorm -> Fuse -> ChooseLayouts -> AddGradient -> Settle -> ChooseOrder -> Recompute -> PlanMemory
+//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts -> AddGradient -> Settle -> ChooseOrder -> Recompute -> PlanMemory
 //   -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
@@ -83,6 +83,7 @@ MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // refuses a second device
 MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // throws kConfig where the device cannot
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
+MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // likewise
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry);

@@ -14,6 +14,10 @@ namespace mxtrain {
 class Backend;
 class OperatorRegistry;
 
+// Whether every element of the output, and of each gradient, follows from the elements at its place in arrays of one shape: then an array of
+// an opaque layout may be seen as a flat run of elements, with padding only when zeros are mapped to zeros.
+enum class Elementwise { kNo, kYes, kZeroToZero };
+
 class MXTRAIN_API OperatorProperty {
  public:
   virtual ~OperatorProperty() = default;
@@ -39,6 +43,9 @@ class MXTRAIN_API OperatorProperty {
   virtual bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const = 0;
   // Default: one type for all; auxiliaries likewise.
   virtual bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const;
+
+  // Where the shapes of all arguments are those of the output.
+  virtual Elementwise elementwise() const { return Elementwise::kNo; }
 
   // Ids of the arrays that the gradient reads, out of those given. Default: all.
   virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,

@@ -99,6 +99,7 @@ class SimpleOpProperty final : public OperatorProperty {
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
+  Elementwise elementwise() const override { return entry_->elementwise; }
   std::vector<InplacePair> ForwardInplaceOption() const override { return PairsOf(entry_->forward_inplace); }
   std::vector<InplacePair> BackwardInplaceOption() const override { return PairsOf(entry_->backward_inplace); }
   std::vector<InplacePair> ForwardIdentityOption() const override { return entry_->forward_identity; }

@@ -62,10 +62,6 @@ using BinaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputVa
 using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& lhs, const Input1& rhs, const EnvArguments& env,
                                       TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
 
-// May the functions see an array of an opaque layout as a flat run of elements? With padding only when the function and its gradient map
-// zeros to zeros.
-enum class Elementwise { kNo, kYes, kZeroToZero };
-
 class MXTRAIN_API SimpleOp {
  public:
   SimpleOp(OperatorRegistry& registry, const std::string& name);

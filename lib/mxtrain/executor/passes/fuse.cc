@@ -120,7 +120,8 @@ class Fuser {
 ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.fuse || request.reference_kernels) return graph;
   graph = FoldBatchNorm(std::move(graph), request, runtime);
-  return Fuser(graph, request, runtime).Run();
+  graph = Fuser(graph, request, runtime).Run();
+  return FuseElementwise(std::move(graph), request, runtime);
 }
 
 }  // namespace mxtrain::executor

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <random>
 #include <set>
 
 #include "tests/support/operator_case.h"
@@ -103,6 +104,89 @@ TEST_CASE("a fused random net infers what the unfused one infers") {
     CHECK(Distance(results[true], results[false]) <= 1e-3);
   }
   if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
+}
+
+// A random net of element-wise operators on three arrays, of which two learn; results are read once or several times.
+Symbol RandomExpression(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  const auto layer = [&](const char* op, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+    return Symbol::Create(TestRegistry(), op, format("{}{}", op, random()), kwargs, inputs);
+  };
+  std::vector<Symbol> values{Symbol::Variable("data"), Symbol::Variable("a_weight"), Symbol::Variable("b_weight")};
+  for (size_t n = 3 + below(12); n-- > 0;) {
+    // Late values more often, for long chains.
+    const Symbol x = values[values.size() - 1 - below(std::min<size_t>(values.size(), 3))], y = values[below(values.size())];
+    switch (below(8)) {
+      case 0: values.push_back(layer("sigmoid", {x})); break;
+      case 1: values.push_back(layer("Activation", {x}, {{"act_type", "tanh"}})); break;
+      case 2: values.push_back(layer("_mul_scalar", {x}, {{"scalar", "0.75"}})); break;
+      case 3: values.push_back(layer("clip", {x}, {{"a_min", "-0.9"}, {"a_max", "1.1"}})); break;
+      case 4: values.push_back(layer("elemwise_mul", {x, y})); break;
+      case 5: values.push_back(layer("elemwise_sub", {y, x})); break;
+      case 6: values.push_back(layer("ElementWiseSum", {x, y, x}, {{"num_args", "3"}})); break;
+      default: values.push_back(layer("elemwise_add", {x, y}));
+    }
+  }
+  return layer("MakeLoss", {layer("sigmoid", {values.back()})});
+}
+
+TEST_CASE("element-wise operators in one pass: losses and gradients of the parts, and no array held longer") {
+  const auto runtime = NewRuntime();
+  unsigned fused_nets = 0;
+  for (unsigned seed = 0; seed < 4 * NumNets(); ++seed) {
+    CAPTURE(seed);
+    const Symbol loss = RandomExpression(seed);
+    for (bool training : {true, false}) {
+      const int64_t width = 8000;  // several blocks, and more than the room for blocks
+      const SmallNet net{"expression", loss, loss, {{"data", {3, width}}}, {}, 0};
+      BindRequest request = RequestFor(net, loss);
+      for (const std::string& name : loss.ListArguments()) request.shapes[name] = {3, width};
+      request.is_train = training;
+      if (!training) request.grad_req.clear();
+      Result results[2];
+      int64_t values[2] = {};
+      for (bool fuse : {false, true}) {
+        request.fuse = fuse;
+        const auto executor = BindWithValues(*runtime, loss, request);
+        const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+        executor->graph().first_backward >= 0 ? executor->Step(inputs) : executor->Forward(inputs);
+        results[fuse] = ResultOf(*executor);
+        values[fuse] = executor->arena_bytes();
+        for (const auto& node : executor->graph().nodes) {
+          if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain") fused_nets += training;
+        }
+      }
+      CHECK(Distance(results[true], results[false]) <= 1e-5);
+      CHECK(values[true] <= values[false] + (int64_t{1} << 18));
+    }
+  }
+  if (NumNets() >= 60) CHECK(fused_nets >= NumNets());
+}
+
+TEST_CASE("swish keeps its argument alone for the gradient; a sum before a ReLU, which needs neither term, is left as it is") {
+  const auto runtime = NewRuntime();
+  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+    return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
+  };
+  const auto chains = [&](const Symbol& x) {
+    const Symbol loss = layer("MakeLoss", "loss", {x});
+    const SmallNet net{"net", loss, loss, {{"data", {2, 100}}}, {}, 0};
+    BindRequest request = RequestFor(net, loss);
+    for (const std::string& name : loss.ListArguments()) request.shapes[name] = {2, 100};
+    const auto executor = BindWithValues(*runtime, loss, request);
+    std::string names;
+    for (const auto& node : executor->graph().nodes) {
+      if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain") names += format("{};", join(node.origins, "+"));
+    }
+    return names;
+  };
+  const Symbol data = Symbol::Variable("data");
+  const Symbol scaled = layer("broadcast_mul", "scaled", {data, Symbol::Variable("w_weight")});
+  const Symbol swish = layer("elemwise_mul", "swish", {scaled, layer("sigmoid", "gate", {scaled})});
+  CHECK(chains(swish) == "gate+swish;");
+  const Symbol other = layer("broadcast_mul", "other", {data, Symbol::Variable("v_weight")});
+  CHECK(chains(layer("Activation", "relu", {layer("elemwise_add", "sum", {scaled, other})}, {{"act_type", "relu"}})) == "");
 }
 
 // Large enough for several threads, whose pieces must not move with their number.

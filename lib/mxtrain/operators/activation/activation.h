@@ -30,7 +30,9 @@ class ActivationProperty final : public PropertyWithParam<ActivationParam> {
   }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
-  bool maps_zero_to_zero() const { return param_.act_type != kSigmoid && param_.act_type != kSoftReLU; }
+  Elementwise elementwise() const override {
+    return param_.act_type != kSigmoid && param_.act_type != kSoftReLU ? Elementwise::kZeroToZero : Elementwise::kYes;
+  }
 };
 
 }  // namespace mxtrain

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/activation/activation.h"
@@ -31,26 +32,26 @@ class ActivationCpu final : public Operator {
  public:
   explicit ActivationCpu(const ActivationParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchActivation(param_.act_type, [&](auto function) {
-        Map<T>(ctx.run_ctx, out[0], req[0], [x = in[0].dptr<T>(), function](int64_t i) { return function.Value(AccumulatorOf<T>(x[i])); });
+        MapElements<T>(
+            out[0], req[0], [function](ComputeOf<T> x) { return function.Value(x); }, in[0]);
       });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const bool from_input = param_.act_type == kSoftSign;
     SwitchFloating(in_grad[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      using A = AccumulatorOf<T>;
-      const T* g = out_grad[0].dptr<T>();
-      const T* v = from_input ? in[0].dptr<T>() : out[0].dptr<T>();
+      using C = ComputeOf<T>;
       SwitchActivation(param_.act_type, [&](auto function) {
-        Map<T>(ctx.run_ctx, in_grad[0], req[0], [g, v, function](int64_t i) { return A(g[i]) * function.Gradient(A(v[i]), A(v[i])); });
+        MapElements<T>(
+            in_grad[0], req[0], [function](C g, C v) { return g * function.Gradient(v, v); }, out_grad[0], from_input ? in[0] : out[0]);
       });
     });
   }
@@ -61,7 +62,7 @@ class ActivationCpu final : public Operator {
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const ActivationProperty&>(base);
-  Plan plan = FlatPlan(property, request, property.maps_zero_to_zero());
+  Plan plan = FlatPlan(property, request, property.elementwise() == Elementwise::kZeroToZero);
   plan.make = [param = property.param()] { return std::make_unique<ActivationCpu>(param); };
   return plan;
 }

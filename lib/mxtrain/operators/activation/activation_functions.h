@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/operator/vector_math.h"
 
 namespace mxtrain {
 
@@ -21,7 +22,7 @@ struct ReLUFunction {
 struct SigmoidFunction {
   template <typename T>
   MXTRAIN_HD T Value(T x) const {
-    return T(1) / (T(1) + std::exp(-x));
+    return vector_math::Sigmoid(x);
   }
   template <typename T>
   MXTRAIN_HD T Gradient(T, T y) const {
@@ -32,7 +33,7 @@ struct SigmoidFunction {
 struct TanhFunction {
   template <typename T>
   MXTRAIN_HD T Value(T x) const {
-    return std::tanh(x);
+    return vector_math::Tanh(x);
   }
   template <typename T>
   MXTRAIN_HD T Gradient(T, T y) const {

@@ -28,6 +28,7 @@ class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumPara
                                              const std::vector<int>&) const override {
     return out_grad;
   }
+  Elementwise elementwise() const override { return Elementwise::kZeroToZero; }
   // The first input is the one that an implementation may overwrite.
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<InplacePair> BackwardInplaceOption() const override { return ToEveryInput(); }

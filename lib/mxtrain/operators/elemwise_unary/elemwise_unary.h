@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain::elemwise_unary {
@@ -101,7 +102,7 @@ MXTRAIN_UNARY(Rsqrt,      "rsqrt",        kOutput,   false, kYes,        T(1) / 
 MXTRAIN_UNARY(Cbrt,       "cbrt",         kOutput,   false, kYes,        std::cbrt(x),                        T(1) / (T(3) * v * v))
 MXTRAIN_UNARY(Rcbrt,      "rcbrt",        kOutput,   false, kYes,        T(1) / std::cbrt(x),                 v * v * v * v / T(-3))
 MXTRAIN_UNARY(Reciprocal, "reciprocal",   kOutput,   false, kYes,        T(1) / x,                            -v * v)
-MXTRAIN_UNARY(Exp,        "exp",          kOutput,   false, kYes,        std::exp(x),                         v)
+MXTRAIN_UNARY(Exp,        "exp",          kOutput,   false, kYes,        vector_math::Exp(x),                 v)
 MXTRAIN_UNARY(Expm1,      "expm1",        kOutput,   false, kZeroToZero, std::expm1(x),                       v + T(1))
 MXTRAIN_UNARY(Log,        "log",          kInput,    false, kYes,        std::log(x),                         T(1) / v)
 MXTRAIN_UNARY(Log10,      "log10",        kInput,    false, kYes,        std::log10(x),                       T(0.4342944819032518) / v)
@@ -115,7 +116,7 @@ MXTRAIN_UNARY(Arccos,     "arccos",       kInput,    false, kYes,        std::ac
 MXTRAIN_UNARY(Arctan,     "arctan",       kInput,    false, kZeroToZero, std::atan(x),                        T(1) / (T(1) + v * v))
 MXTRAIN_UNARY(Sinh,       "sinh",         kInput,    false, kZeroToZero, std::sinh(x),                        std::cosh(v))
 MXTRAIN_UNARY(Cosh,       "cosh",         kInput,    false, kYes,        std::cosh(x),                        std::sinh(v))
-MXTRAIN_UNARY(Tanh,       "tanh",         kOutput,   false, kZeroToZero, std::tanh(x),                        T(1) - v * v)
+MXTRAIN_UNARY(Tanh,       "tanh",         kOutput,   false, kZeroToZero, vector_math::Tanh(x),                T(1) - v * v)
 MXTRAIN_UNARY(Arcsinh,    "arcsinh",      kInput,    false, kZeroToZero, std::asinh(x),                       T(1) / std::sqrt(v * v + T(1)))
 MXTRAIN_UNARY(Arccosh,    "arccosh",      kInput,    false, kYes,        std::acosh(x),                       T(1) / std::sqrt(v * v - T(1)))
 MXTRAIN_UNARY(Arctanh,    "arctanh",      kInput,    false, kZeroToZero, std::atanh(x),                       T(1) / (T(1) - v * v))
@@ -126,7 +127,7 @@ MXTRAIN_UNARY(Gammaln,    "gammaln",      kInput,    false, kYes,        std::lg
 MXTRAIN_UNARY(Erf,        "erf",          kInput,    false, kZeroToZero, std::erf(x),                         T(1.1283791670955126) * std::exp(-v * v))
 MXTRAIN_UNARY(ErfInvOp,   "erfinv",       kOutput,   false, kZeroToZero, ErfInv(x),                           T(0.886226925452758) * std::exp(v * v))
 MXTRAIN_UNARY(Relu,       "relu",         kOutput,   true,  kZeroToZero, x > T(0) ? x : T(0),                 v > T(0) ? 1 : 0)
-MXTRAIN_UNARY(Sigmoid,    "sigmoid",      kOutput,   false, kYes,        T(1) / (T(1) + std::exp(-x)),        v * (T(1) - v))
+MXTRAIN_UNARY(Sigmoid,    "sigmoid",      kOutput,   false, kYes,        vector_math::Sigmoid(x),             v * (T(1) - v))
 MXTRAIN_UNARY(Softsign,   "softsign",     kInput,    false, kZeroToZero, x / (T(1) + std::abs(x)),            T(1) / ((T(1) + std::abs(v)) * (T(1) + std::abs(v))))
 MXTRAIN_UNARY(Negative,   "negative",     kConstant, true,  kZeroToZero, T(0) - x,                                  -1)
 MXTRAIN_UNARY(LogicalNot, "logical_not",  kConstant, true,  kYes,        x == T(0) ? 1 : 0,                   0)
