@@ -185,6 +185,7 @@ def dump(folder, make, gradients):
 
 def main():
     folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
     with open(folder + "/nets.txt", "w") as nets:
         nets.writelines([dump(folder, make, True) for make in GRADIENTS] + [dump(folder, make, False) for make in PREDICTIONS])
 

@@ -2,8 +2,8 @@
 // The passes that turn a symbol's graph into what an Executor runs, in their order. Each takes an ExecGraph and returns a new one; a file each
 // in passes/.
 //
-//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts -> AddGradient -> Settle -> ChooseOrder -> Recompute -> PlanMemory
-//   -> Freeze
+//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts -> AddGradient -> Settle -> ChooseOrder
+//   -> Recompute -> PlanMemory -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
 #include <map>
