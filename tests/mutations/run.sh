@@ -4,7 +4,7 @@
 #   tests/mutations/run.sh [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/dev); PATTERN: only files that match
 #
 # The faults stand in operators.txt. First everything is built and the named tests must be green; then a fault costs the compilation of what
-# it touches, the links, and its tests. Every file is put back, whatever happens, and the library built again at the end.
+# it touches, the links, and its tests. Every file is put back, whatever happens, and all is built again at the end.
 # Exit code 9 when a fault goes unnoticed, 1 when a test is red without any.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -6,16 +6,10 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
 namespace {
-
-std::string ParamOf(const OperatorProperty& op, const std::string& key) {
-  for (const auto& [name, value] : op.GetParams()) {
-    if (name == key) return value;
-  }
-  return "";
-}
 
 // Variable behind argument `index` of a node, looking through nothing.
 std::string VariableName(const Graph& graph, const Node& node, int index) {

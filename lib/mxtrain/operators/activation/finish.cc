@@ -1,20 +1,15 @@
 #include "mxtrain/operators/activation/finish.h"
 
+#include "mxtrain/operator/param_of.h"
+
 namespace mxtrain {
 namespace {
 
-std::string Value(const OperatorProperty& property, const std::string& key) {
-  for (const auto& [name, value] : property.GetParams()) {
-    if (name == key) return value;
-  }
-  return "";
-}
-
 // "none" for a sum, "relu" or "relu6" for an activation, "" for an operator that cannot stand behind a layer in one kernel.
 std::string ActOf(const OperatorProperty& property) {
-  if (property.TypeString() == "Activation") return Value(property, "act_type") == "relu" ? "relu" : "";
-  if (property.TypeString() == "clip") return Value(property, "a_min") == "0" && Value(property, "a_max") == "6" ? "relu6" : "";
-  return Value(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none" : "";
+  if (property.TypeString() == "Activation") return ParamOf(property, "act_type") == "relu" ? "relu" : "";
+  if (property.TypeString() == "clip") return ParamOf(property, "a_min") == "0" && ParamOf(property, "a_max") == "6" ? "relu6" : "";
+  return ParamOf(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none" : "";
 }
 
 std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain, bool with_sum) {

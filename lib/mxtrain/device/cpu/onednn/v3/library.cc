@@ -92,7 +92,7 @@ std::optional<Blocking> BlockingOf(const Memory& memory) {
 Memory MemoryOf(const Blocking& blocking, dnnl::memory::data_type type) {
   const auto lies_so = [&](const Memory& memory) { return SameMemory(ReadBlocking(memory), blocking); };
   if (std::optional<Memory> memory = FindMemory(blocking, type, lies_so)) return *memory;
-  throw dnnl::error(dnnl_unimplemented, "an array lies in blocks that have no name");
+  throw dnnl::error(dnnl_invalid_arguments, "it has no name for the blocks in which an array lies");
 }
 
 void AppendEltwise(dnnl::post_ops& post, dnnl::algorithm algorithm, float alpha, float beta) {

@@ -1,0 +1,18 @@
+#pragma once
+// One parameter of an operator, as text, for those who know operators by name alone.
+#include <string>
+#include <string_view>
+
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+// "" when the operator has no such parameter.
+inline std::string ParamOf(const OperatorProperty& op, std::string_view key) {
+  for (const auto& [name, value] : op.GetParams()) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+}  // namespace mxtrain
