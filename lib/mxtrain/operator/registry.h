@@ -73,7 +73,7 @@ class MXTRAIN_API OperatorRegistry {
 };
 
 // What a plug-in must agree on with the library that loads it; raised with every incompatible change of the headers of operator/.
-inline constexpr int kPluginAbi = 2;
+inline constexpr int kPluginAbi = 3;
 struct PluginInfo {
   int abi;
   const char* name;
