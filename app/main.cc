@@ -104,6 +104,9 @@ int main(int argc, char** argv) {
   all.push_back(commands::MakeOps());
   all.push_back(commands::MakeDevices());
   all.push_back(commands::MakeSynth());
+  all.push_back(commands::MakeExport());
+  all.push_back(commands::MakeVerifyResume());
+  all.push_back(commands::MakeReplay());
   for (auto& command : all) command->Declare(line);
 
   int exit_code = 0;

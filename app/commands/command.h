@@ -48,6 +48,9 @@ std::unique_ptr<Command> MakeOps();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeSynth();
 std::unique_ptr<Command> MakeInit();
+std::unique_ptr<Command> MakeExport();
+std::unique_ptr<Command> MakeVerifyResume();
+std::unique_ptr<Command> MakeReplay();
 
 // "mxtrain 0.1.0" and, in lines of their own, what it was built with and the CPU that it runs on.
 std::string VersionText(const std::string& version);

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/pretrained.h"
+#include "app/commands/replay.h"
 #include "app/commands/session.h"
 #include "app/report/listeners.h"
 #include "app/report/output.h"
@@ -36,6 +38,17 @@ class Train final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
+    try {
+      return RunOnce(flags, console);
+    } catch (const DivergedError& e) {
+      console.ShowBar("");
+      Explain(flags, e, console);
+      throw;
+    }
+  }
+
+ private:
+  int RunOnce(const CommonFlags& flags, report::Console& console) {
     if (extend_ && resume_from_.empty()) resume_ = true;
     CatchSignals();
     Session session(config_, flags, console);
@@ -54,9 +67,15 @@ class Train final : public Command {
       console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32; "
                                               "evaluation in float32", session.config().train.amp));
     }
-    if (!resume_from_.empty()) trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
+    if (!resume_from_.empty()) {
+      trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
+    } else if (!resume_) {
+      TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+    }
     if (!profile_.empty()) WriteFileAtomically(profile_, "");  // where it cannot be written, that is said before the run
     const report::RunFolder folder = OpenFolder(session);
+    folder_ = folder;
+    threads_ = session.runtime().backend(session.ctx()).threads();
     trainer.SaveTo(folder.checkpoints());
     console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
@@ -75,7 +94,16 @@ class Train final : public Command {
     return Report(flags, folder, *train, result, console);
   }
 
- private:
+  // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
+  void Explain(const CommonFlags& flags, const DivergedError& error, report::Console& console) const {
+    constexpr int64_t kStepsAtOnce = 200;
+    const std::string bundle = WriteBundle(*folder_, error, threads_);
+    const std::string checkpoint = bundle + "/checkpoint";
+    const int64_t from = std::filesystem::exists(checkpoint) ? PeekState(checkpoint).step : 0;
+    if (error.step() - from <= kStepsAtOnce) console.Message(LogLevel::kError, Replay(bundle, flags, console).Text());
+    console.Message(LogLevel::kInfo, format("to look at it again: mxtrain replay {}", bundle));
+  }
+
   // Flags that contradict each other, or that nothing would read.
   void CheckFlags() const {
     const auto refuse = [](bool wrong, const char* text) {
@@ -101,6 +129,7 @@ class Train final : public Command {
 
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
     Trainer trainer(session.runtime(), options, train, val);
+    TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
     console.Message(LogLevel::kInfo, format("everything fits: {} steps would be run; nothing was written", trainer.total_steps()));
     return 0;
   }
@@ -136,6 +165,7 @@ class Train final : public Command {
     if (NothingSaved(folder)) {
       if (extend_) Throw(ErrorKind::kUsage, "{} was stopped before its first save; there is nothing to extend, --resume begins it again", folder.path());
       console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
+      TakePretrained(session.config().train.weights, session.runtime(), trainer, console);
       RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
@@ -201,6 +231,8 @@ class Train final : public Command {
   bool resume_ = false, extend_ = false, dry_run_ = false, overwrite_ = false;
   std::string resume_from_, out_, name_, profile_;
   std::optional<double> min_metric_;
+  std::optional<report::RunFolder> folder_;  // of the run, once it is there
+  int threads_ = 0;
 };
 
 }  // namespace

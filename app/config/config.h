@@ -84,6 +84,11 @@ struct ClipConfig {
   std::optional<double> value, norm;
 };
 
+// First values from a file; no file: from the initializer alone.
+struct WeightsConfig {
+  std::string file, map;
+};
+
 struct KVStoreConfig {
   std::string type;
   int workers = 0;  // logical workers that share one batch
@@ -95,6 +100,7 @@ struct TrainConfig {
   Named optimizer;        // of Optimizer::Create
   Named lr_schedule;      // of LrSchedule::Create
   Named initializer;
+  WeightsConfig weights;
   std::string math;       // fast | exact
   ByteCount memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16

@@ -257,8 +257,10 @@ class Section {
   // A section below this one. `selector` names its key that may stand for the whole section: optimizer: sgd. One that is required must be
   // written; one that is not takes its defaults, and then none of its own keys is required.
   template <typename Child>
-  void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help, bool required, std::string selector = "") {
+  void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help, bool required, std::string selector = "",
+             std::vector<std::string> also = {}) {
     Key& key = keys_.emplace_back();
+    key.info.also = std::move(also);
     key.info.required = required;
     key.info.name = std::move(name);
     key.info.type = "map";

@@ -253,6 +253,19 @@ Section<TrainConfig> TrainSection() {
       .Kinds(MakeInitializerKinds())
       .Help("first values of weights")
       .Also({"init", "weight_init"});
+  Section<WeightsConfig> weights;
+  weights.Add("file", &WeightsConfig::file)
+      .IsPath()
+      .Default("")
+      .Help("a run folder or checkpoint, PREFIX@7 or .params of the reference system, or .safetensors; what it lacks, or has in another shape, begins anew")
+      .Also({"path", "checkpoint"});
+  weights.Add("map", &WeightsConfig::map)
+      .IsPath()
+      .Default("")
+      .Help("list of [pattern, replacement] in YAML: regular expressions that make names of the net from those of the file")
+      .Also({"names", "name_map"});
+  s.Below("weights", &C::weights, std::move(weights), "first values from a file, for fine-tuning", false, "file",
+          {"pretrained", "pretrained_model", "pretrained_weights", "init_from", "load", "finetune", "fine_tune", "snapshot_weights"});
   s.Add("metrics", &C::metrics)
       .Default({{"accuracy", {}, {}}})
       .Kinds(MetricKinds())

@@ -34,10 +34,12 @@ bool SplitReference(const std::string& where, std::string* prefix, int* epoch) {
   return status == std::errc() && stop == end;
 }
 
-Model FromReference(Runtime& runtime, const std::string& prefix, int epoch) {
+std::string ReferenceSymbolFile(const std::string& where) { return where.substr(0, where.rfind('@')) + "-symbol.json"; }
+
+Model FromReference(Runtime& runtime, const std::string& where) {
   Model model;
-  model.file = format("{}-{:04}.params", prefix, epoch);
-  const std::string symbol_file = prefix + "-symbol.json";
+  model.file = ReferenceParamsFile(where);
+  const std::string symbol_file = ReferenceSymbolFile(where);
   try {
     model.symbol = Symbol::FromJson(runtime.operators(), ReadFile(symbol_file));
   } catch (const Error& e) {
@@ -76,11 +78,7 @@ Model FromReference(Runtime& runtime, const std::string& prefix, int epoch) {
 
 Model LoadModel(Runtime& runtime, const std::string& where) {
   const std::string file = CheckpointOf(where);
-  if (!file.empty()) return FromCheckpoint(runtime, file);
-  std::string prefix;
-  int epoch = 0;
-  SplitReference(where, &prefix, &epoch);
-  return FromReference(runtime, prefix, epoch);
+  return file.empty() ? FromReference(runtime, where) : FromCheckpoint(runtime, file);
 }
 
 std::string CheckpointOf(const std::string& where) {
@@ -95,8 +93,16 @@ std::string CheckpointOf(const std::string& where) {
   Throw(ErrorKind::kFileSystem, "{} holds no checkpoint (best or last); train first, or name a checkpoint file", where);
 }
 
-void SaveReferenceModel(const std::string& prefix, int epoch, const Symbol& symbol, const std::map<std::string, NDArray>& args,
-                        const std::map<std::string, NDArray>& auxs) {
+std::string ReferenceParamsFile(const std::string& where) {
+  std::string prefix;
+  int epoch = 0;
+  if (!SplitReference(where, &prefix, &epoch)) Throw(ErrorKind::kUsage, "'{}' is no PREFIX@NUMBER", where);
+  return format("{}-{:04}.params", prefix, epoch);
+}
+
+std::vector<std::string> SaveReferenceModel(const std::string& where, const Symbol& symbol, const std::map<std::string, NDArray>& args,
+                                            const std::map<std::string, NDArray>& auxs) {
+  const std::vector<std::string> files = {ReferenceSymbolFile(where), ReferenceParamsFile(where)};
   NamedArrays arrays;
   auto add = [&arrays](const char* kind, const std::map<std::string, NDArray>& from) {
     for (const auto& [name, array] : from) {
@@ -106,8 +112,9 @@ void SaveReferenceModel(const std::string& prefix, int epoch, const Symbol& symb
   };
   add("arg:", args);
   add("aux:", auxs);
-  SaveArrays(format("{}-{:04}.params", prefix, epoch), arrays);
-  WriteFileAtomically(prefix + "-symbol.json", symbol.ToJson());
+  SaveArrays(files[1], arrays);
+  WriteFileAtomically(files[0], symbol.ToJson());
+  return files;
 }
 
 void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters) {

@@ -20,9 +20,11 @@ struct Model {
 MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where);
 // The checkpoint file that LoadModel would read; "" for the reference system's files. Throws as LoadModel does.
 MXTRAIN_API std::string CheckpointOf(const std::string& where);
-// Writes PREFIX-symbol.json and PREFIX-0001.params (with `epoch` = 1), which the reference system's 1.x reads.
-MXTRAIN_API void SaveReferenceModel(const std::string& prefix, int epoch, const Symbol& symbol, const std::map<std::string, NDArray>& args,
-                                    const std::map<std::string, NDArray>& auxs);
+// PREFIX@7 -> PREFIX-0007.params. Throws kUsage for what is no PREFIX@NUMBER.
+MXTRAIN_API std::string ReferenceParamsFile(const std::string& where);
+// Writes PREFIX-symbol.json and PREFIX-0007.params (of PREFIX@7), which the reference system's 1.x reads, and returns their names.
+MXTRAIN_API std::vector<std::string> SaveReferenceModel(const std::string& where, const Symbol& symbol, const std::map<std::string, NDArray>& args,
+                                                        const std::map<std::string, NDArray>& auxs);
 // Copies a model's arrays into an executor. Throws kConfig for parameters that the model lacks or that differ in shape; arrays of the executor
 // named in `not_parameters` (labels) are left alone.
 MXTRAIN_API void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters);

@@ -232,34 +232,28 @@ void Trainer::FindPlace(int64_t batch_size) {
                          batch_size, train_.batch_size());
 }
 
-Trainer::Loaded Trainer::LoadParameters(const std::map<std::string, NDArray>& args, const std::map<std::string, NDArray>& auxs) {
-  Loaded loaded;
-  auto load = [&](const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to, size_t worker) {
-    for (const auto& [name, target] : to) {
-      const auto found = from.find(name);
-      const bool fits = found != from.end() && found->second.shape() == target.shape();
-      if (fits) NDArray(target).CopyFrom(found->second);
-      if (worker == 0) (fits ? loaded.used : loaded.reset).push_back(name);
-    }
-    for (const auto& [name, array] : from) {
-      if (worker == 0 && !to.contains(name)) loaded.unused.push_back(name);
-    }
-  };
-  for (size_t w = 0; w < executors_.size(); ++w) {
-    load(args, executors_[w]->args(), w);
-    load(auxs, executors_[w]->auxs(), w);
+WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
+  WeightsAccount account;
+  for (const auto& executor : executors_) {
+    std::map<std::string, NDArray> arrays = executor->auxs();
+    arrays.insert(executor->args().begin(), executor->args().end());
+    account = TakeWeights(weights, arrays);  // the same of every logical worker
   }
-  return loaded;
+  return account;
 }
 
-void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const {
-  std::string heads, files;
+void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> heads, examples;
   for (size_t h = 0; h < loss_.heads().size(); ++h) {
-    if (!std::isfinite(loss_.Mean(static_cast<int>(h)))) heads += (heads.empty() ? "'" : ", '") + loss_.heads()[h].name + "'";
+    if (!std::isfinite(loss_.Mean(static_cast<int>(h)))) heads.push_back(format("'{}'", loss_.heads()[h].name));
   }
-  for (size_t i = 0; i < index.size() && i < 4; ++i) files += (i ? ", " : "") + train_.ExampleName(index[i]);
-  Throw(ErrorKind::kDiverged, "the loss of {} is not finite at step {} (batch of {} examples: {}{}); lower the learning rate, or clip gradients",
-        heads, step + 1, index.size(), files, index.size() > 4 ? ", ..." : "");
+  for (int64_t i : index) examples.push_back(train_.ExampleName(i));
+  const std::vector<std::string> shown(examples.begin(), examples.begin() + static_cast<ptrdiff_t>(std::min(examples.size(), kShown)));
+  diverged_.emplace(format("the loss of {} is not finite at step {} (batch of {} examples: {}{}); lower the learning rate, or clip gradients", join(heads, ", "),
+                           step + 1, examples.size(), join(shown, ", "), examples.size() > kShown ? ", ..." : ""),
+                    step + 1, std::move(examples));
+  throw *diverged_;
 }
 
 void Trainer::TrainStep(const DataBatch& batch) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
@@ -18,6 +19,7 @@
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/evaluation.h"
+#include "mxtrain/train/weights.h"
 
 namespace mxtrain {
 
@@ -70,6 +72,19 @@ struct TrainResult {
   bool stopped = false;              // by the flag
 };
 
+// The loss was not finite. `step` counts from 1; `examples` are those of its batch, by name.
+class MXTRAIN_API DivergedError : public Error {
+ public:
+  DivergedError(const std::string& message, int64_t step, std::vector<std::string> examples)
+      : Error(ErrorKind::kDiverged, message), step_(step), examples_(std::move(examples)) {}
+  int64_t step() const { return step_; }
+  const std::vector<std::string>& examples() const { return examples_; }
+
+ private:
+  int64_t step_;
+  std::vector<std::string> examples_;
+};
+
 // Whether a parameter learns: its lr_mult is not 0.
 MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name);
 
@@ -85,14 +100,11 @@ class MXTRAIN_API Trainer {
   // them. `extend`: it was finished, and goes on for as many epochs and steps again, the schedule anew. Throws kConfig when its arrays do not
   // fit the net, or it cannot be gone on with so.
   void Resume(const Checkpoint& checkpoint, bool extend = false);
-  // Before Run: parameters and auxiliary states from files, by name; what is missing keeps its initial value. Returns names: used, unused.
-  struct Loaded {
-    std::vector<std::string> used, reset, unused;
-  };
-  Loaded LoadParameters(const std::map<std::string, NDArray>& args, const std::map<std::string, NDArray>& auxs);
+  // Before Run: first values of parameters and auxiliary states, by name; what has none keeps that of the initializer.
+  WeightsAccount Begin(const std::map<std::string, NDArray>& weights);
 
   // `stop`: when it becomes non-zero the step under way is finished, saved, and Run returns. 2 asks for a save without stopping, and the
-  // trainer sets it back to 0. Throws kDiverged when the loss is not finite.
+  // trainer sets it back to 0. Throws DivergedError when the loss is not finite.
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop = nullptr);
 
   // One step: forward, backward, updates, sums of losses and metrics; waits until at most one older step is under way. What Run does between
@@ -117,11 +129,12 @@ class MXTRAIN_API Trainer {
   void CollectStep(const DataBatch& batch, int64_t step);
   struct Outcome;
   void TakeIn(const Outcome& outcome);
-  [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index) const;
+  [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index);
   NamedValues TrainValues() const;
   RunStart Describe() const;
   Checkpoint Snapshot() const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
+  TrainResult RunEpochs(TrainListener& listener, std::atomic<int>* stop);
   void TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
   bool HigherIsBetter() const;
@@ -148,7 +161,8 @@ class MXTRAIN_API Trainer {
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
   std::string rescale_reason_;
-  engine::VarHandle sums_ = nullptr;                  // stands for loss_ and metrics_
+  engine::VarHandle sums_ = nullptr;                  // stands for loss_, metrics_ and diverged_
+  std::optional<DivergedError> diverged_;             // what a step in flight threw; a wait gives it back as an Error of the engine
   int64_t saved_step_ = -1;                           // where the last save of this process stands
   std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
 

@@ -112,6 +112,15 @@ bool Trainer::IsBetter(double value) const {
 }
 
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
+  try {
+    return RunEpochs(listener, stop);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kDiverged || !diverged_) throw;
+    throw DivergedError(*diverged_);
+  }
+}
+
+TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) {
   TrainResult result;
   Clock clock;
   listener.OnStart(Describe());

@@ -1,0 +1,56 @@
+#include "app/commands/pretrained.h"
+
+#include <filesystem>
+
+#include "app/config/document.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::commands {
+namespace {
+
+constexpr const char* kRuleForm = "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop what it finds";
+
+std::vector<NameMap::Rule> ReadRules(const std::string& path) {
+  auto sources = std::make_shared<config::SourceMap>();
+  config::Diagnostics diagnostics(sources);
+  const config::Value root = config::ParseYaml(sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()), &diagnostics);
+  std::vector<NameMap::Rule> rules;
+  if (!root.is_list()) diagnostics.Error(root.place, format("a map of names is a list, not {}", root.Describe()), kRuleForm);
+  for (const config::Value& item : root.list) {
+    const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() && (item.list[1].is_scalar() || item.list[1].is_null());
+    if (!good) {
+      diagnostics.Error(item.place, format("{} is no rule", item.Describe()), kRuleForm);
+      continue;
+    }
+    rules.push_back({item.list[0].text, item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
+  }
+  diagnostics.ThrowIfErrors();
+  return rules;
+}
+
+NameMap ReadMap(const std::string& path) {
+  if (path.empty()) return NameMap();
+  try {
+    return NameMap(ReadRules(path));
+  } catch (const config::DiagnosticError&) {
+    throw;  // names the file and the place
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), path);
+  }
+}
+
+}  // namespace
+
+void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trainer* trainer, report::Console& console) {
+  if (weights.file.empty()) return;
+  const std::map<std::string, NDArray> arrays = LoadWeights(runtime, weights.file, ReadMap(weights.map));
+  const WeightsAccount account = trainer->Begin(arrays);
+  if (account.taken.empty()) {
+    Throw(ErrorKind::kConfig, "no array of {} fits the net: {}; train.weights.map can say how names of the file become names of the net", weights.file,
+          account.Text());
+  }
+  console.Message(LogLevel::kInfo, format("weights of {}: {}", weights.file, account.Text()));
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,197 @@
+// mxtrain replay BUNDLE
+#include "app/commands/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "app/commands/pretrained.h"
+#include "app/commands/session.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Summary {
+  int64_t nans = 0, infinities = 0;
+  double largest = 0;  // of the finite values
+};
+
+template <typename T>
+Summary SummaryOf(const T* values, int64_t count) {
+  Summary s;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<float>(values[i]);
+    if (std::isnan(value)) {
+      ++s.nans;
+    } else if (std::isinf(value)) {
+      ++s.infinities;
+    } else {
+      s.largest = std::max(s.largest, static_cast<double>(std::abs(value)));
+    }
+  }
+  return s;
+}
+
+Summary SummaryOf(const TBlob& value) {
+  const int64_t count = value.shape.Size();
+  switch (value.type) {
+    case DType::kFloat32:
+      return SummaryOf(value.dptr<float>(), count);
+    case DType::kBfloat16:
+      return SummaryOf(value.dptr<bfloat16>(), count);
+    case DType::kFloat16:
+      return SummaryOf(value.dptr<float16>(), count);
+    default:
+      return {};  // numbers that are always finite
+  }
+}
+
+// Looks at what a step computes, tensor by tensor, until something is not finite.
+class Watch {
+ public:
+  void See(const std::string& name, const TBlob& value) {
+    if (!found_.tensor.empty()) return;
+    const Summary s = SummaryOf(value);
+    if (s.nans + s.infinities > 0) {
+      found_.tensor = name;
+      found_.nans = s.nans, found_.infinities = s.infinities, found_.size = value.shape.Size();
+    } else {
+      found_.largest_before = s.largest;
+    }
+  }
+  NonFinite found(int64_t step) const {
+    NonFinite result = found_;
+    result.step = step;
+    return result;
+  }
+
+ private:
+  NonFinite found_;  // written on the thread that computes, read when the run has ended
+};
+
+// Sets the watch when the step before the failing one has been made.
+class WatchStep final : public TrainListener {
+ public:
+  WatchStep(Trainer* trainer, Watch* watch, int64_t step) : trainer_(trainer), watch_(watch), step_(step) {}
+  void OnStart(const RunStart& start) override {
+    if (start.first_step + 1 == step_) Begin();
+  }
+  void OnStep(const StepEvent& e) override {
+    if (e.step + 1 == step_) Begin();
+  }
+
+ private:
+  void Begin() {
+    trainer_->executor().SetMonitor([watch = watch_](const std::string& name, const TBlob& value) { watch->See(name, value); });
+  }
+  Trainer* const trainer_;
+  Watch* const watch_;
+  const int64_t step_;
+};
+
+Json ReadBundle(const std::string& bundle) {
+  const std::string file = bundle + "/bundle.json";
+  if (!fs::exists(file)) Throw(ErrorKind::kData, "{} is no bundle of a diverged run (RUN/diverged-STEP): it holds no bundle.json", bundle);
+  const Json json = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.value("step", Json()).is_number_integer() || !json.value("threads", Json()).is_number_integer()) {
+    Throw(ErrorKind::kData, "{} is no bundle of a diverged run: it does not say step and threads", file);
+  }
+  return json;
+}
+
+class ReplayCommand final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("replay", "make the failing step of a diverged run again, and say where the first bad number arose");
+    arguments.Option("bundle", &bundle_, "folder diverged-STEP of the run").Required().Takes("BUNDLE");
+    arguments.Examples("  mxtrain replay runs/latest/diverged-000123");
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    CatchSignals();
+    const NonFinite found = Replay(bundle_, flags, console);
+    if (StopFlag() == 1) return 128 + StopSignal();
+    if (flags.json) {
+      std::cout << report::JsonText({{"step", found.step}, {"tensor", found.tensor}, {"nans", found.nans}, {"infinities", found.infinities},
+                                     {"size", found.size}, {"largest_before", found.largest_before}})
+                << std::endl;
+    } else {
+      std::cout << found.Text() << std::endl;
+    }
+    return 0;
+  }
+
+ private:
+  std::string bundle_;
+};
+
+}  // namespace
+
+std::string WriteBundle(const report::RunFolder& run, const DivergedError& error, int threads) {
+  const std::string name = format("diverged-{:06}", error.step());
+  const fs::path folder = run.File(name);
+  fs::create_directories(folder);
+  for (const char* file : {"checkpoint", "config.yaml"}) fs::remove(folder / file);
+  fs::copy_file(run.File("config.yaml"), folder / "config.yaml");
+  const std::string last = CheckpointFolder(run.checkpoints()).File("last");
+  if (fs::exists(last)) fs::copy_file(last, folder / "checkpoint");
+  std::string batch;
+  for (const std::string& example : error.examples()) batch += example + "\n";
+  WriteFileAtomically((folder / "batch.txt").string(), batch);
+  const Json json = {{"step", error.step()}, {"threads", threads}, {"message", error.what()}, {"examples", error.examples()}};
+  WriteFileAtomically((folder / "bundle.json").string(), json.dump(2) + "\n");
+  return folder.string();
+}
+
+std::string NonFinite::Text() const {
+  if (tensor.empty()) return format("step {}: every value was finite", step);
+  const std::string count = nans > 0 && infinities > 0 ? format("{} NaN and {} infinite", nans, infinities)
+                            : nans > 0                 ? format("{} NaN", nans)
+                                                       : format("{} infinite", infinities);
+  return format("step {}: the first bad numbers stand in {}: {} of {} values; what was computed before it reaches {:.3g}", step, tensor, count, size,
+                largest_before);
+}
+
+NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Console& console) {
+  const Json json = ReadBundle(bundle);
+  const int64_t step = json["step"];
+  CommonFlags same = flags;
+  same.threads = json["threads"];  // other numbers of threads round otherwise
+  ConfigArguments arguments;
+  arguments.file = bundle + "/config.yaml";
+  Session session(arguments, same, console);
+  session.BuildNet();
+  auto train = session.TrainIter();
+  auto val = session.ValIter();
+  TrainOptions options = session.MakeTrainOptions();
+  options.deterministic = flags.deterministic;
+  options.save = {0, 0, 0, 1};
+  options.report_seconds = 0;
+  Watch watch;
+  Trainer trainer(session.runtime(), options, *train, val.get());
+  const std::string checkpoint = bundle + "/checkpoint";
+  if (fs::exists(checkpoint)) {
+    trainer.Resume(LoadCheckpoint(session.runtime(), checkpoint));
+  } else {
+    TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+  }
+  WatchStep listener(&trainer, &watch, step);
+  try {
+    trainer.Run(listener, &StopFlag());
+  } catch (const DivergedError& e) {
+    return watch.found(e.step());
+  }
+  if (StopFlag() != 1) console.Message(LogLevel::kWarning, "this time every loss was finite: data, plug-ins or the machine differ from those of the run");
+  return watch.found(step);
+}
+
+std::unique_ptr<Command> MakeReplay() { return std::make_unique<ReplayCommand>(); }
+
+}  // namespace mxtrain::commands

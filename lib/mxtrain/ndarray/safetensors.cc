@@ -1,0 +1,127 @@
+#include "mxtrain/ndarray/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint64_t kLengthBytes = sizeof(uint64_t);
+constexpr uint64_t kMostHeaderBytes = 100'000'000;  // of the format's own library
+constexpr const char* kMetadata = "__metadata__";
+constexpr std::pair<const char*, DType> kTypes[] = {{"F32", DType::kFloat32}, {"F64", DType::kFloat64},   {"F16", DType::kFloat16}, {"U8", DType::kUint8},
+                                                    {"I32", DType::kInt32},   {"BF16", DType::kBfloat16}, {"I64", DType::kInt64}};
+
+struct Entry {
+  std::string name;
+  TShape shape;
+  DType type;
+  std::string_view bytes;
+};
+
+TShape ShapeOf(const Json& dims) {
+  const auto shape = dims.get<std::vector<int64_t>>();
+  if (shape.size() > TShape::kMaxDims) Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(), TShape::kMaxDims);
+  int64_t size = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0 || (dim > 0 && size > TShape::kMaxSize / dim)) Throw(ErrorKind::kData, "its shape is {}", dims.dump());
+    size *= std::max<int64_t>(dim, 1);
+  }
+  return TShape(shape);
+}
+
+DType TypeOf(const std::string& word) {
+  for (const auto& [known, type] : kTypes) {
+    if (word == known) return type;
+  }
+  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not have; save it as F32", word);
+}
+
+Entry EntryOf(const std::string& name, const Json& item, std::string_view data) {
+  Entry entry{name, ShapeOf(item.at("shape")), TypeOf(item.at("dtype").get<std::string>()), {}};
+  const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
+    Throw(ErrorKind::kData, "its bytes {} lie outside the file", item.at("data_offsets").dump());
+  }
+  const auto wanted = static_cast<uint64_t>(entry.shape.Size() * SizeOf(entry.type));
+  if (offsets[1] - offsets[0] != wanted) {
+    Throw(ErrorKind::kData, "{} of type {} takes {} bytes, the file says {}", entry.shape.ToString(), NameOf(entry.type), wanted, offsets[1] - offsets[0]);
+  }
+  entry.bytes = data.substr(offsets[0], wanted);
+  return entry;
+}
+
+std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) {
+  uint64_t length = 0;
+  if (bytes.size() < kLengthBytes) Throw(ErrorKind::kData, "{} is no safetensors file: it has {} bytes", file, bytes.size());
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  if (length > std::min<uint64_t>(kMostHeaderBytes, bytes.size() - kLengthBytes)) {
+    Throw(ErrorKind::kData, "{} is no safetensors file, or cut: its first number, {}, is no length of a header", file, length);
+  }
+  const Json header = Json::parse(bytes.substr(kLengthBytes, length), nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) Throw(ErrorKind::kData, "{} is no safetensors file: its header is no JSON object", file);
+  std::vector<Entry> entries;
+  for (const auto& [name, item] : header.items()) {
+    if (name == kMetadata) continue;
+    try {
+      entries.push_back(EntryOf(name, item, bytes.substr(kLengthBytes + length)));
+    } catch (const Json::exception&) {
+      Throw(ErrorKind::kData, "{}: the header does not describe '{}' by dtype, shape and data_offsets", file, name);
+    } catch (const Error& e) {
+      Throw(ErrorKind::kData, "{}: array '{}': {}", file, name, e.what());
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+const char* WordOf(DType type) {
+  for (const auto& [word, known] : kTypes) {
+    if (known == type) return word;
+  }
+  Throw(ErrorKind::kBug, "no safetensors type for {}", NameOf(type));
+}
+
+}  // namespace
+
+NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes, const std::string& file_name) {
+  NamedArrays result;
+  for (const Entry& entry : ReadEntries(bytes, file_name)) {
+    NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type, Context::cpu(), Layout(), entry.name);
+    array.CopyFromHost(entry.bytes.data(), static_cast<int64_t>(entry.bytes.size()));
+    result.names.push_back(entry.name);
+  }
+  return result;
+}
+
+std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header[kMetadata] = metadata;
+  int64_t end = 0;
+  for (const auto& [name, array] : arrays) {
+    const int64_t begin = std::exchange(end, end + array.shape().Size() * SizeOf(array.dtype()));
+    header[name] = {{"dtype", WordOf(array.dtype())},
+                    {"shape", std::vector<int64_t>(array.shape().begin(), array.shape().end())},
+                    {"data_offsets", {begin, end}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // arrays begin at whole words
+  const uint64_t length = text.size();
+  std::string out(reinterpret_cast<const char*>(&length), kLengthBytes);
+  out += text;
+  for (const auto& [name, array] : arrays) {
+    const auto size = static_cast<size_t>(array.shape().Size() * SizeOf(array.dtype()));
+    out.resize(out.size() + size);
+    array.CopyToHost(out.data() + out.size() - size, static_cast<int64_t>(size));
+  }
+  return out;
+}
+
+}  // namespace mxtrain

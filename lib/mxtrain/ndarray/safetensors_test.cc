@@ -1,0 +1,93 @@
+#include "mxtrain/ndarray/safetensors.h"
+
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+RuntimeOptions Naive() {
+  RuntimeOptions options;
+  options.engine = "naive";
+  options.threads = 1;
+  return options;
+}
+
+// A file put together by hand, as the format's description says.
+std::string FileOf(const std::string& header, const std::string& data) {
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return bytes + header + data;
+}
+
+std::string ErrorOf(Runtime& runtime, const std::string& bytes) {
+  try {
+    DeserializeSafetensors(runtime, bytes, "net.safetensors");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kData);
+    return error.what();
+  }
+  return "";
+}
+
+bool Says(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("safetensors: a file written by hand") {
+  Runtime runtime(Naive(), nullptr);
+  // 1.5 and -2 as float32; 0.5 as bfloat16 (3f00) and float16 (3800); 7 as int64; a scalar; an array without elements.
+  const std::string data("\x00\x00\xc0\x3f\x00\x00\x00\xc0\x00\x3f\x00\x38\x07\0\0\0\0\0\0\0", 20);
+  const std::string header = R"({"__metadata__":{"by":"hand"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},
+    "b":{"dtype":"BF16","shape":[1],"data_offsets":[8,10]},"h":{"dtype":"F16","shape":[1],"data_offsets":[10,12]},
+    "n":{"dtype":"I64","shape":[],"data_offsets":[12,20]},"e":{"dtype":"F32","shape":[0,3],"data_offsets":[20,20]}})";
+  const NamedArrays arrays = DeserializeSafetensors(runtime, FileOf(header, data), "net.safetensors");
+  REQUIRE(arrays.names == std::vector<std::string>{"b", "e", "h", "n", "w"});
+  CHECK(arrays.arrays[0].ToVector() == std::vector<float>{0.5f});
+  CHECK(arrays.arrays[1].shape() == TShape{0, 3});
+  CHECK(arrays.arrays[2].ToVector() == std::vector<float>{0.5f});
+  CHECK(arrays.arrays[3].shape().ndim() == 0);
+  CHECK(arrays.arrays[3].ToVector() == std::vector<float>{7});
+  CHECK(arrays.arrays[4].ToVector() == std::vector<float>{1.5f, -2});
+  CHECK(arrays.arrays[4].shape() == TShape{2, 1});
+}
+
+TEST_CASE("safetensors: what is written is read back") {
+  Runtime runtime(Naive(), nullptr);
+  const std::map<std::string, NDArray> arrays = {{"fc_weight", NDArray::FromVector(runtime, {2, 3}, {1, 2, 3, 4, 5, 6})},
+                                                 {"fc_bias", NDArray::FromVector(runtime, {2}, {-1, 0.25f})}};
+  const std::string bytes = SerializeSafetensors(arrays, {{"format", "pt"}});
+  CHECK(bytes.size() % 8 == 0);
+  const NamedArrays back = DeserializeSafetensors(runtime, bytes, "net.safetensors");
+  REQUIRE(back.names == std::vector<std::string>{"fc_bias", "fc_weight"});
+  CHECK(back.arrays[0].ToVector() == arrays.at("fc_bias").ToVector());
+  CHECK(back.arrays[1].ToVector() == arrays.at("fc_weight").ToVector());
+  CHECK(back.arrays[1].shape() == TShape{2, 3});
+}
+
+TEST_CASE("safetensors: damaged files") {
+  Runtime runtime(Naive(), nullptr);
+  const std::string data(8, '\0');
+  const auto with = [&](const std::string& item) { return ErrorOf(runtime, FileOf("{\"w\":" + item + "}", data)); };
+  CHECK(Says(ErrorOf(runtime, "abc"), "it has 3 bytes"));
+  CHECK(Says(ErrorOf(runtime, std::string(8, '\xff')), "no length of a header"));
+  CHECK(Says(ErrorOf(runtime, FileOf("[1]", data)), "no JSON object"));
+  CHECK(Says(ErrorOf(runtime, FileOf("{\"w\"", data)), "no JSON object"));
+  CHECK(Says(with("7"), "does not describe 'w'"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
+  CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"), "its elements are F8_E4M3"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "lie outside the file"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "lie outside the file"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "takes 12 bytes, the file says 8"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), "its shape is [-2]"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]})"), "its shape is"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]})"), "dimensions"));
+  const std::string whole = FileOf(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data);
+  CHECK(ErrorOf(runtime, whole).empty());
+  for (size_t cut = 0; cut < whole.size(); ++cut) CHECK_FALSE(ErrorOf(runtime, whole.substr(0, cut)).empty());
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,137 @@
+#include "mxtrain/train/weights.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/ndarray/safetensors.h"
+#include "mxtrain/train/model.h"
+
+namespace mxtrain {
+namespace {
+
+bool IsPickle(const std::string& file) {
+  const std::string ending = std::filesystem::path(file).extension().string();
+  return ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" || ending == ".ckpt";
+}
+
+std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
+  std::map<std::string, NDArray> result;
+  for (size_t i = 0; i < arrays.names.size(); ++i) {
+    const std::string& name = arrays.names[i];
+    result[name.starts_with("arg:") || name.starts_with("aux:") ? name.substr(4) : name] = arrays.arrays[i];
+  }
+  return result;
+}
+
+std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
+  if (file.ends_with(".safetensors")) return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
+  if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
+  if (IsPickle(file)) {
+    Throw(ErrorKind::kData,
+          "{} is a pickle by its name, and reading one can run any program; save it as safetensors: "
+          "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
+          file);
+  }
+  const std::string checkpoint = CheckpointOf(file);
+  if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
+  Checkpoint c = LoadCheckpoint(runtime, checkpoint);
+  c.args.merge(c.auxs);
+  return std::move(c.args);
+}
+
+// Shape of the net's array that takes the elements as they lie.
+bool Fits(const TShape& file, const TShape& net) {
+  return file == net || (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
+}
+
+// At most so many names of a list.
+template <typename T, typename F>
+std::string Some(const std::vector<T>& items, F text) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(items.size(), kMost); ++i) shown.push_back(text(items[i]));
+  if (items.size() > kMost) shown.push_back(format("and {} more", items.size() - kMost));
+  return format("{}", join(shown, ", "));
+}
+
+}  // namespace
+
+struct NameMap::Compiled {
+  std::regex pattern;
+  std::optional<std::string> replacement;
+};
+
+NameMap::NameMap(const std::vector<Rule>& rules) {
+  auto compiled = std::make_shared<std::vector<Compiled>>();
+  for (const Rule& rule : rules) {
+    try {
+      compiled->push_back({std::regex(rule.pattern), rule.replacement});
+    } catch (const std::regex_error& e) {
+      Throw(ErrorKind::kConfig, "'{}' is no regular expression: {}", rule.pattern, e.what());
+    }
+  }
+  rules_ = std::move(compiled);
+}
+
+std::optional<std::string> NameMap::Apply(const std::string& name) const {
+  std::string result = name;
+  if (!rules_) return result;
+  for (const Compiled& rule : *rules_) {
+    if (!std::regex_search(result, rule.pattern)) continue;
+    if (!rule.replacement) return std::nullopt;
+    result = std::regex_replace(result, rule.pattern, *rule.replacement, std::regex_constants::format_first_only);
+  }
+  return result;
+}
+
+std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file, const NameMap& map) {
+  std::map<std::string, NDArray> result;
+  std::map<std::string, std::string> origin;
+  for (const auto& [name, array] : ReadArrays(runtime, file)) {
+    const std::optional<std::string> becomes = map.Apply(name);
+    if (!becomes || array.empty()) continue;
+    const auto [place, is_new] = origin.emplace(*becomes, name);
+    if (!is_new) Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; mend the map of names", file, place->second, name, *becomes);
+    result[*becomes] = array;
+  }
+  return result;
+}
+
+std::string WeightsAccount::Text() const {
+  const auto same = [](const std::string& name) { return name; };
+  std::vector<Reset> missing, other_shape;
+  for (const Reset& r : reset) (r.in_file ? other_shape : missing).push_back(r);
+  std::string text = format("{} arrays taken", taken.size());
+  if (!other_shape.empty()) {
+    text += format("; {} begin anew, their shape is another: {}", other_shape.size(), Some(other_shape, [](const Reset& r) {
+                     return format("{} {} ({} in the file)", r.name, r.shape.ToString(), r.in_file->ToString());
+                   }));
+  }
+  if (!missing.empty()) text += format("; {} begin anew, the file has none: {}", missing.size(), Some(missing, [](const Reset& r) { return r.name; }));
+  if (!unused.empty()) text += format("; {} of the file are unused: {}", unused.size(), Some(unused, same));
+  return text;
+}
+
+WeightsAccount TakeWeights(const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to) {
+  WeightsAccount account;
+  for (const auto& [name, target] : to) {
+    const auto found = from.find(name);
+    if (found == from.end() || !Fits(found->second.shape(), target.shape())) {
+      account.reset.push_back({name, target.shape(), found == from.end() ? std::nullopt : std::optional(found->second.shape())});
+      continue;
+    }
+    const NDArray& array = found->second;
+    NDArray(target).CopyFrom(array.dtype() == target.dtype() ? array.Reshape(target.shape())
+                                                             : NDArray::FromVector(target.runtime(), target.shape(), array.ToVector(), Context::cpu()));
+    account.taken.push_back(name);
+  }
+  for (const auto& [name, array] : from) {
+    if (!to.contains(name)) account.unused.push_back(name);
+  }
+  return account;
+}
+
+}  // namespace mxtrain
