@@ -34,7 +34,4 @@ class ExampleCache {
   std::atomic<bool> full_{false};
 };
 
-// What the machine, and the control group that this process runs in, have left.
-int64_t AvailableMemory();
-
 }  // namespace mxtrain::io

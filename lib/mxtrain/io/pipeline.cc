@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/batch_ring.h"
 #include "mxtrain/io/epoch_order.h"

@@ -1,0 +1,58 @@
+#include "mxtrain/io/draw_label.h"
+
+#include <algorithm>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::io {
+namespace {
+
+constexpr int kLeastEdge = 128;
+constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
+
+// Every pixel becomes `factor` x `factor` pixels.
+void Enlarge(int factor, Image* image) {
+  const Image small = std::move(*image);
+  *image = Image();
+  image->Resize(small.height * factor, small.width * factor, small.channels);
+  for (int y = 0; y < image->height; ++y) {
+    uint8_t* out = image->row(y);
+    for (int x = 0; x < image->width; ++x) out = std::copy_n(small.row(y / factor) + x / factor * small.channels, small.channels, out);
+  }
+}
+
+// One '?' for each character of UTF-8 that the font lacks.
+std::string InAscii(const std::string& text) {
+  std::string ascii;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) != 0x80) ascii += byte >= ' ' && byte <= '~' ? c : '?';
+  }
+  return ascii;
+}
+
+}  // namespace
+
+void DrawLabel(const std::string& text, Image* image) {
+  if (image->pixels.empty()) Throw(ErrorKind::kData, "cannot draw '{}' onto an empty picture", text);
+  ConvertChannels(3, image);
+  const int edge = std::min(image->height, image->width);
+  if (edge < kLeastEdge) Enlarge((kLeastEdge + edge - 1) / edge, image);
+
+  const std::string line = InAscii(text);
+  int below = 0;  // of the line on which letters stand
+  const cv::Size unit = cv::getTextSize(line, kFont, 1, 1, &below);
+  const int margin = std::max(3, image->height / 100);
+  const double by_width = double(image->width - 2 * margin) / std::max(unit.width, 1);
+  const double scale = std::min(by_width, image->height / 12.0 / (unit.height + below));
+  const int thickness = std::max(1, static_cast<int>(scale * 1.5 + 0.5));
+  const cv::Size size = cv::getTextSize(line, kFont, scale, thickness, &below);
+
+  cv::Mat picture(image->height, image->width, CV_8UC3, image->pixels.data());
+  cv::rectangle(picture, {0, 0}, {image->width, size.height + below + 2 * margin}, cv::Scalar(32, 32, 32), cv::FILLED);
+  cv::putText(picture, line, {margin, margin + size.height}, kFont, scale, cv::Scalar(255, 255, 255), thickness, cv::LINE_AA);
+}
+
+}  // namespace mxtrain::io
