@@ -30,6 +30,13 @@ std::string BlanksLike(std::string_view text) {
   return blanks;
 }
 
+// Control characters would end the message, or move the cursor.
+std::string Printable(std::string_view line) {
+  std::string text(line);
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; }, '?');
+  return text;
+}
+
 int ColumnInCharacters(const Place& place, const SourceMap& sources) {
   const size_t before = static_cast<size_t>(std::max(0, place.column - 1));
   const std::string_view line = sources.Line(place.file, place.line);
@@ -47,7 +54,7 @@ std::string Underline(const Place& place, std::string_view line) {
 std::string Render(const Diagnostic& d, const SourceMap& sources) {
   std::string text;
   if (d.place) {
-    const std::string_view line = sources.Line(d.place.file, d.place.line);
+    const std::string line = Printable(sources.Line(d.place.file, d.place.line));
     text = format("{}:{}:{}: {}: {}\n", sources.Name(d.place.file), d.place.line, ColumnInCharacters(d.place, sources), NameOf(d.severity),
                   d.message);
     text += format("{:>5} | {}\n      | {}\n", d.place.line, line, Underline(d.place, line));

@@ -17,6 +17,14 @@ bool IsAlso(const KeyInfo& info, std::string_view name) {
   return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
 }
 
+// Without curly quotes and no-break spaces, which word processors and web pages put in.
+std::string WithoutOrnament(std::string word) {
+  for (const std::string_view ornament : {"\u201c", "\u201d", "\u2018", "\u2019", "\u00a0"}) {
+    for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament)) word.erase(at, ornament.size());
+  }
+  return word;
+}
+
 // The same among the parameters of what a key may be.
 std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name, const std::string& path) {
   for (const NamedKind& kind : kinds) {
@@ -111,7 +119,7 @@ class Loader {
   Value ReadKey(const Key& key, void* owner, const Member* member, const Value* section, const std::string& prefix, bool wanted) {
     const std::string path = prefix.empty() ? key.info.name : prefix + "." + key.info.name;
     const Value* value = member && !member->value.is_null() ? &member->value : nullptr;
-    if (key.info.required && wanted && !value) ReportMissing(key, member, section, path);
+    if (key.info.required && wanted && !value && !IsMisspelt(key, section)) ReportMissing(key, member, section, path);
     if (key.is_section()) {
       if (key.set_place && member) key.set_place(owner, member->place);
       const size_t origins = loaded_.origins.size();
@@ -148,6 +156,14 @@ class Loader {
       }
     }
     return written;
+  }
+
+  // Whether a key beside it is this one, misspelt: one slip of the pen is one error, and ReportUnknown says it.
+  static bool IsMisspelt(const Key& key, const Value* section) {
+    if (!section || !section->is_map()) return false;
+    return std::any_of(section->members.begin(), section->members.end(), [&key](const Member& member) {
+      return member.key != key.info.name && (IsAlso(key.info, member.key) || Nearest(member.key, std::vector<std::string>{key.info.name}) == key.info.name);
+    });
   }
 
   void ReportMissing(const Key& key, const Member* member, const Value* section, const std::string& path) {
@@ -196,7 +212,12 @@ class Loader {
                        format("it is a key of {}", join(key.info.only_for, ", ")));
   }
 
-  std::string Suggest(const std::vector<Key>& keys, const std::string& word, const std::string& path) const {
+  std::string Suggest(const std::vector<Key>& keys, const std::string& written, const std::string& path) const {
+    if (const size_t equals = written.find('='); equals != std::string::npos) {
+      const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
+      return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
+    }
+    const std::string word = WithoutOrnament(written);
     std::vector<std::string> names;
     for (const Key& key : keys) {
       if (IsAlso(key.info, word)) return format("did you mean '{}'? {}", key.info.name, key.Describe());

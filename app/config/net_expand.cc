@@ -4,6 +4,7 @@
 
 #include "app/config/load.h"
 #include "app/config/net_layers.h"
+#include "app/config/other_tools.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/suggest.h"
@@ -12,33 +13,6 @@ namespace mxtrain::config {
 namespace {
 
 constexpr size_t kMaxLayers = 5'000;
-
-// What other tools call an operator.
-const std::map<std::string, std::string, std::less<>>& OtherNames() {
-  static const std::map<std::string, std::string, std::less<>> names = {{"Conv", "Convolution"},
-                                                                        {"Conv2d", "Convolution"},
-                                                                        {"Conv2D", "Convolution"},
-                                                                        {"Linear", "FullyConnected"},
-                                                                        {"Dense", "FullyConnected"},
-                                                                        {"InnerProduct", "FullyConnected"},
-                                                                        {"Gemm", "FullyConnected"},
-                                                                        {"ReLU", "Activation: {act_type: relu}"},
-                                                                        {"Sigmoid", "Activation: {act_type: sigmoid}"},
-                                                                        {"Tanh", "Activation: {act_type: tanh}"},
-                                                                        {"MaxPool2d", "Pooling"},
-                                                                        {"MaxPooling2D", "Pooling"},
-                                                                        {"AvgPool2d", "Pooling: {pool_type: avg}"},
-                                                                        {"BatchNorm2d", "BatchNorm"},
-                                                                        {"BatchNormalization", "BatchNorm"},
-                                                                        {"SoftmaxWithLoss", "SoftmaxOutput"},
-                                                                        {"CrossEntropyLoss", "SoftmaxOutput"},
-                                                                        {"MSELoss", "LinearRegressionOutput"},
-                                                                        {"EuclideanLoss", "LinearRegressionOutput"},
-                                                                        {"ReLU6", "clip: {a_min: 0, a_max: 6}"},
-                                                                        {"Eltwise", "elemwise_add"},
-                                                                        {"Add", "elemwise_add"}};
-  return names;
-}
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -211,6 +185,10 @@ class Expander {
 
   void ExpandItem(const Value& item, int scope, Entry* before) {
     static const Value kNothing;
+    if (ReportTypeKey(item)) {
+      *before = Entry{Entry::Kind::kBroken, -1, {}};
+      return;
+    }
     if (item.is_scalar()) return ExpandNamed(item.text, item.place, kNothing, scope, before);
     if (item.is_map() && item.members.size() == 1) {
       const Member& m = item.members[0];
@@ -227,6 +205,16 @@ class Expander {
       Error(item.place, format("expected a layer, got {}", item.Describe()), "- Convolution: {num_filter: 20, kernel: 5}");
     }
     *before = Entry{Entry::Kind::kBroken, -1, {}};
+  }
+
+  // "{type: FullyConnected, num_hidden: 2}", as other tools write a layer.
+  bool ReportTypeKey(const Value& item) {
+    if (!item.is_map() || item.members.empty()) return false;
+    const Member& first = item.members[0];
+    const bool names_operator = first.key == "type" || first.key == "op" || first.key == "class_name" || first.key == "name";
+    if (!names_operator || registry_.Has(first.key) || !first.value.is_scalar() || config_.blocks.Find(first.key)) return false;
+    Error(first.place, format("a layer begins with its operator, not with '{}'", first.key), format("write - {}: {{parameter: value}}", first.value.text));
+    return true;
   }
 
   void ExpandNamed(const std::string& key, const Place& place, const Value& params, int scope, Entry* before) {
@@ -253,8 +241,8 @@ class Expander {
     std::vector<std::string> names = registry_.Names();
     for (const Member& m : config_.blocks.members) names.push_back(m.key);
     names.insert(names.end(), {"repeat", "Variable"});
-    const auto other = OtherNames().find(key);
-    const std::string nearest = other != OtherNames().end() ? other->second : Nearest(key, names);
+    const std::string other = OperatorOfOtherTools(key);
+    const std::string nearest = !other.empty() ? other : Nearest(key, names);
     Error(place, format("there is no operator or block '{}'", key),
           nearest.empty() ? "`mxtrain ops` lists the operators" : format("did you mean '{}'?", nearest));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/config/net_layers.h"
+#include "app/config/other_tools.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/suggest.h"
 
@@ -46,7 +47,7 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
       kwargs.emplace_back(m.key, *text);
       continue;
     }
-    std::string help = field->help;
+    std::string help = HintFor(m.value, field->help);
     if (!field->choices.empty() && m.value.is_scalar()) {
       const std::string nearest = Nearest(m.value.text, field->choices);
       if (!nearest.empty()) help = format("did you mean '{}'?", nearest);
@@ -61,7 +62,7 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
     if (!field.required || given || field.name == num_args_key) continue;
     // One slip of the pen is one error: a misspelt key that is nearest to this one has been reported.
     const bool misspelt = std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
-      return Nearest(named.first, std::vector<std::string>{field.name}) == field.name;
+      return Nearest(named.first, std::vector<std::string>{field.name}) == field.name || ParamOfOtherTools(named.first, fields) == field.name;
     });
     if (!misspelt)
       diagnostics->Error(layer.place, format("{} needs the parameter '{}'", layer.written, field.name),
@@ -77,7 +78,8 @@ void ReportUnknownParam(const Layer& layer, const std::string& key, const Place&
   for (const FieldInfo& field : fields) names.push_back(field.name);
   names.insert(names.end(), arguments.begin(), arguments.end());
   names.insert(names.end(), {"name", "inputs", "attrs", "when"});
-  const std::string nearest = Nearest(key, names);
+  const std::string other = ParamOfOtherTools(key, fields);
+  const std::string nearest = !other.empty() ? other : Nearest(key, names);
   std::string help = fields.empty() ? "it takes none" : "";
   for (const FieldInfo& field : fields) {
     if (nearest.empty() && !field.ignored) help += (help.empty() ? "it takes " : ", ") + field.name;

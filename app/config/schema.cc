@@ -61,6 +61,7 @@ Json SchemaOfLeaf(const Key& key) {
   } else if (info.type == "integer" || info.type == "number" || info.type == "boolean") {
     // An expression is as good as a value.
     leaf["anyOf"] = Json::array({Json{{"type", info.type}}, Json{{"type", "string"}, {"pattern", "\\$\\{"}}});
+    if (!info.word.empty()) leaf["anyOf"].push_back({{"const", info.word}});
   } else if (info.type == "string" || info.type == "path") {
     leaf["type"] = "string";
   } else if (info.type == "interval") {
@@ -100,6 +101,7 @@ std::string Key::Describe() const {
   std::string text = info.required ? "required, " : "";
   text += info.choices.empty() ? info.type : format("{}", join(info.choices, " | "));
   if (!info.range.empty()) text += " " + info.range;
+  if (!info.word.empty()) text += " or " + info.word;
   if (!info.default_text.empty()) text += ", default " + info.default_text;
   return format("({}: {})", text, info.help);
 }

@@ -21,6 +21,7 @@ struct KeyInfo {
   std::string path, name, type, default_text, range, help;
   bool required = false;
   std::vector<std::string> choices;
+  std::string word;                   // that may stand in place of a number: "auto"
   std::vector<std::string> also;      // names in other tools
   std::string selector;               // the key beside it that decides whether this one is legal, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
@@ -189,6 +190,19 @@ class Section {
         context.diagnostics->Error(value.place, fmt::format("{} = {} is out of range", context.path, value.text),
                                    fmt::format("{}: {}", context.info->range, context.info->help));
         return false;
+      };
+      return *this;
+    }
+    // After Range: the word may stand in place of a number, and is read as `value`, which is out of the range.
+    Row& OrWord(const std::string& word, T value) {
+      key_->info.word = word;
+      key_->read = [inner = key_->read, m = member_, word, value](void* owner, const Value& given, const ReadContext& context) {
+        if (!given.is_scalar() || given.text != word) return inner(owner, given, context);
+        static_cast<Owner*>(owner)->*m = value;
+        return true;
+      };
+      key_->write = [inner = key_->write, m = member_, word, value](const void* owner) {
+        return static_cast<const Owner*>(owner)->*m == value ? Value::Scalar(word) : inner(owner);
       };
       return *this;
     }

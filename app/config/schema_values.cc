@@ -13,7 +13,7 @@ namespace mxtrain::config {
 namespace {
 
 bool Expected(const char* what, const Value& value, const ReadContext& context, std::string help = "") {
-  if (help.empty() && context.info) help = context.info->help;
+  if (help.empty() && context.info) help = HintFor(value, context.info->help);
   context.diagnostics->Error(value.place, format("{}: expected {}, got {}", context.path, what, value.Describe()), std::move(help));
   return false;
 }
@@ -21,7 +21,10 @@ bool Expected(const char* what, const Value& value, const ReadContext& context, 
 template <typename T>
 bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
   const std::optional<int64_t> integer = value.AsInteger();
-  if (!integer) return Expected("an integer", value, context);
+  if (!integer) {
+    const std::string or_word = context.info && !context.info->word.empty() ? " or " + context.info->word : "";
+    return Expected(("an integer" + or_word).c_str(), value, context);
+  }
   if (!std::in_range<T>(*integer))
     return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer", value, context);
   *out = static_cast<T>(*integer);
@@ -87,6 +90,17 @@ std::optional<NamedParts> SplitNamed(const Value& value, const ReadContext& cont
   return NamedParts{&value.members[0].key, value.members[0].place, &value.members[0].value};
 }
 
+// Several kinds in one map, where a list is due: how to write them. "" for anything else.
+std::string OneByOne(const Value& value, const ReadContext& context) {
+  std::vector<std::string> items;
+  for (const Member& m : value.members) {
+    const bool known = std::any_of(context.kinds.begin(), context.kinds.end(), [&m](const NamedKind& kind) { return kind.name == m.key; });
+    if (!known) return "";
+    items.push_back(format("{{{}: ...}}", m.key));
+  }
+  return items.empty() || !context.info || context.info->type != "list" ? "" : format("write a list: [{}]", join(items, ", "));
+}
+
 const NamedKind* FindKind(const NamedParts& parts, const ReadContext& context) {
   std::vector<std::string> names;
   for (const NamedKind& kind : context.kinds) {
@@ -112,7 +126,7 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
     if (!text) {
       context.diagnostics->Error(member.value.place,
                                  format("{}.{}: expected {}, got {}", kind.name, param.name, PhraseOfField(param), member.value.Describe()),
-                                 param.help);
+                                 HintFor(member.value, param.help));
       return false;
     }
     out->params.emplace_back(param.name, *text);
@@ -254,7 +268,7 @@ bool ReadPath(const Value& value, const ReadContext& context, std::string* out) 
 
 bool Read(const Value& value, const ReadContext& context, Named* out) {
   const std::optional<NamedParts> parts = SplitNamed(value, context);
-  if (!parts) return Expected("a name, or {name: ..., parameters}", value, context);
+  if (!parts) return Expected("a name, or {name: ..., parameters}", value, context, OneByOne(value, context));
   const NamedKind* kind = FindKind(*parts, context);
   if (!kind) return false;
   out->name = kind->name;

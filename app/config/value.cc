@@ -180,6 +180,26 @@ std::string Value::Describe() const {
   return "";
 }
 
+std::string HintFor(const Value& value, const std::string& otherwise) {
+  const std::string& text = value.text;
+  if (!value.is_scalar() || text.empty()) return otherwise;
+  if (value.quoted) return Value::Scalar(text).AsNumber() || Value::Scalar(text).AsBool() ? format("did you mean {}, without quotes?", text) : otherwise;
+  if (text == "None" || text == "nil") return "did you mean null?";
+  const std::string but_last = text.substr(0, text.size() - 1);
+  if (text.back() == '%') {
+    if (const auto number = Value::Scalar(but_last).AsNumber()) return format("did you mean {}?", *number / 100);
+  }
+  if (text.back() == ';' && Value::Scalar(but_last).AsNumber()) return format("did you mean {}, without ';'?", but_last);
+  const size_t comma = text.find(',');
+  if (comma == std::string::npos) return otherwise;
+  std::string joined = text, with_point = text;
+  std::erase(joined, ',');
+  with_point[comma] = '.';
+  const bool thousands = text.size() - comma == 4 && text[0] != '0';  // 10,000
+  const std::string meant = thousands ? joined : with_point;
+  return Value::Scalar(meant).AsNumber() ? format("did you mean {}?", meant) : otherwise;
+}
+
 std::string ToYaml(const Value& value) {
   if (!value.is_list() && !value.is_map()) return Flow(value) + "\n";
   std::string out;

@@ -49,6 +49,9 @@ struct Member {
   Value value;
 };
 
+// What was perhaps meant by a scalar that is no number, as help: "did you mean 0.01?" for 0,01; `otherwise` where nothing comes to mind.
+std::string HintFor(const Value& value, const std::string& otherwise);
+
 // The tree as YAML that reads back to the same tree. Lists and maps that hold only scalars and are short stand on one line.
 std::string ToYaml(const Value& value);
 

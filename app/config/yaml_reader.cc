@@ -178,7 +178,23 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  // "{steps: 10,000}" is two keys to YAML: steps, and 000 without a value.
+  bool IsCutNumber(const Value& map, const Value& key, const Value& value) const {
+    const auto is_digits = [](const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; };
+    if (!value.is_null() || !is_digits(key.text) || map.members.empty()) return false;
+    const Value& before = map.members.back().value;
+    const size_t comma = Offset(key.place) - 1;
+    return is_digits(before.text) && before.place && text_[comma] == ',' && Offset(before.place) + before.text.size() == comma;
+  }
+
   void AddMember(Value* map, Value key, Value value) {
+    if (IsCutNumber(*map, key, value)) {
+      Value whole = map->members.back().value;
+      whole.text += "," + key.text;
+      whole.place.length += key.place.length + 1;
+      diagnostics_.Error(whole.place, format("the comma ends the number in '{}'", whole.text), HintFor(whole, "a list stands in brackets: [1, 2]"));
+      return;
+    }
     if (key.text == "<<" && !key.quoted) return MergeKey(map, key, value);
     if (const Member* first = map->Find(key.text); first && !IsMerged(*map, *first)) {
       diagnostics_.Error(key.place, format("duplicate key '{}'", key.text), "keep one of the two",
@@ -229,6 +245,9 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
     }
     if (!valid) {
       diagnostics->Error(place, "this is not UTF-8 text", "save the file as UTF-8");
+    } else if (indent && text.compare(i, 2, "\u00a0") == 0) {
+      diagnostics->Error(place, "a no-break space cannot indent YAML", "use spaces; this one came with copied text");
+      diagnostics->ThrowIfErrors();
     } else if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
       diagnostics->Error(place, format("control character 0x{:02x}", c), "remove it");
     } else if (c == '\t' && indent) {
@@ -247,6 +266,67 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
   }
 }
 
+// One line of the text, and where its first character stands.
+struct TextLine {
+  std::string_view text;  // without indentation, comment and what ends it
+  Place place;
+};
+
+// Line `number` (from 1).
+TextLine LineAt(const SourceMap& sources, int file, int number) {
+  std::string_view line = sources.Line(file, number);
+  const size_t first = std::min(line.find_first_not_of(' '), line.size());
+  line.remove_prefix(first);
+  if (line.starts_with('#')) line = {};
+  line = line.substr(0, line.find(" #"));
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
+  return {line, {file, number, static_cast<int>(first) + 1, std::max(1, static_cast<int>(line.size()))}};
+}
+
+// Why a key cannot begin on a line of block style: what the line above it lacks, or its own indentation. Nothing where neither shows.
+std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int number) {
+  const TextLine here = LineAt(sources, file, number);
+  int before = number - 1;
+  while (before > 0 && LineAt(sources, file, before).text.empty()) --before;
+  if (before == 0) return std::nullopt;
+  const TextLine above = LineAt(sources, file, before);
+  const std::string text(above.text);
+  const size_t colon = text.find(':'), blank = text.find(' ');
+  if (text.starts_with("//")) return Diagnostic{Severity::kError, above.place, "this is no comment to YAML", "a comment begins with '#'", {}};
+  if (text.starts_with('-') && text.size() > 1 && text[1] != ' ' && text[1] != '-') {
+    return Diagnostic{Severity::kError, above.place, "a blank is missing after '-'", format("did you mean '- {}'?", text.substr(1)), {}};
+  }
+  if (colon == std::string::npos && text.find_first_of("[]{}\"'") == std::string::npos) {
+    const std::string meant = blank == std::string::npos ? text + ":" : text.substr(0, blank) + ":" + text.substr(blank);
+    return Diagnostic{Severity::kError, above.place, "a ':' is missing in this line", format("did you mean '{}'?", meant), {}};
+  }
+  if (colon != std::string::npos && colon + 1 < text.size() && text[colon + 1] != ' ' && blank == std::string::npos) {
+    return Diagnostic{Severity::kError, above.place, "a blank is missing after ':'", format("did you mean '{}: {}'?", text.substr(0, colon), text.substr(colon + 1)), {}};
+  }
+  if (here.place.column > above.place.column && colon != std::string::npos && colon + 1 < text.size()) {
+    return Diagnostic{Severity::kError, here.place, "this line is indented deeper than the one above, which has its value already",
+                      "keys of one map stand in one column", {}};
+  }
+  return std::nullopt;
+}
+
+bool IsEscapeError(const std::string& phrase) {
+  return phrase.find("escape character") != std::string::npos || phrase.find("scanning hex number") != std::string::npos;
+}
+
+// Where the escape begins in which the reader gave up; `place` lies behind it.
+Place EscapeBefore(const SourceMap& sources, Place place, const std::string& phrase) {
+  const std::string_view line = sources.Line(place.file, place.line);
+  const bool hexadecimal = phrase.find("hex number") != std::string::npos;
+  for (size_t at = std::min(line.size(), static_cast<size_t>(place.column)); at-- > 0;) {
+    const bool digits_follow = at + 1 < line.size() && std::string_view("xuU").find(line[at + 1]) != std::string_view::npos;
+    if (line[at] != '\\' || (hexadecimal && !digits_follow)) continue;
+    place.column = static_cast<int>(at) + 1;
+    break;
+  }
+  return place;
+}
+
 // The reader's phrases in the words of someone who writes a configuration.
 std::pair<std::string, std::string> Explain(const std::string& phrase) {
   if (phrase.find("illegal map value") != std::string::npos) {
@@ -255,6 +335,9 @@ std::pair<std::string, std::string> Explain(const std::string& phrase) {
   if (phrase.find("end of map not found") != std::string::npos) return {"this does not fit the map around it", "check its indentation"};
   if (phrase.find("end of sequence not found") != std::string::npos)
     return {"this does not fit the list around it", "check its indentation"};
+  if (IsEscapeError(phrase)) {
+    return {"in double quotes '\\' begins an escape, and this is none", "write paths with '/', or in single quotes"};
+  }
   if (phrase.find("unknown token") != std::string::npos) return {"a text cannot begin with this character", "put it in quotes"};
   if (phrase.find("referenced anchor") != std::string::npos)
     return {"there is no anchor of this name", "an anchor (&name) stands before its aliases (*name)"};
@@ -277,8 +360,13 @@ Value ParseYaml(int file, Diagnostics* diagnostics) {
     if (error.msg.find("flow not found") != std::string::npos && bracket) {
       builder.Fatal(*bracket, format("this '{}' is never closed", builder.CharAt(*bracket)));
     }
+    Place place = builder.PlaceOf(error.mark);
+    if (IsEscapeError(error.msg)) place = EscapeBefore(diagnostics->sources(), place, error.msg);
+    if (error.msg.find("illegal map value") != std::string::npos) {
+      if (const auto found = ExplainKey(diagnostics->sources(), file, place.line)) builder.Fatal(found->place, found->message, found->help);
+    }
     const auto [message, help] = Explain(error.msg);
-    builder.Fatal(builder.PlaceOf(error.mark), message, help);
+    builder.Fatal(place, message, help);
   }
   Value root = builder.TakeRoot();
   if (root.is_null()) return Value::Map({}, root.place);
