@@ -2,6 +2,8 @@
 #include <iostream>
 #include <map>
 
+#include "app/commands/batch_fit.h"
+#include "app/commands/forecast.h"
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
@@ -20,12 +22,6 @@ struct Layer {
   double flops = 0;  // of a forward pass over the batch
 };
 
-// Bytes of a net's own arrays, beside what the planner shares.
-struct OuterBytes {
-  int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, inputs = 0, outputs = 0;
-  int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + inputs + outputs; }
-};
-
 class Plan final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -33,9 +29,10 @@ class Plan final : public Command {
     config_.Declare(arguments);
     arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined");
     arguments.Option("--plot", &plot_, "draw the plan of training into this SVG file: time across, bytes up").Takes("FILE");
+    arguments.Flag("--time", &time_, "time a few steps of training, and say how long an epoch and the run take");
     arguments.Option("--memory", &memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation").Takes("BYTES");
     arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
-                       "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB");
+                       "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -47,7 +44,10 @@ class Plan final : public Command {
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
-    const OuterBytes outer = Outer(session, trained);
+    const OuterBytes outer = BytesOutsideArena(trained, train, session.OptimizerStates());
+    const DiskForecast disk = ForecastDisk(session, outer);
+    std::optional<TimeForecast> time;
+    if (time_) time = ForecastTime(session);
     if (!plot_.empty()) {
       const executor::MemoryPlan plan = executor::PlanMemory(trained, train, executor::Strategy::kFull);
       WriteFileAtomically(plot_, PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)));
@@ -56,16 +56,19 @@ class Plan final : public Command {
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
       Json all = ToJson(layers, training, inference, outer);
+      all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes}, {"most_files", disk.most_files}, {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
+      if (time) all["time"] = ToJson(*time);
       if (fits) all["fit"] = {{"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
+      PrintDisk(disk);
+      if (time) PrintTime(*time);
       if (fits) PrintFit(fit);
       if (kernels_) PrintKernels(session, train);
     }
     return 0;
   }
-
 
  private:
   // The largest batch within some bytes of memory.
@@ -77,9 +80,7 @@ class Plan final : public Command {
   static int64_t TotalBytes(Session& session, int64_t batch) {
     executor::BindRequest request = session.MakeBindRequest(true);
     request.shapes = config::BatchShapes(session.net(), batch);
-    request.memory_budget = 0;
-    const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
-    return Outer(session, graph).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
+    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.OptimizerStates());
   }
 
   Fit LargestBatch(Session& session) const {
@@ -101,6 +102,27 @@ class Plan final : public Command {
       }
     }
     return fit;
+  }
+
+  static void PrintDisk(const DiskForecast& disk) {
+    std::cout << format("on disk: {} a checkpoint; at most {} of them at once, {}\n", FormatBytes(disk.checkpoint_bytes), disk.most_files,
+                        FormatBytes(disk.checkpoint_bytes * disk.most_files));
+  }
+
+  static Json ToJson(const TimeForecast& time) {
+    return {{"timed_steps", time.timed_steps},         {"step_seconds", time.step_seconds}, {"synthetic", time.synthetic},
+            {"steps_per_epoch", time.steps_per_epoch}, {"epoch_seconds", time.steps_per_epoch ? Json(time.epoch_seconds()) : Json()},
+            {"run_seconds", time.steps_per_epoch ? Json(time.run_seconds()) : Json()}};
+  }
+
+  static void PrintTime(const TimeForecast& time) {
+    std::cout << format("time: {:.1f} ms a step, from {} steps on {}", 1000 * time.step_seconds, time.timed_steps,
+                        time.synthetic ? "synthetic data" : "the training data");
+    if (time.steps_per_epoch > 0) {
+      std::cout << format("; {} an epoch of {} steps, {} for {} steps, validation and saves not counted", report::FormatDuration(time.epoch_seconds()),
+                          time.steps_per_epoch, report::FormatDuration(time.run_seconds()), time.total_steps);
+    }
+    std::cout << "\n";
   }
 
   static void PrintFit(const Fit& fit) {
@@ -136,25 +158,6 @@ class Plan final : public Command {
       layers.push_back(std::move(layer));
     }
     return layers;
-  }
-
-  static OuterBytes Outer(Session& session, const executor::ExecGraph& graph) {
-    OuterBytes bytes;
-    const executor::BindRequest request = session.MakeBindRequest(true);
-    const auto optimizer = Optimizer::Create(session.MakeTrainOptions().optimizer.name, session.MakeTrainOptions().optimizer.params);
-    for (int id : graph.arguments) {
-      const executor::ExecNode& node = graph.nodes[id];
-      if (request.inputs.contains(node.name)) {
-        bytes.inputs += node.specs[0].Bytes();
-      } else {
-        bytes.parameters += node.specs[0].Bytes();
-        bytes.optimizer += optimizer->NumStates() * node.specs[0].Bytes();
-      }
-    }
-    for (int id : graph.auxiliaries) bytes.auxiliaries += graph.nodes[id].specs[0].Bytes();
-    for (const NodeEntry& e : graph.gradients) bytes.gradients += e ? graph.spec(e).Bytes() : 0;
-    for (const NodeEntry& e : graph.heads) bytes.outputs += graph.spec(e).Bytes();
-    return bytes;
   }
 
   static const char* OptimalityName(executor::Optimality optimality) {
@@ -262,7 +265,7 @@ class Plan final : public Command {
   }
 
   ConfigArguments config_;
-  bool kernels_ = false;
+  bool kernels_ = false, time_ = false;
   std::string plot_, memory_;
 };
 

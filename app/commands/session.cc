@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/commands/batch_fit.h"
 #include "app/commands/pipeline_spec.h"
-
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/device/cpu/available_memory.h"
+#include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::commands {
@@ -99,6 +101,12 @@ std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& p
   return registry;
 }
 
+std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
+  std::vector<std::string> names = registry.Names();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
+  return names;
+}
+
 Context DeviceOf(const CommonFlags& flags) { return flags.device == "auto" ? Context::cpu() : Context::Parse(flags.device); }
 
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console) {
@@ -123,7 +131,7 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
   runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins), console);
 }
 
-void Session::BuildNet() {
+void Session::BuildNet(int64_t resumed_batch) {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
     const std::string& source = config().data.train.source;
     if (name != "classes" || source.empty() || source == "csv") return std::nullopt;  // columns of numbers name no classes
@@ -135,13 +143,32 @@ void Session::BuildNet() {
   net_ = config::BuildNet(config(), runtime_->operators(), classes, &diagnostics_);
   diagnostics_.ThrowIfErrors();
   try {
-    net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size));
+    net_.symbol.InferShape(config::BatchShapes(net_, std::max(config().data.batch_size, 1)));  // 0: not chosen yet
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
   }
   diagnostics_.ThrowIfErrors();
   for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
+  if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
+}
+
+// data.batch_size: auto. The configuration and its resolved form hold the number from now on.
+void Session::ChooseBatch(int64_t resumed_batch) {
+  constexpr int64_t kMost = 256;  // larger ones need other learning rates, and are no faster
+  const auto bytes_of = [this](int64_t batch) {
+    executor::BindRequest request = MakeBindRequest(true);
+    request.shapes = config::BatchShapes(net_, batch);
+    return TrainingBytes(*runtime_, net_.symbol, std::move(request), OptimizerStates());
+  };
+  int64_t most = kMost;
+  if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
+  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(AvailableMemory() / 2, most, bytes_of);
+  loaded_.config.data.batch_size = static_cast<int>(batch);
+  config::Member* data = loaded_.resolved.Find("data");
+  data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
+  console_.Message(LogLevel::kInfo, resumed_batch > 0 ? format("batch_size: auto: {}, as in the run that is resumed", batch)
+                                                      : format("batch_size: auto: {}, which takes {}", batch, FormatBytes(bytes_of(batch))));
 }
 
 std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
@@ -206,7 +233,8 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
                 {"shuffle", params::Print(c.shuffle && pass != Pass::kWhole)},
                 {"seed", std::to_string(config().seed)},
                 {"max_bad", params::Print(config().data.max_bad)}};
-  if (config().data.workers > 0) kwargs.emplace_back("workers", params::Print(config().data.workers));
+  const int workers = config().data.workers == 0 && pass == Pass::kWhole ? std::min(UsableCpuCount(), 256) : config().data.workers;
+  if (workers > 0) kwargs.emplace_back("workers", params::Print(workers));
   if (config().data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(config().data.prefetch));
   // A picture source has one data and one label field; the net's names are given to them.
   if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
@@ -343,6 +371,11 @@ TrainOptions Session::MakeTrainOptions() const {
       PipelineSpec{SourceOf(validates).source, DataParams(validates), Transforms(chain), Metrics(), config().data.exact_decode}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   return o;
+}
+
+int Session::OptimizerStates() const {
+  const config::Named& optimizer = config().train.optimizer;
+  return Optimizer::Create(optimizer.name, optimizer.params)->NumStates();
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {

@@ -17,6 +17,8 @@ namespace mxtrain::commands {
 
 // A registry with the built-in operators and the plug-ins of flags and configuration.
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins);
+// Names with a leading underscore are internal, or kept for files of the reference system; these are the others.
+std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
 Context DeviceOf(const CommonFlags& flags);  // auto: the CPU, in a build without GPUs
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
 
@@ -25,8 +27,9 @@ class Session {
  public:
   Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console);
 
-  // Builds the net; `classes` is asked for only when the net uses ${classes}. Checks shapes for one batch.
-  void BuildNet();
+  // Builds the net; `classes` is asked for only when the net uses ${classes}. Checks shapes for one batch. `data.batch_size: auto` becomes a
+  // number here: `resumed_batch`, that of the run which is resumed, where it is not 0.
+  void BuildNet(int64_t resumed_batch = 0);
   // The records to train on or to validate with, opened once; null where the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation);
   std::unique_ptr<DataIter> TrainIter();
@@ -47,6 +50,7 @@ class Session {
   std::vector<MetricSpec> Metrics() const;
   // Options of a training run as the configuration says them.
   TrainOptions MakeTrainOptions() const;
+  int OptimizerStates() const;  // arrays that the optimizer keeps for each parameter
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
   executor::BindRequest MakeBindRequest(bool training) const;
 
@@ -54,6 +58,7 @@ class Session {
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void CheckColumns(const config::SourceConfig& c);
+  void ChooseBatch(int64_t resumed_batch);
   // Whether validation is a part of the training set.
   bool HoldsOut() const { return config().data.val.source.empty() && config().data.val.holdout > 0; }
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from

@@ -52,7 +52,7 @@ class Train final : public Command {
     if (extend_ && resume_from_.empty()) resume_ = true;
     CatchSignals();
     Session session(config_, flags, console);
-    session.BuildNet();
+    session.BuildNet(ResumedBatch(session));
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
@@ -134,9 +134,24 @@ class Train final : public Command {
     return 0;
   }
 
+  // Its own where the run is resumed.
+  report::RunFolder ResumedFolder(const std::string& name) const {
+    return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
+  }
+
+  // That of the run which is resumed: `data.batch_size: auto` is chosen once. 0 where none is, or nothing was saved.
+  int64_t ResumedBatch(const Session& session) const {
+    if (session.config().data.batch_size > 0) return 0;
+    std::string file = resume_from_;
+    if (resume_) file = ResumedFolder(NameOfRun(session)).checkpoints() + "/last";
+    return !file.empty() && std::filesystem::exists(file) ? PeekModel(file).batch_size : 0;
+  }
+
+  std::string NameOfRun(const Session& session) const { return name_.empty() ? session.config().name : name_; }
+
   report::RunFolder OpenFolder(Session& session) {
-    const std::string name = name_.empty() ? session.config().name : name_;
-    if (resume_) return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
+    const std::string name = NameOfRun(session);
+    if (resume_) return ResumedFolder(name);
     const report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
     folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
     folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));

@@ -61,7 +61,7 @@ struct SourceConfig {
 };
 
 struct DataConfig {
-  int batch_size = 0;
+  int batch_size = 0;  // 0: auto, until the net is known
   SourceConfig train, val;
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches

@@ -75,7 +75,7 @@ Section<NetConfig> NetSection() {
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")
-      .Also({"data_shape", "image_shape", "input_shape"});
+      .Also({"data_shape", "image_shape", "input_shape", "input_size", "img_size", "imgsz"});
   s.Add("inputs", &NetConfig::inputs).Default({}).Help("several inputs by name: a shape, or {shape, dtype}");
   s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
   s.Add("layers", &NetConfig::layers)
@@ -143,7 +143,8 @@ Section<DataConfig> DataSection() {
   s.Add("batch_size", &C::batch_size)
       .Default(32)
       .Range(1)
-      .Help("examples per step")
+      .OrWord("auto", 0)
+      .Help("examples per step; auto: the largest power of two up to 256 whose training takes half of the free memory, and that the data give")
       .Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
   s.Below("train", &C::train, SourceSection(false), "the training set", true);
   s.Below("val", &C::val, SourceSection(true), "the validation set", false);

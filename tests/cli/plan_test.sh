@@ -61,4 +61,26 @@ half=$(($(bytes_of full_bytes) / 2))
 expect 0 train deep.yaml --out plain
 expect 0 train deep.yaml train.memory_budget=$half --out small
 holds "the losses under a budget are others" diff <(cut -d, -f1,2,6- plain/metrics.csv) <(cut -d, -f1,2,6- small/metrics.csv)
+
+# --- forecasts: time, and the room that a checkpoint takes
+write_points
+expect 0 plan points.yaml --time
+prints " ms a step, from "
+prints "; 0:00 an epoch of 4 steps"
+expect 0 plan points.yaml --json
+forecast=$(bytes_of checkpoint_bytes)
+expect 0 train points.yaml --out points
+actual=$(wc -c <points/checkpoints/last)
+holds "a checkpoint of $actual bytes, $forecast were forecast" test $((actual - forecast)) -ge 0 -a $((actual - forecast)) -lt 20000
+
+# --- data.batch_size: auto is a number from then on, also in a resumed run
+expect 0 train points.yaml data.batch_size=auto --out chosen
+says "batch_size: auto: 16, which takes "
+holds "config.yaml does not hold the number" grep -q "batch_size: 16" chosen/config.yaml
+expect 0 train points.yaml data.batch_size=auto train.epochs=4 --out chosen --resume
+says "batch_size: auto: 16, as in the run that is resumed"
+expect 3 train points.yaml data.batch_size=automatic
+says "data.batch_size: expected an integer or auto, got 'automatic'"
+expect 0 plan "$net" data.batch_size=auto
+says "batch_size: auto: "
 finish

@@ -1,0 +1,31 @@
+#pragma once
+// How many examples at once fit into memory, from the memory plan of a net.
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "mxtrain/executor/passes.h"
+#include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/symbol/symbol.h"
+#include "mxtrain/train/checkpoint.h"
+
+namespace mxtrain::commands {
+
+// Bytes of a net's own arrays in training, beside what the planner shares.
+struct OuterBytes {
+  int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, inputs = 0, outputs = 0;
+  int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + inputs + outputs; }
+};
+
+// `graph` is what the passes made for `request`; the optimizer keeps `states` arrays for each parameter.
+OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, int states);
+// Bytes of training as the request says, without recomputation.
+int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states);
+// Bytes of an evaluation of `batch` examples: parameters, outputs, what lies between them, and the batches that the pipeline holds ready.
+// `inputs`: per example, of known shapes.
+int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch);
+
+// The largest power of two, at most `most`, of which `bytes_of` gives no more than `memory`; 1 where none does.
+int64_t PowerOfTwoWithin(int64_t memory, int64_t most, const std::function<int64_t(int64_t batch)>& bytes_of);
+
+}  // namespace mxtrain::commands
