@@ -107,11 +107,13 @@ int main(int argc, char** argv) {
   all.push_back(commands::MakeExport());
   all.push_back(commands::MakeVerifyResume());
   all.push_back(commands::MakeReplay());
+  all.push_back(commands::MakeHelp(line));
+  all.push_back(commands::MakeCompletion(line));
   for (auto& command : all) command->Declare(line);
 
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
-  if (named >= 0) BoundBarrierSpin(argv);
+  if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
   report::Console console(ToConsoleOptions(flags));
   try {
     if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);

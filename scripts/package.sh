@@ -28,7 +28,7 @@ lib=$tree/${libdir#"$work/all/"}
 mkdir -p "$tree/bin" "$lib" "$tree/share" "$tree/licenses"
 cp "$work/all/bin/mxtrain" "$tree/bin/"
 cp -a "$libdir"/libmxtrain*.so.* "$lib/"
-cp -r "$work/all/share/mxtrain" "$tree/share/"
+cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
 

@@ -79,22 +79,27 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
 }  // namespace
 
 Argument& Argument::Required() {
+  info_->required = true;
   option_->required();
   return *this;
 }
 Argument& Argument::Repeats() {
+  info_->repeats = true;
   option_->allow_extra_args(false);
   return *this;
 }
 Argument& Argument::ShowsDefault() {
   option_->capture_default_str();
+  info_->default_text = option_->get_default_str();
   return *this;
 }
 Argument& Argument::Takes(const std::string& what) {
+  info_->takes = what;
   option_->type_name(what);
   return *this;
 }
 Argument& Argument::OneOf(const std::vector<std::string>& words) {
+  info_->choices = words;
   option_->check(CLI::IsMember(words));
   return *this;
 }
@@ -115,13 +120,26 @@ Argument& Argument::NotNegative() {
   return *this;
 }
 
+ArgumentInfo* Arguments::Note(const std::string& names, const std::string& help, const std::string& takes) {
+  ArgumentInfo& info = info_->arguments.emplace_back();
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = std::min(names.find(',', at), names.size());
+    info.names.push_back(names.substr(at, end - at));
+    at = end + 1;
+  }
+  info.help = help;
+  info.takes = takes;
+  return &info;
+}
+
 Argument Arguments::Flag(const std::string& names, bool* target, const std::string& help) {
-  return Argument(app_->add_flag(names, *target, help));
+  return {app_->add_flag(names, *target, help), Note(names, help, "")};
 }
 
 template <typename T>
 Argument Arguments::Option(const std::string& names, T* target, const std::string& help) {
-  return Argument(app_->add_option(names, *target, help));
+  CLI::Option* option = app_->add_option(names, *target, help);
+  return {option, Note(names, help, option->get_type_name())};
 }
 template Argument Arguments::Option(const std::string&, std::string*, const std::string&);
 template Argument Arguments::Option(const std::string&, int*, const std::string&);
@@ -133,12 +151,13 @@ template Argument Arguments::Option(const std::string&, std::optional<uint64_t>*
 template Argument Arguments::Option(const std::string&, std::vector<std::string>*, const std::string&);
 
 void Arguments::Examples(const std::string& lines) {
+  info_->examples = lines;
   app_->footer("Examples:\n" + lines);
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version)
-    : app_(std::make_unique<CLI::App>(description, program)) {
-  app_->set_version_flag("--version", std::move(version));
+    : version_(std::move(version)), app_(std::make_unique<CLI::App>(description, program)), program_{program, description, "", {}} {
+  app_->set_version_flag("--version", version_);
   app_->formatter(std::make_shared<ExamplesFirst>());  // before the commands, which take it over
   app_->require_subcommand(1);
   app_->fallthrough();
@@ -147,12 +166,20 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
 CommandLine::~CommandLine() = default;
 
 Arguments CommandLine::common() {
-  return Arguments(app_.get());
+  return Arguments(app_.get(), &program_);
 }
 
 Arguments CommandLine::Add(const std::string& command, const std::string& description) {
   commands_.push_back(app_->add_subcommand(command, description));
-  return Arguments(commands_.back());
+  return Arguments(commands_.back(), &infos_.emplace_back(CommandInfo{command, description, "", {}}));
+}
+
+std::string CommandLine::Help(const std::string& command) const {
+  if (command.empty()) return app_->help();
+  for (const CLI::App* known : commands_) {
+    if (known->get_name() == command) return known->help();
+  }
+  Throw(ErrorKind::kUsage, "there is no command '{}'", command);
 }
 
 int CommandLine::Parse(int argc, char** argv, int* exit_code) {

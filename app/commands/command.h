@@ -27,6 +27,8 @@ class Command {
   virtual ~Command() = default;
   // Adds itself, with its arguments.
   virtual void Declare(CommandLine& line) = 0;
+  // Whether it works on arrays; the others begin without what threads of computation need.
+  virtual bool Computes() const { return true; }
   // Returns the exit code; throws Error.
   virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
 };
@@ -51,6 +53,8 @@ std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeVerifyResume();
 std::unique_ptr<Command> MakeReplay();
+std::unique_ptr<Command> MakeHelp(const CommandLine& line);        // `line` must live as long as the command
+std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
 
 // "mxtrain 0.1.0" and, in lines of their own, what it was built with and the CPU that it runs on.
 std::string VersionText(const std::string& version);

@@ -14,9 +14,11 @@ class Ops final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("ops", "the operator reference");
-    arguments.Option("name", &name_, "one operator, with its parameters").Takes("NAME");
+    arguments.Option("name", &name_, "one operator, with its parameters").Takes("OPERATOR");
     arguments.Examples("  mxtrain ops\n  mxtrain ops Convolution\n  mxtrain ops Pooling --json");
   }
+
+  bool Computes() const override { return false; }
 
   int Run(const CommonFlags& flags, report::Console&) override {
     const auto registry = MakeRegistry(flags.plugins);
@@ -26,13 +28,6 @@ class Ops final : public Command {
   }
 
  private:
-  // Names with a leading underscore are internal, or kept for files of the reference system.
-  static std::vector<std::string> PublicNames(const OperatorRegistry& registry) {
-    std::vector<std::string> names = registry.Names();
-    std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
-    return names;
-  }
-
   // Throws with the names that the word is a part of, else with the nearest.
   void CheckName(const OperatorRegistry& registry) const {
     const auto lower = [](std::string text) {
@@ -42,7 +37,7 @@ class Ops final : public Command {
     try {
       registry.CanonicalName(name_);
     } catch (const Error& e) {
-      std::vector<std::string> holding = PublicNames(registry);
+      std::vector<std::string> holding = PublicOperators(registry);
       std::erase_if(holding, [&](const std::string& name) { return lower(name).find(lower(name_)) == std::string::npos; });
       if (holding.empty()) throw;
       Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, join(holding, ", "));
@@ -51,8 +46,8 @@ class Ops final : public Command {
 
   static int List(const OperatorRegistry& registry) {
     size_t width = 0;
-    for (const std::string& name : PublicNames(registry)) width = std::max(width, name.size());
-    for (const std::string& name : PublicNames(registry)) {
+    for (const std::string& name : PublicOperators(registry)) width = std::max(width, name.size());
+    for (const std::string& name : PublicOperators(registry)) {
       const auto property = registry.CreateUninitialized(name);
       std::string text = property->Description();
       if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
@@ -75,7 +70,7 @@ class Ops final : public Command {
 
   static int ListJson(const OperatorRegistry& registry) {
     Json all = Json::array();
-    for (const std::string& name : PublicNames(registry)) all.push_back(ToJson(registry, name));
+    for (const std::string& name : PublicOperators(registry)) all.push_back(ToJson(registry, name));
     std::cout << report::JsonText(all, 2) << "\n";
     return 0;
   }

@@ -37,6 +37,12 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJE
 if(TARGET mxtrain_program)
   set_target_properties(mxtrain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${from_program_to_libraries}")
   install(TARGETS mxtrain_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT mxtrain)
+  # Man pages and completion, which the program wrote when it was linked (app/CMakeLists.txt).
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  install(DIRECTORY ${generated}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT mxtrain)
+  install(DIRECTORY ${generated}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT mxtrain)
+  install(DIRECTORY ${generated}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT mxtrain)
+  install(DIRECTORY ${generated}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT mxtrain)
 endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/configs)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mxtrain/configs COMPONENT mxtrain)

@@ -1,0 +1,40 @@
+// mxtrain completion SHELL: a completion script on stdout.
+#include <algorithm>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/commands/completion_scripts.h"
+#include "app/commands/session.h"
+
+namespace mxtrain::commands {
+namespace {
+
+class Completion final : public Command {
+ public:
+  explicit Completion(const CommandLine& line) : line_(line) {}
+
+  bool Computes() const override { return false; }
+
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("completion", "a script that completes commands, flags, keys and operators in a shell");
+    arguments.Option("shell", &shell_, "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
+    arguments.Examples("  source <(mxtrain completion bash)\n  mxtrain completion zsh > ~/.zfunc/_mxtrain\n"
+                       "  mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish");
+  }
+
+  int Run(const CommonFlags& flags, report::Console&) override {
+    const CompletionWords words = {ConfigurationKeys(), PublicOperators(*MakeRegistry(flags.plugins))};
+    std::cout << (shell_ == "bash" ? BashCompletion(line_, words) : shell_ == "zsh" ? ZshCompletion(line_, words) : FishCompletion(line_, words));
+    return 0;
+  }
+
+ private:
+  const CommandLine& line_;
+  std::string shell_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeCompletion(const CommandLine& line) { return std::make_unique<Completion>(line); }
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,312 @@
+#include "app/commands/completion_scripts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "app/config/schema.h"
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::commands {
+namespace {
+
+void CollectKeys(const std::vector<config::Key>& keys, const std::string& prefix, std::map<std::string, KeyWord>* words) {
+  for (const config::Key& key : keys) {
+    const std::string path = prefix + key.info.name;
+    if (key.is_section()) {
+      CollectKeys(key.keys, path + ".", words);
+      continue;
+    }
+    KeyWord& word = words->try_emplace(path, KeyWord{path, key.info.help, {}}).first->second;
+    word.values.insert(word.values.end(), key.info.choices.begin(), key.info.choices.end());
+    if (!key.info.word.empty()) word.values.push_back(key.info.word);
+    if (key.info.type == "boolean") word.values = {"true", "false"};
+    for (const config::NamedKind& kind : key.kinds) {
+      word.values.push_back(kind.name);
+      if (key.info.type == "list") continue;
+      for (const FieldInfo& param : kind.params) words->try_emplace(path + "." + param.name, KeyWord{path + "." + param.name, param.help, {}});
+    }
+  }
+}
+
+std::string Joined(const std::vector<std::string>& words, const char* between = " ") { return format("{}", join(words, between)); }
+
+// In single quotes, as every shell reads them; `escaped` is how the shell writes a quote in them.
+std::string Quoted(const std::string& text, const std::string& escaped) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? escaped : std::string(1, c);
+  return quoted + "'";
+}
+
+// The first sentence or clause of a help text: what has room beside a word.
+std::string Short(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
+
+std::vector<std::string> FlagNames(const CommandInfo& command) {
+  std::vector<std::string> names;
+  for (const ArgumentInfo& argument : command.arguments) {
+    if (!argument.positional()) names.insert(names.end(), argument.names.begin(), argument.names.end());
+  }
+  return names;
+}
+
+std::vector<std::string> CommandNames(const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const CommandInfo& command : line.commands()) names.push_back(command.name);
+  return names;
+}
+
+// How a positional argument is completed.
+enum class Positional { kFiles, kKeys, kOperators, kChoices };
+Positional KindOf(const ArgumentInfo& argument) {
+  if (!argument.choices.empty()) return Positional::kChoices;
+  if (argument.takes == "key=value") return Positional::kKeys;
+  return argument.takes == "OPERATOR" ? Positional::kOperators : Positional::kFiles;
+}
+
+bool TakesKeys(const CommandInfo& command) {
+  return std::any_of(command.arguments.begin(), command.arguments.end(), [](const auto& a) { return a.positional() && KindOf(a) == Positional::kKeys; });
+}
+
+// Those of the command's own and of every command, with the command's name or "*".
+std::vector<std::pair<std::string, const CommandInfo*>> WithCommon(const CommandLine& line) {
+  std::vector<std::pair<std::string, const CommandInfo*>> all;
+  for (const CommandInfo& command : line.commands()) all.emplace_back(command.name, &command);
+  all.emplace_back("*", &line.program());
+  return all;
+}
+
+// --- bash
+
+std::string BashFlagValues(const CommandLine& line) {
+  std::string text;
+  for (const auto& [name, command] : WithCommon(line)) {
+    for (const ArgumentInfo& argument : command->arguments) {
+      if (argument.positional() || argument.takes.empty()) continue;
+      for (const std::string& flag : argument.names) {
+        const std::string pattern = name == "*" ? "*\" " + flag + "\"" : "\"" + name + " " + flag + "\"";
+        text += argument.choices.empty() ? format("    {}) files=1 ;;\n", pattern) : format("    {}) reply='{}' ;;\n", pattern, Joined(argument.choices));
+      }
+    }
+  }
+  return text;
+}
+
+std::string BashWords(const CommandInfo& command) {
+  std::string text;
+  for (const ArgumentInfo& argument : command.arguments) {
+    if (!argument.positional()) continue;
+    switch (KindOf(argument)) {
+      case Positional::kFiles: text += " files=1"; break;
+      case Positional::kKeys: text += " reply=$keys"; break;
+      case Positional::kOperators: text += " reply=$operators"; break;
+      case Positional::kChoices: text += format(" reply='{}'", Joined(argument.choices)); break;
+    }
+  }
+  return text;
+}
+
+// --- zsh and fish
+
+std::string ZshEntry(const std::string& word, const std::string& help) {
+  std::string name;
+  for (const char c : word) name += c == ':' ? "\\:" : std::string(1, c);
+  return "    " + Quoted(help.empty() ? name : name + ":" + Short(help), "'\\''") + "\n";
+}
+
+std::string ZshFlags(const CommandInfo& command) {
+  std::string text;
+  for (const ArgumentInfo& argument : command.arguments) {
+    if (argument.positional()) continue;
+    for (const std::string& flag : argument.names) text += ZshEntry(flag, argument.help);
+  }
+  return text;
+}
+
+std::string ZshFlagValues(const CommandLine& line) {
+  std::string text;
+  for (const auto& [name, command] : WithCommon(line)) {
+    for (const ArgumentInfo& argument : command->arguments) {
+      if (argument.positional() || argument.takes.empty()) continue;
+      for (const std::string& flag : argument.names) {
+        const std::string action = argument.choices.empty() ? "_files" : "compadd -- " + Joined(argument.choices);
+        text += format("    ({}\\ {}) {}; return ;;\n", name, flag, action);
+      }
+    }
+  }
+  return text;
+}
+
+std::string ZshWords(const CommandInfo& command) {
+  std::string text;
+  for (const ArgumentInfo& argument : command.arguments) {
+    if (!argument.positional()) continue;
+    switch (KindOf(argument)) {
+      case Positional::kFiles: text += " _files;"; break;
+      case Positional::kKeys: text += " _mxtrain_keys;"; break;
+      case Positional::kOperators: text += " compadd -- $operators;"; break;
+      case Positional::kChoices: text += format(" compadd -- {};", Joined(argument.choices)); break;
+    }
+  }
+  return text;
+}
+
+std::string FishQuoted(const std::string& text) { return Quoted(text, "\\'"); }
+
+std::string FishFlag(const std::string& condition, const ArgumentInfo& argument) {
+  std::string text = "complete -c mxtrain" + condition;
+  for (const std::string& name : argument.names) text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (!argument.takes.empty()) text += argument.choices.empty() ? " -rF" : " -xa " + FishQuoted(Joined(argument.choices));
+  return text + " -d " + FishQuoted(Short(argument.help)) + "\n";
+}
+
+std::string FishKeys(const std::string& condition, const std::vector<KeyWord>& keys) {
+  std::string text;
+  for (const KeyWord& key : keys) {
+    std::vector<std::string> words = {key.path + "="};
+    for (const std::string& value : key.values) words.push_back(key.path + "=" + value);
+    text += format("complete -c mxtrain{} -a {} -d {}\n", condition, FishQuoted(Joined(words)), FishQuoted(Short(key.help)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<KeyWord> ConfigurationKeys() {
+  std::map<std::string, KeyWord> words;
+  CollectKeys(config::Schema(), "", &words);
+  std::vector<KeyWord> keys;
+  for (auto& [path, word] : words) keys.push_back(std::move(word));
+  return keys;
+}
+
+std::string BashCompletion(const CommandLine& line, const CompletionWords& words) {
+  std::string keys, values, flags, positionals;
+  for (const KeyWord& key : words.keys) {
+    keys += key.path + "= ";
+    if (!key.values.empty()) values += format("      {}) reply='{}' ;;\n", key.path, Joined(key.values));
+  }
+  for (const CommandInfo& command : line.commands()) {
+    flags += format("      {}) reply+=' {}' ;;\n", command.name, Joined(FlagNames(command)));
+    positionals += format("      {}){} ;;\n", command.name, BashWords(command));
+  }
+  const std::string commands = Joined(CommandNames(line), "|");
+  return "# Completion of mxtrain for bash, made by `mxtrain completion bash`.\n_mxtrain() {\n  local keys='" + keys + "'\n  local operators='" +
+         Joined(words.operators) + "'\n" + R"(  local line=${COMP_LINE:0:COMP_POINT} command= reply= files= i
+  local -a typed
+  read -ra typed <<<"$line"
+  [[ $line == *[[:space:]] ]] && typed+=('')
+  local word=${typed[${#typed[@]}-1]} previous=${typed[${#typed[@]}-2]}
+  for ((i = 1; i < ${#typed[@]} - 1; ++i)); do
+    case ${typed[i]} in )" +
+         commands + R"() command=${typed[i]}; break ;; esac
+  done
+  case "$command $previous" in
+)" + BashFlagValues(line) +
+         R"(  esac
+  if [[ -n $reply$files ]]; then
+    :
+  elif [[ $word == -* ]]; then
+    reply='-h --help )" +
+         Joined(FlagNames(line.program())) + R"('
+    case $command in
+      '') reply+=' --version' ;;
+)" + flags + R"(    esac
+  elif [[ -z $command ]]; then
+    reply=')" +
+         Joined(CommandNames(line)) + R"('
+  elif [[ $word == *=* ]]; then
+    case ${word%%=*} in
+)" + values + R"(      *) files=1 ;;
+    esac
+  else
+    case $command in
+)" + positionals + R"(    esac
+  fi
+  # Where bash breaks words at '=', what follows it is a word of its own.
+  local prefix=
+  if [[ $word == *=* && $word != -* ]]; then
+    prefix=${word%%=*}=
+    word=${word#*=}
+    [[ $COMP_WORDBREAKS == *=* ]] && prefix=
+  fi
+  COMPREPLY=()
+  [[ -n $reply ]] && mapfile -t COMPREPLY < <(compgen -P "$prefix" -W "$reply" -- "$word")
+  if [[ -n $files ]]; then
+    local -a found
+    mapfile -t found < <(compgen -P "$prefix" -f -- "$word")
+    COMPREPLY+=("${found[@]}")
+    compopt -o filenames 2>/dev/null
+  fi
+  [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
+}
+complete -F _mxtrain mxtrain
+)";
+}
+
+std::string ZshCompletion(const CommandLine& line, const CompletionWords& words) {
+  std::string keys, values, commands, flags, positionals;
+  for (const KeyWord& key : words.keys) {
+    keys += ZshEntry(key.path + "=", key.help);
+    if (!key.values.empty()) values += format("    {}) compset -P '*='; compadd -- {} ;;\n", key.path, Joined(key.values));
+  }
+  for (const CommandInfo& command : line.commands()) {
+    commands += ZshEntry(command.name, command.description);
+    flags += format("    {}) flags+=(\n{}    ) ;;\n", command.name, ZshFlags(command));
+    positionals += format("    {}){} ;;\n", command.name, ZshWords(command));
+  }
+  return "#compdef mxtrain\n# Completion of mxtrain for zsh, made by `mxtrain completion zsh > DIR/_mxtrain`, DIR being a folder of $fpath.\n"
+         "_mxtrain_keys() {\n  local -a keys=(\n" + keys + R"(  )
+  case ${PREFIX%%=*} in
+)" + values + R"(    *) if [[ $PREFIX == *=* ]]; then compset -P '*='; _files; else _describe -t keys key keys -S ''; fi ;;
+  esac
+}
+
+_mxtrain() {
+  local -a operators=()" + Joined(words.operators) + R"()
+  local -a commands=(
+)" + commands + R"(  )
+  local -a flags=(
+    '-h:help'
+    '--help:help'
+)" + ZshFlags(line.program()) + R"(  )
+  local command= word
+  for word in $words[2,CURRENT-1]; do
+    if (( ${commands[(I)$word:*]} )); then command=$word; break; fi
+  done
+  case "$command $words[CURRENT-1]" in
+)" + ZshFlagValues(line) + R"(  esac
+  case $command in
+)" + flags + R"(  esac
+  if [[ $PREFIX == -* ]]; then _describe -t flags flag flags; return; fi
+  if [[ -z $command ]]; then _describe -t commands command commands; return; fi
+  case $command in
+)" + positionals + R"(  esac
+}
+if [[ $funcstack[1] == _mxtrain ]]; then _mxtrain "$@"; else compdef _mxtrain mxtrain; fi
+)";
+}
+
+std::string FishCompletion(const CommandLine& line, const CompletionWords& words) {
+  std::string text = "# Completion of mxtrain for fish, made by `mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish`.\n";
+  for (const CommandInfo& command : line.commands()) {
+    text += format("complete -c mxtrain -n __fish_use_subcommand -f -a {} -d {}\n", command.name, FishQuoted(command.description));
+  }
+  for (const ArgumentInfo& argument : line.program().arguments) text += FishFlag("", argument);
+  std::vector<std::string> with_keys;
+  for (const CommandInfo& command : line.commands()) {
+    const std::string condition = " -n '__fish_seen_subcommand_from " + command.name + "'";
+    if (TakesKeys(command)) with_keys.push_back(command.name);
+    for (const ArgumentInfo& argument : command.arguments) {
+      if (!argument.positional()) {
+        text += FishFlag(condition, argument);
+      } else if (KindOf(argument) == Positional::kOperators) {
+        text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(words.operators)));
+      } else if (KindOf(argument) == Positional::kChoices) {
+        text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(argument.choices)));
+      }
+    }
+  }
+  return text + FishKeys(" -n '__fish_seen_subcommand_from " + Joined(with_keys) + "'", words.keys);
+}
+
+}  // namespace mxtrain::commands

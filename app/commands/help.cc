@@ -1,0 +1,125 @@
+// mxtrain help [TOPIC]: exit codes explained, the help of a command, man pages.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/commands/exit_codes.h"
+#include "app/commands/man_page.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::commands {
+namespace {
+
+Json ToJson(const ExitCode& code) {
+  return {{"code", code.code}, {"name", code.name}, {"meaning", code.meaning}, {"causes", code.causes}, {"remedy", code.remedy}};
+}
+
+// Lines of at most so many characters, each after the indentation.
+std::string Wrapped(const std::string& text, const std::string& indentation) {
+  constexpr size_t kWidth = 100;
+  std::string out, line;
+  const auto end_line = [&] {
+    if (!line.empty()) out += indentation + line + "\n";
+    line.clear();
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (!line.empty() && line.size() + 1 + end - at > kWidth) end_line();
+    line += (line.empty() ? "" : " ") + text.substr(at, end - at);
+    at = end + 1;
+  }
+  end_line();
+  return out;
+}
+
+class Help final : public Command {
+ public:
+  explicit Help(const CommandLine& line) : line_(line) {}
+
+  bool Computes() const override { return false; }
+
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("help", "an exit code or a command explained");
+    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), or a command; default: a list of all").Takes("TOPIC");
+    arguments.Flag("--man", &man_, "the man page of the command, or of the program, for `man -l -`");
+    arguments.Option("--man-dir", &man_dir_, "write the man pages of the program and of every command into this folder").Takes("DIR");
+    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
+  }
+
+  int Run(const CommonFlags& flags, report::Console&) override {
+    if (!man_dir_.empty()) {
+      WriteManPages();
+    } else if (man_) {
+      std::cout << ManPage(line_, topic_);
+    } else if (topic_.empty()) {
+      flags.json ? ListJson() : List();
+    } else if (IsCommand()) {
+      std::cout << line_.Help(topic_);
+    } else {
+      const ExitCode& code = Find();
+      flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(code)) << "\n") : Explain(code);
+    }
+    return 0;
+  }
+
+ private:
+  static void List() {
+    std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
+    for (const ExitCode& code : ExitCodes()) std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
+    std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n";
+  }
+
+  static void ListJson() {
+    Json all = Json::array();
+    for (const ExitCode& code : ExitCodes()) all.push_back(ToJson(code));
+    std::cout << report::JsonText(all, 2) << "\n";
+  }
+
+  static void Explain(const ExitCode& code) {
+    std::cout << format("{} ({}): {}\n", code.code, code.name, code.meaning);
+    if (*code.causes) std::cout << "\nCommonest causes:\n";
+    const std::string causes = code.causes;
+    for (size_t at = 0; at < causes.size();) {
+      const size_t end = std::min(causes.find('\n', at), causes.size());
+      std::cout << "  - " << causes.substr(at, end - at) << "\n";
+      at = end + 1;
+    }
+    std::cout << "\nWhat to do:\n" << Wrapped(code.remedy, "  ");
+  }
+
+  bool IsCommand() const {
+    return std::any_of(line_.commands().begin(), line_.commands().end(), [this](const CommandInfo& command) { return command.name == topic_; });
+  }
+
+  const ExitCode& Find() const {
+    if (const ExitCode* code = FindExitCode(topic_)) return *code;
+    std::vector<std::string> known;
+    for (const ExitCode& code : ExitCodes()) known.emplace_back(code.name);
+    for (const CommandInfo& command : line_.commands()) known.push_back(command.name);
+    const std::string guess = DidYouMean(topic_, known);
+    Throw(ErrorKind::kUsage, "there is no exit code or command '{}'{}", topic_, guess.empty() ? "; `mxtrain help` lists the codes" : guess);
+  }
+
+  void WriteManPages() const {
+    namespace fs = std::filesystem;
+    fs::create_directories(man_dir_);
+    WriteFileAtomically((fs::path(man_dir_) / "mxtrain.1").string(), ManPage(line_, ""));
+    for (const CommandInfo& command : line_.commands()) {
+      WriteFileAtomically((fs::path(man_dir_) / format("mxtrain-{}.1", command.name)).string(), ManPage(line_, command.name));
+    }
+  }
+
+  const CommandLine& line_;
+  std::string topic_, man_dir_;
+  bool man_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeHelp(const CommandLine& line) { return std::make_unique<Help>(line); }
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Help on exit codes, man pages, completion: all from what the program declares.
+. "$(dirname "$0")/common.sh"
+
+commands=$("$program" --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ {print $1}')
+holds "no commands found in --help" test "$(echo "$commands" | wc -w)" -ge 12
+
+# --- every code
+expect 0 help
+cp stdout codes
+for code in 0 1 2 3 4 5 6 7 8 9 130 143; do
+  holds "help does not list $code" grep -q "^ *$code  " codes
+  expect 0 help $code
+  prints "$code ("
+  prints "What to do:"
+done
+expect 0 help configuration
+cp stdout by_name
+expect 0 help 3
+holds "a name explains another code than its number" cmp -s by_name stdout
+expect 0 help --json
+holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
+expect 2 help confguration
+says "there is no exit code or command 'confguration'; did you mean 'configuration'?"
+expect 2 help 77
+says "\`mxtrain help\` lists the codes"
+expect 0 help check
+prints "Usage: "
+
+# --- man pages: one for each command, which roff takes without a warning
+expect 0 help --man-dir man
+for command in $commands; do
+  holds "there is no man page of $command" test -s "man/mxtrain-$command.1"
+  for flag in $("$program" "$command" --help | grep -oE -- ' --[a-z-]+' | sort -u); do
+    [ "$flag" = --help ] || [ "$flag" = --version ] && continue
+    holds "mxtrain-$command.1 lacks $flag" grep -qF -- "$(echo "$flag" | sed 's/-/\\-/g')" "man/mxtrain-$command.1"
+  done
+done
+expect 0 help --man train
+holds "--man and --man-dir differ" cmp -s stdout man/mxtrain-train.1
+if command -v groff >/dev/null; then
+  for page in man/*.1; do
+    groff -man -ww -Tutf8 "$page" >/dev/null 2>warnings
+    holds "groff warns of $page: $(head -1 warnings)" test ! -s warnings
+  done
+fi
+
+# --- bash: what is offered at the end of a line
+expect 0 completion bash
+cp stdout mxtrain.bash
+cat >ask.bash <<'END_OF_ASK'
+source ./mxtrain.bash
+COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
+_mxtrain
+printf '%s\n' "${COMPREPLY[@]}"
+END_OF_ASK
+# offers LINE WORD...: just these
+offers() {
+  checks=$((checks + 1))
+  local line=$1
+  shift
+  local said
+  said=$(bash ask.bash "$line" 2>&1 | tr '\n' ' ')
+  [ "$said" = "$* " ] || fail "completion of '$line': '$said', expected '$*'"
+}
+offers "mxtrain tra" train
+offers "mxtrain infer model --format " table csv jsonl
+offers "mxtrain train c.yaml --engine n" naive
+offers "mxtrain --color a" auto always
+offers "mxtrain train c.yaml data.cac" data.cache= data.cache_bytes=
+offers "mxtrain train c.yaml data.cache=r" ram
+offers "mxtrain train c.yaml train.optimizer=sg" sgd
+offers "mxtrain train c.yaml train.optimizer.mom" train.optimizer.momentum=
+offers "mxtrain train c.yaml data.batch_size=a" auto
+offers "mxtrain ops Convo" Convolution
+offers "mxtrain completion " bash zsh fish
+offers "mxtrain train --resume-f" --resume-from
+offers "mxtrain eval --resume-f" ""
+touch net.yaml
+offers "mxtrain train net.y" net.yaml
+for command in $commands; do
+  bash ask.bash "mxtrain $command -" >offered
+  for flag in $("$program" "$command" --help | grep -oE -- ' --[a-z-]+' | grep -v version | sort -u); do
+    holds "completion of $command lacks $flag" grep -qxF -- "$flag" offered
+  done
+done
+
+# --- zsh and fish take theirs, where they are installed
+for shell in zsh fish; do
+  expect 0 completion $shell
+  cp stdout "mxtrain.$shell"
+  for word in train.optimizer.momentum= resume-from Convolution; do holds "completion $shell lacks $word" grep -qF -- "$word" "mxtrain.$shell"; done
+  if command -v $shell >/dev/null; then holds "$shell does not read its script" $shell -n "mxtrain.$shell"; fi
+done
+expect 2 completion tcsh
+finish
