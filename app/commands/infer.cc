@@ -1,25 +1,27 @@
 // mxtrain infer MODEL INPUT...
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <numeric>
 
+#include "app/commands/batch_fit.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
+#include "app/commands/predictions.h"
+#include "app/commands/progress.h"
 #include "app/commands/session.h"
+#include "app/commands/views.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {
 namespace {
-
-struct Prediction {
-  std::string file;
-  std::vector<std::pair<int64_t, float>> best;  // class and score, best first
-};
 
 class Infer final : public Command {
  public:
@@ -30,46 +32,82 @@ class Infer final : public Command {
     arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
     arguments.Option("--format", &format_, "table, csv or jsonl").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
     arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
+    arguments.Option("--copy-to", &copy_to_, "copy each picture into the folder DIR/CLASS; nothing is overwritten").Takes("DIR");
+    arguments.Option("--min-score", &min_score_, "with --copy-to: pictures whose best score is below go into DIR/unsure").Within(0.0, 1.0);
+    arguments.Option("--annotate", &annotate_, "write the pictures into DIR with class and score drawn on").Takes("DIR");
+    arguments.Option("--probabilities", &probabilities_, "write the scores of all classes as .npy, a row per picture in the order of the inputs")
+        .Takes("FILE");
     arguments.Option("--output-layer", &output_layer_, "write what this layer gives, in place of predictions, as .npy into --output; the names of "
                      "its rows go to stdout").Takes("NAME");
-    arguments.Option("--batch", &batch_, "pictures at a time").Positive().ShowsDefault();
+    arguments.Option("--tta", &tta_, "average the scores of several views: flip, of 2 (plain, mirrored); crops, of 10 (middle and corners of a larger "
+                     "cut, each plain and mirrored)").OneOf({"flip", "crops"});
+    arguments.Option("--batch", &batch_, "pictures at a time; default: 64, less where their memory plan takes more than a quarter of what is free")
+        .Positive();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although pictures could not be read");
     arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
     arguments.Option("--size", &size_, "C,H,W of the input, for models that hold none").Takes("C,H,W");
     arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
-                "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
+                       "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
+                       "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
                        "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > names.txt");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
+    if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, console);
     Complete(&model);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
-    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     const std::vector<std::string> files = CollectPictures(inputs_, console);
-    io::ImageListParam list;
-    list.Init({}, "image_list");
-    list.files = files;  // not through text: names of files may hold commas
-    std::shared_ptr<const io::Source> source = io::NewImageListSource(list);
-    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, std::min<int64_t>(batch_, static_cast<int64_t>(files.size())));
+    const auto iter = OpenPictures(*runtime, model, files, console);
     Evaluation evaluation(*runtime, model.symbol, *iter, {}, nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     CatchSignals();
     if (output_layer_.empty()) {
-      Predictions(flags, model, files, evaluation, *iter);
+      Predictions(model, files, evaluation, *iter, console);
     } else {
-      Features(flags, files, evaluation);
+      Features(flags, files, evaluation, console);
     }
     if (StopFlag() == 1) return 128 + StopSignal();
     return ReportBad(iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console);
   }
 
  private:
+  using OnRow = std::function<void(int64_t index, const float* values)>;
+
   void CheckFlags() const {
+    if (min_score_ && copy_to_.empty()) Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both");
     if (output_layer_.empty()) return;
     if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
-    if (format_ != "table" || top_k_ != 1) Throw(ErrorKind::kUsage, "--format and --top-k are of predictions; --output-layer writes .npy");
+    const bool predicts = format_ != "table" || top_k_ != 1 || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
+    if (predicts) {
+      Throw(ErrorKind::kUsage, "--format and --top-k are of predictions, and so are --copy-to, --annotate and --probabilities; --output-layer "
+            "writes .npy");
+    }
+  }
+
+  // Batches of the pictures, of every view where several are wanted.
+  std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, report::Console& console) {
+    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    ModelInfo info = model.info;
+    if (tta_ == "crops") WidenForCrops(&spec, &info);
+    io::ImageListParam list;
+    list.Init({}, "image_list");
+    list.files = files;  // not through text: names of files may hold commas
+    const int64_t batch = std::min<int64_t>(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, console), static_cast<int64_t>(files.size()));
+    auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch);
+    if (tta_.empty()) return iter;
+    auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape, tta_ == "crops");
+    views_ = views->views();
+    return views;
+  }
+
+  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, report::Console& console) {
+    constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
+    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch); };
+    const int64_t batch = PowerOfTwoWithin(AvailableMemory() / 4, kMost, bytes_of);
+    if (batch < kMost) console.Message(LogLevel::kInfo, format("{} pictures at a time, for the memory that is free", batch));
+    return batch;
   }
 
   // The part of the net that ends in the layer.
@@ -87,19 +125,30 @@ class Infer final : public Command {
     Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_, guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
   }
 
-  void Features(const CommonFlags& flags, const std::vector<std::string>& files, Evaluation& evaluation) const {
-    const TShape batch = evaluation.executor().outputs()[0].shape();
-    const TShape row(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
-    report::NpyWriter writer(output_, static_cast<int64_t>(files.size()), row);
+  // Runs the net over all pictures; `on_row` gets what it says of each that could be read: `width` numbers, the mean over the views.
+  void ForEach(Evaluation& evaluation, int64_t width, int64_t pictures, report::Console& console, const OnRow& on_row) const {
+    MeanOfViews mean(views_);
+    std::optional<Progress> progress;
+    if (!output_.empty() || !isatty(STDOUT_FILENO)) progress.emplace(console, "predicting", "pictures", pictures);
     evaluation.Run(
-        [&](const DataBatch& examples, const std::vector<NDArray>& outputs) {
-          const std::vector<float> values = outputs[0].ToVector();
-          for (int64_t i = 0; i < examples.count; ++i) writer.Write(examples.index[static_cast<size_t>(i)], values.data() + i * row.Size());
+        [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+          std::vector<float> values = outputs[0].ToVector();
+          if (!mean.Add(&values)) return;
+          for (int64_t i = 0; i < batch.count; ++i) on_row(batch.index[static_cast<size_t>(i)], values.data() + i * width);
+          if (progress) progress->Add(batch.count);
         },
         [] { return StopFlag() == 1; });
+  }
+
+  void Features(const CommonFlags& flags, const std::vector<std::string>& files, Evaluation& evaluation, report::Console& console) const {
+    const TShape batch = evaluation.executor().outputs()[0].shape();
+    const TShape row(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
+    const auto rows = static_cast<int64_t>(files.size());
+    report::NpyWriter writer(output_, rows, row);
+    ForEach(evaluation, row.Size(), rows, console, [&](int64_t index, const float* values) { writer.Write(index, values); });
     writer.Finish();
     if (flags.json) {
-      std::vector<int64_t> shape{static_cast<int64_t>(files.size())};
+      std::vector<int64_t> shape{rows};
       shape.insert(shape.end(), row.begin(), row.end());
       std::cout << report::JsonText({{"file", output_}, {"shape", shape}, {"rows", files}}) << "\n";
     } else {
@@ -107,23 +156,45 @@ class Infer final : public Command {
     }
   }
 
-  void Predictions(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files, Evaluation& evaluation, const DataIter& iter) {
+  void Predictions(const Model& model, const std::vector<std::string>& files, Evaluation& evaluation, const DataIter& iter, report::Console& console) const {
+    const TShape shape = evaluation.executor().outputs()[0].shape();
+    const int64_t classes = shape.Size() / std::max<int64_t>(shape[0], 1);
     std::ofstream file;
     if (!output_.empty()) {
       file.open(output_);
       if (!file) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
     }
     std::ostream& out = output_.empty() ? std::cout : file;
-    if (flags.json) format_ = "jsonl";
-    const std::vector<std::string>& names = model.info.class_names;
-    Header(out, files);
-    evaluation.Run(
-        [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          for (const Prediction& p : Predict(batch, outputs[0], iter)) Print(out, names, p);
-        },
-        [] { return StopFlag() == 1; });
+    const auto sinks = MakeSinks(out, ClassNames(model.info.class_names), files, classes);
+    ForEach(evaluation, classes, static_cast<int64_t>(files.size()), console, [&](int64_t index, const float* scores) {
+      const Prediction prediction{index, iter.ExampleName(index), scores, Best(scores, classes)};
+      for (const auto& sink : sinks) sink->Take(prediction);
+    });
+    for (const auto& sink : sinks) sink->Finish();
     out.flush();
     if (!out && !output_.empty()) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
+  }
+
+  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(std::ostream& out, const ClassNames& names, const std::vector<std::string>& files,
+                                                         int64_t classes) const {
+    std::vector<std::unique_ptr<PredictionSink>> sinks;
+    sinks.push_back(NewListing(out, format_, names, files, top_k_));
+    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, names, min_score_.value_or(0)));
+    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, names));
+    if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, static_cast<int64_t>(files.size()), classes));
+    return sinks;
+  }
+
+  // The classes of the highest scores, best first.
+  std::vector<std::pair<int64_t, float>> Best(const float* scores, int64_t classes) const {
+    std::vector<int64_t> order(static_cast<size_t>(classes));
+    std::iota(order.begin(), order.end(), 0);
+    const int64_t k = std::min<int64_t>(top_k_, classes);
+    std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                      [scores](int64_t a, int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+    std::vector<std::pair<int64_t, float>> best;
+    for (int64_t j = 0; j < k; ++j) best.emplace_back(order[static_cast<size_t>(j)], scores[order[static_cast<size_t>(j)]]);
+    return best;
   }
 
   void Complete(Model* model) const {
@@ -141,55 +212,12 @@ class Infer final : public Command {
     for (std::string line; std::getline(names, line);) model->info.class_names.push_back(line);
   }
 
-  std::vector<Prediction> Predict(const DataBatch& batch, const NDArray& scores, const DataIter& iter) const {
-    std::vector<Prediction> predictions;
-    const int64_t width = scores.shape().Size() / std::max<int64_t>(scores.shape()[0], 1);
-    const std::vector<float> values = scores.ToVector();
-    for (int64_t i = 0; i < batch.count; ++i) {
-      Prediction p{iter.ExampleName(batch.index[static_cast<size_t>(i)]), {}};
-      const float* row = values.data() + i * width;
-      std::vector<int64_t> order(static_cast<size_t>(width));
-      std::iota(order.begin(), order.end(), 0);
-      const int64_t k = std::min<int64_t>(top_k_, width);
-      std::partial_sort(order.begin(), order.begin() + k, order.end(), [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
-      for (int64_t j = 0; j < k; ++j) p.best.emplace_back(order[static_cast<size_t>(j)], row[order[static_cast<size_t>(j)]]);
-      predictions.push_back(std::move(p));
-    }
-    return predictions;
-  }
-
-  void Header(std::ostream& out, const std::vector<std::string>& files) {
-    for (const std::string& name : files) width_ = std::max(width_, name.size());
-    if (format_ == "table") out << format("{:<{}}  prediction\n", "file", width_);
-    if (format_ != "csv") return;
-    out << "file";
-    for (int k = 1; k <= top_k_; ++k) out << format(",class_{},score_{}", k, k);
-    out << "\n";
-  }
-
-  void Print(std::ostream& out, const std::vector<std::string>& names, const Prediction& p) const {
-    auto name = [&names](int64_t k) { return static_cast<size_t>(k) < names.size() ? names[static_cast<size_t>(k)] : std::to_string(k); };
-    if (format_ == "jsonl") {
-      Json best = Json::array();
-      for (const auto& [k, score] : p.best) best.push_back({{"class", name(k)}, {"index", k}, {"score", score}});
-      out << report::JsonText({{"file", p.file}, {"predictions", best}}) << "\n";
-    } else if (format_ == "csv") {
-      out << report::QuoteCsv(p.file);
-      for (const auto& [k, score] : p.best) out << format(",{},{}", report::QuoteCsv(name(k)), score);
-      out << "\n";
-    } else {
-      out << format("{:<{}}", p.file, width_);
-      for (const auto& [k, score] : p.best) out << format("  {} {:.4f}", name(k), score);
-      out << "\n";
-    }
-  }
-
-  std::string model_, format_ = "table", output_, output_layer_, labels_, size_;
+  std::string model_, format_ = "table", output_, output_layer_, labels_, size_, copy_to_, annotate_, probabilities_, tta_;
   std::vector<std::string> inputs_;
-  int top_k_ = 1;
-  int64_t batch_ = 64;
+  int top_k_ = 1, views_ = 1;
+  int64_t batch_ = 0;  // 0: not said
+  std::optional<double> min_score_;
   bool skip_bad_ = false;
-  size_t width_ = 4;
 };
 
 }  // namespace

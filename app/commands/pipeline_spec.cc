@@ -1,7 +1,10 @@
 #include "app/commands/pipeline_spec.h"
 
+#include <algorithm>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/device/cpu/cpu_count.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -50,7 +53,11 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
 
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size) {
-  Kwargs kwargs{{"batch_size", params::Print(batch_size)}, {"mode", "evaluation"}, {"exact_decode", params::Print(spec.exact_decode)}};
+  // A thread for each CPU: decoding is often the larger part, and a net that waits for pictures needs none of them.
+  Kwargs kwargs{{"batch_size", params::Print(batch_size)},
+                {"mode", "evaluation"},
+                {"workers", params::Print(std::min(UsableCpuCount(), 256))},
+                {"exact_decode", params::Print(spec.exact_decode)}};
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);

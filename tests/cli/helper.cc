@@ -5,6 +5,11 @@
 //   helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
 //   helper scans FILE N           a progressive JPEG of 16 x 16 pixels that says N times the same scan
 //   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
+//   helper cut FROM TO Y X SIDE MIRROR   SIDE x SIDE pixels from (Y, X) on of every PNG in folders inside FROM, mirrored where MIRROR is 1
+//   helper again FILE TO QUALITY  a picture as JPEG of that quality, half as large
+//   helper turned FILE TO N       a JPEG with the EXIF orientation N
+//   helper layered FILE TO        a picture as PNG with an alpha channel
+//   helper size FILE              "WIDTH HEIGHT" of a picture
 //   helper compare A B            two checkpoints: every array and where the run stands, byte for byte; 1 when they differ
 //   helper json                   stdin is JSON, a document per line; 1 when not
 //   helper trace FILE KEY LAST FIRST   what trace.h says; KEY and LAST: the last layer's weight and backward, FIRST: the first layer's
@@ -107,6 +112,57 @@ void WriteDigits(const std::string& mnist, const fs::path& folder, int64_t count
   }
 }
 
+io::Image ReadImage(const fs::path& path) {
+  auto image = io::DecodeImage(ReadFile(path.string()));
+  if (!image) Throw(ErrorKind::kData, "{}: {}", path.string(), image.error().reason);
+  return *std::move(image);
+}
+
+void CutPictures(const fs::path& from, const fs::path& to, int top, int left, int side, bool mirrored) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
+    if (!entry.is_regular_file()) continue;
+    const io::Image whole = ReadImage(entry.path());
+    io::Image cut;
+    cut.Resize(side, side, whole.channels);
+    for (int y = 0; y < side; ++y) {
+      for (int x = 0; x < side; ++x) {
+        const uint8_t* pixel = whole.row(top + y) + (left + (mirrored ? side - 1 - x : x)) * whole.channels;
+        std::copy_n(pixel, whole.channels, cut.row(y) + x * whole.channels);
+      }
+    }
+    WritePng(to / fs::relative(entry.path(), from), cut);
+  }
+}
+
+void WriteAgain(const fs::path& from, const fs::path& to, int quality) {
+  const io::Image whole = ReadImage(from);
+  io::Image half;
+  half.Resize(whole.height / 2, whole.width / 2, whole.channels);
+  for (int y = 0; y < half.height; ++y) {
+    for (int x = 0; x < half.width; ++x) std::copy_n(whole.row(2 * y) + 2 * x * whole.channels, whole.channels, half.row(y) + x * whole.channels);
+  }
+  WriteFileAtomically(to.string(), io::EncodeJpeg(half, quality));
+}
+
+// A segment APP1 with a directory of one entry (CIPA DC-008), directly after the start of the picture.
+void WriteTurned(const fs::path& from, const fs::path& to, char orientation) {
+  const std::string exif = std::string("Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 25) + orientation + std::string(6, '\0');
+  const std::string jpeg = ReadFile(from.string());
+  const std::string segment = std::string{'\xff', '\xe1', '\0', static_cast<char>(exif.size() + 2)} + exif;
+  WriteFileAtomically(to.string(), jpeg.substr(0, 2) + segment + jpeg.substr(2));
+}
+
+void WriteLayered(const fs::path& from, const fs::path& to) {
+  const io::Image image = ReadImage(from);
+  io::Image layered;
+  layered.Resize(image.height, image.width, image.channels + 1);
+  for (size_t i = 0; i < layered.pixels.size(); ++i) {
+    const size_t channels = static_cast<size_t>(layered.channels), pixel = i / channels, channel = i % channels;
+    layered.pixels[i] = channel + 1 == channels ? 255 : image.pixels[pixel * (channels - 1) + channel];
+  }
+  WritePng(to, layered);
+}
+
 bool SameBytes(const NDArray& a, const NDArray& b) {
   const std::vector<float> x = a.ToVector(), y = b.ToVector();
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
@@ -155,6 +211,17 @@ int Run(const std::vector<std::string>& words) {
   if (command == "jpeg" && words.size() == 3) return WriteJpeg(words[1], std::stoi(words[2])), 0;
   if (command == "scans" && words.size() == 3) return WriteScans(words[1], std::stoll(words[2])), 0;
   if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
+  if (command == "cut" && words.size() == 7) {
+    return CutPictures(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]), std::stoi(words[5]), words[6] == "1"), 0;
+  }
+  if (command == "again" && words.size() == 4) return WriteAgain(words[1], words[2], std::stoi(words[3])), 0;
+  if (command == "turned" && words.size() == 4) return WriteTurned(words[1], words[2], static_cast<char>(std::stoi(words[3]))), 0;
+  if (command == "layered" && words.size() == 3) return WriteLayered(words[1], words[2]), 0;
+  if (command == "size" && words.size() == 2) {
+    const io::Image image = ReadImage(words[1]);
+    std::cout << image.width << " " << image.height << "\n";
+    return 0;
+  }
   if (command == "compare" && words.size() == 3) return SameCheckpoints(words[1], words[2]) ? 0 : 1;
   if (command == "trace" && words.size() == 5) {
     test::TraceNames names;
@@ -164,7 +231,7 @@ int Run(const std::vector<std::string>& words) {
     return test::CheckTrace(words[1], names) ? 0 : 1;
   }
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
-  std::cerr << "usage: helper idx | pictures | jpeg | scans | digits | compare | json | trace, see helper.cc\n";
+  std::cerr << "usage: helper idx | pictures | jpeg | scans | digits | cut | again | turned | layered | size | compare | json | trace, see helper.cc\n";
   return 2;
 }
 

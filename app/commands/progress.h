@@ -1,0 +1,35 @@
+#pragma once
+// How far a pass over many things has come: a moving bar on a terminal, elsewhere a line after 1 % and then every 30 s, as in training.
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "app/report/console.h"
+
+namespace mxtrain::commands {
+
+// Thread-safe. Gone from the terminal when it is destroyed.
+class Progress {
+ public:
+  // "reading 1200/60000 pictures  350 a second  2:48 left": `doing` "reading", `what` "pictures".
+  Progress(report::Console& console, std::string doing, std::string what, int64_t total);
+  ~Progress() { console_.ShowBar(""); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void Add(int64_t count);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  report::Console& console_;
+  const std::string doing_, what_;
+  const int64_t total_;
+  const Clock::time_point begin_ = Clock::now();
+  std::mutex mutex_;
+  int64_t done_ = 0;
+  double next_seconds_ = 0;  // when something is said again
+};
+
+}  // namespace mxtrain::commands

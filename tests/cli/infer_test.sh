@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# What infer does beside listing: sorted copies, pictures that are drawn on, probabilities, views that are averaged.
+. "$(dirname "$0")/common.sh"
+
+"$helper" pictures large 8
+"$helper" cut large photos 1 1 10 0
+write_photos photos photos 4
+expect 0 train photos.yaml train.epochs=10 --out model
+
+# --- copies sorted into class folders: names kept, nothing overwritten, once more changes nothing
+expect 0 infer model photos --copy-to sorted --format csv --batch 5
+tail -n +2 stdout | awk -F, '{n = split($1, part, "/"); print $2 "/" part[n]}' | sort -u >wanted
+(cd sorted && find . -type f -name '???.png' | sed 's:^\./::' | sort) >found
+holds "the copies are not sorted as the list says" cmp -s wanted found
+holds "a copy has other bytes" cmp -s photos/dark/000.png sorted/dark/000.png
+count=$(find sorted -type f | wc -l)
+holds "$count of 16 pictures were copied" test "$count" -eq 16
+expect 0 infer model photos --copy-to sorted
+holds "a second run copied again" test "$(find sorted -type f | wc -l)" -eq 16
+echo mine >sorted/dark/000.png
+expect 0 infer model photos/dark/000.png --copy-to sorted
+holds "a file was overwritten" test "$(cat sorted/dark/000.png)" = mine
+holds "the copy beside it is not there" cmp -s photos/dark/000.png sorted/dark/000-2.png
+expect 0 infer model photos --copy-to doubtful --min-score 1
+holds "who is surely right?" test "$(find doubtful/unsure -type f | wc -l)" -eq 16
+expect 2 infer model photos --min-score 0.5
+says "--min-score says which pictures --copy-to DIR puts aside; give both"
+expect 2 infer model photos --copy-to x --min-score 2
+if [ "$(id -u)" -ne 0 ]; then expect 8 infer model photos --copy-to /proc/none; fi
+
+# --- drawn on: a picture for each, of a size that can be read
+expect 0 infer model photos/light --annotate drawn
+holds "not a picture for each" test "$(find drawn -name '*.png' | wc -l)" -eq 8
+expect 0 infer model drawn
+holds "the letters have no room" test "$("$helper" size drawn/000.png)" = "130 130"
+holds "nothing was drawn" sh -c '! cmp -s drawn/000.png photos/light/000.png'
+
+# --- probabilities: a row for each, NaN for one that cannot be read
+expect 0 infer model photos --probabilities plain.npy
+holds "the shape" grep -qaF "'shape': (16, 2)" plain.npy
+expect 2 infer model photos --probabilities p.npy --output-layer flatten0 --output f.npy
+says "--copy-to, --annotate and --probabilities"
+
+# --- views: the mean of what the model says of pictures that were cut and mirrored beforehand
+expect 0 infer model photos --tta crops --probabilities crops.npy --batch 3
+expect 2 infer model photos --tta rotate
+view() { # NAME FOLDER Y X SIDE MIRROR
+  "$helper" cut "$2" "cut_$1" "$3" "$4" "$5" "$6"
+  expect 0 infer model "cut_$1" --probabilities "view_$1.npy"
+}
+i=0
+for place in "1 1" "0 0" "0 2" "2 0" "2 2"; do
+  for mirror in 0 1; do
+    # shellcheck disable=SC2086
+    view $i photos $place 8 $mirror
+    i=$((i + 1))
+  done
+done
+expect 0 infer model cut_0 --tta flip --probabilities flip.npy --batch 3
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+  cat >means.py <<'PY'
+import struct
+def load(name):
+    data = open(name, "rb").read()
+    return struct.unpack("<32f", data[-128:])
+def compare(what, views):
+    views = [load(v) for v in views]
+    mean = [sum(column) / len(views) for column in zip(*views)]
+    worst = max(abs(a - b) for a, b in zip(load(what), mean))
+    assert worst < 1e-5, (what, worst)
+assert all(abs(a + b - 1) < 1e-5 for a, b in zip(load("plain.npy")[::2], load("plain.npy")[1::2]))
+compare("flip.npy", ["view_0.npy", "view_1.npy"])
+compare("crops.npy", ["view_%d.npy" % i for i in range(10)])
+assert load("crops.npy") != load("plain.npy")
+PY
+  holds "the views are averaged otherwise" "$python" means.py
+fi
+finish
