@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/commands/check_data.h"
+#include "app/commands/progress.h"
 #include "app/commands/session.h"
 #include "app/config/schema.h"
 #include "app/report/output.h"
@@ -57,6 +58,7 @@ class Check final : public Command {
     Arguments arguments = line.Add("check", "find what is wrong with a configuration and its data, before training");
     config_.Declare(arguments, /*required=*/false);
     arguments.Flag("--schema", &schema_, "print the JSON schema of configurations, for editors; needs no CONFIG");
+    arguments.Flag("--strict", &strict_, "what is only worth knowing (small, gray, turned pictures, uneven classes) is a finding too");
     arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n  mxtrain check --schema > mxtrain.schema.json");
   }
 
@@ -91,22 +93,48 @@ class Check final : public Command {
 
  private:
   // One part does not keep the others from being looked at, as far as they can be without it.
-  static void CheckAll(Session& session, report::Console& console, Findings* findings, Json* result) {
+  void CheckAll(Session& session, report::Console& console, Findings* findings, Json* result) const {
     const bool net = findings->Try([&] { session.BuildNet(); });
     std::shared_ptr<const io::Source> train, val;
     findings->Try([&] { train = session.OpenSource(/*validation=*/false); });
     findings->Try([&] { val = session.OpenSource(/*validation=*/true); });
+    CheckData(train.get(), val.get(), net ? PictureInput(session.net()) : TShape(), console, findings, result);
+    if (!net || Stopped()) return;
+    findings->Try([&] { Bind(session, result); });
+    for (const bool validation : {false, true}) {
+      if (validation ? val : train) findings->Try([&] { ReadAll(*session.WholeIter(validation), console, findings); });
+    }
+  }
+
+  // The shape of the net's only input, where that may be a picture.
+  static TShape PictureInput(const config::Net& net) {
+    return net.inputs.size() == 1 && net.inputs[0].shape.ndim() == 3 ? net.inputs[0].shape : TShape();
+  }
+
+  // The sets as they are, before any transform.
+  void CheckData(const io::Source* train, const io::Source* val, const TShape& input, report::Console& console, Findings* findings, Json* result) const {
+    DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
+    std::vector<std::string> notes;
     if (train && val) {
       for (const std::string& text : CompareClasses(*train, *val)) findings->Add(LogLevel::kWarning, text);
     }
-    const DataFindings found = FindDuplicates(train.get(), val.get(), Stopped);
-    for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
-    for (const std::string& text : found.notes) console.Message(LogLevel::kInfo, text);
-    if (!net) return;
-    findings->Try([&] { Bind(session, result); });
-    for (const bool validation : {false, true}) {
-      if (validation ? val : train) findings->Try([&] { ReadAll(*session.WholeIter(validation), findings); });
+    for (DataSet& set : sets) {
+      if (!set.source) continue;
+      Progress progress(console, format("{}: looking at", set.name), "records", set.source->size());
+      set.facts = ScanPictures(*set.source, Stopped, [&progress] { progress.Add(1); });
     }
+    for (const DataFindings& found : {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
+      for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
+      notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+    }
+    for (const DataSet& set : sets) {
+      if (!set.source) continue;
+      (*result)["data"][set.name] = Summarize(set);
+      for (std::string& text : DescribeOddities(set, input)) notes.push_back(std::move(text));
+    }
+    if (Stopped()) return;
+    for (const std::string& text : notes) strict_ ? findings->Add(LogLevel::kWarning, text) : console.Message(LogLevel::kInfo, text);
+    if (!strict_) (*result)["notes"] = notes;
   }
 
   // Kernels, metrics, optimizer and schedule are checked as well.
@@ -119,17 +147,19 @@ class Check final : public Command {
   }
 
   // Every example, decoded in full and transformed.
-  static void ReadAll(DataIter& iter, Findings* findings) {
+  static void ReadAll(DataIter& iter, report::Console& console, Findings* findings) {
+    Progress progress(console, "reading", "examples", iter.examples());
     DataBatch batch;
     iter.Reset(0);
     while (!Stopped() && iter.Next(&batch)) {
       for (const NDArray& array : batch.data) array.WaitToRead();
+      progress.Add(batch.count);
     }
     for (const auto& [name, reason] : iter.stats().bad) findings->Add(LogLevel::kWarning, format("{}: {}", name, reason));
   }
 
   ConfigArguments config_;
-  bool schema_ = false;
+  bool schema_ = false, strict_ = false;
 };
 
 }  // namespace

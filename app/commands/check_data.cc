@@ -1,17 +1,20 @@
 #include "app/commands/check_data.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
-#include "mxtrain/base/format.h"
+#include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain::commands {
 namespace {
 
-constexpr size_t kMostNamed = 5;  // of one kind of finding
+constexpr size_t kMostNamed = 5;       // of one kind of finding
+constexpr int64_t kImbalance = 10;     // from here on a class is worth a word
 
 struct Record {
   const io::Source* source;
@@ -24,79 +27,173 @@ struct Record {
   }
 };
 
-// Of the pictures of a record; none where it has no picture, or cannot be read.
-std::optional<uint64_t> Fingerprint(const io::Source& source, int64_t index, io::Sample* sample) {
-  try {
-    source.Read(index, sample);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
-    return std::nullopt;
-  }
-  std::string sums;
-  for (size_t i = 0; i < sample->data.size(); ++i) {
-    if (source.data_fields()[i].kind != io::FieldKind::kPicture) continue;
-    const io::FieldValue& value = sample->data[i];
-    const std::string_view pixels(reinterpret_cast<const char*>(value.pixels.data()), value.pixels.size());
-    sums += format("{:016x}{} ", Checksum(pixels.empty() ? std::string_view(value.encoded) : pixels), value.encoded.size() + pixels.size());
-  }
-  if (sums.empty()) return std::nullopt;
-  return Checksum(sums);
-}
-
-// "COUNT WHAT: first; second; and N more"
-std::optional<std::string> Told(const std::vector<std::string>& all, const std::string& what) {
-  if (all.empty()) return std::nullopt;
+// "first; second; and N more"
+std::string Some(const std::vector<std::string>& all) {
   std::vector<std::string> named(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostNamed)));
   if (all.size() > kMostNamed) named.push_back(format("and {} more", all.size() - kMostNamed));
-  return format("{} {}: {}", all.size(), what, join(named, "; "));
+  return format("{}", join(named, "; "));
+}
+
+void AddTold(const std::vector<std::string>& all, const std::string& what, std::vector<std::string>* texts) {
+  if (!all.empty()) texts->push_back(format("{} {}: {}", all.size(), what, Some(all)));
+}
+
+std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
+  std::unordered_set<uint64_t> sums;
+  for (const PictureFacts& facts : set.facts) {
+    if (facts.readable) sums.insert(facts.checksum);
+  }
+  return sums;
+}
+
+// The nearest training picture by hash, and in how many bits it differs.
+std::pair<size_t, int> Nearest(const std::vector<PictureFacts>& train, const PictureHash& hash) {
+  std::pair<size_t, int> nearest{0, std::numeric_limits<int>::max()};
+  for (size_t i = 0; i < train.size(); ++i) {
+    if (!train[i].hash) continue;
+    const int bits = Distance(*train[i].hash, hash);
+    if (bits < nearest.second) nearest = {i, bits};
+  }
+  return nearest;
+}
+
+std::map<std::string, int64_t> CountClasses(const io::Source& source) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& name : source.class_names()) counts[name] = 0;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    if (const auto k = source.ClassOf(i)) ++counts[source.class_names()[static_cast<size_t>(*k)]];
+  }
+  return counts;
+}
+
+// Names of the readable pictures that are so.
+template <typename IsSo>
+std::vector<std::string> NamesOf(const DataSet& set, const IsSo& is_so) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < set.facts.size(); ++i) {
+    if (set.facts[i].readable && is_so(set.facts[i])) names.push_back(set.source->Name(static_cast<int64_t>(i)));
+  }
+  return names;
+}
+
+bool IsGray(const PictureFacts& facts) { return facts.channels <= 2; }
+bool HasAlpha(const PictureFacts& facts) { return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk); }
+
+std::optional<std::string> DescribeImbalance(const io::Source& source) {
+  const std::map<std::string, int64_t> counts = CountClasses(source);
+  if (counts.size() < 2) return std::nullopt;
+  const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
+  if (least->second == 0 || most->second < kImbalance * least->second) return std::nullopt;
+  return format("class '{}' has {} examples and '{}' {}, {} times as many: look at the metrics of each class, not at accuracy alone", least->first,
+                least->second, most->first, most->second, most->second / least->second);
+}
+
+// Least, median and most of a member.
+Json RangeOf(const std::vector<PictureFacts>& facts, int PictureFacts::*member) {
+  std::vector<int> values;
+  for (const PictureFacts& f : facts) {
+    if (f.readable) values.push_back(f.*member);
+  }
+  if (values.empty()) return nullptr;
+  std::sort(values.begin(), values.end());
+  return {values.front(), values[values.size() / 2], values.back()};
 }
 
 }  // namespace
 
-DataFindings FindDuplicates(const io::Source* train, const io::Source* val, const std::function<bool()>& stop) {
+DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
   std::unordered_map<uint64_t, Record> first;  // of each picture
   std::vector<std::string> shared, contradicting, repeated;
-  io::Sample sample;
-  for (const io::Source* source : {train, val}) {
-    for (int64_t i = 0; source && i < source->size() && !stop(); ++i) {
-      const auto fingerprint = Fingerprint(*source, i, &sample);
-      if (!fingerprint) continue;
-      const Record record{source, i};
-      const auto [same, is_new] = first.try_emplace(*fingerprint, record);
+  for (const DataSet* set : {&train, &val}) {
+    for (size_t i = 0; i < set->facts.size(); ++i) {
+      if (!set->facts[i].readable) continue;
+      const Record record{set->source, static_cast<int64_t>(i)};
+      const auto [same, is_new] = first.try_emplace(set->facts[i].checksum, record);
       if (is_new) continue;
       const Record& other = same->second;
       const bool classes_differ =
-          record.Class() && other.Class() && source->class_names() == other.source->class_names() && *record.Class() != *other.Class();
+          record.Class() && other.Class() && record.source->class_names() == other.source->class_names() && *record.Class() != *other.Class();
       if (classes_differ) {
         contradicting.push_back(format("{} is {}", record.NameAndClass(), other.NameAndClass()));
       } else {
-        (other.source == source ? repeated : shared).push_back(format("{} is {}", record.Name(), other.Name()));
+        (other.source == record.source ? repeated : shared).push_back(format("{} is {}", record.Name(), other.Name()));
       }
     }
   }
   DataFindings found;
-  if (auto text = Told(shared, "validation pictures are training pictures too, which makes the validation too good"))
-    found.findings.push_back(*text);
-  if (auto text = Told(contradicting, "pictures are in two classes")) found.findings.push_back(*text);
-  if (auto text = Told(repeated, "pictures are there more than once")) found.notes.push_back(*text);
+  AddTold(shared, "validation pictures are training pictures too, which makes the validation too good", &found.findings);
+  AddTold(contradicting, "pictures are in two classes", &found.findings);
+  AddTold(repeated, "pictures are there more than once", &found.notes);
+  return found;
+}
+
+DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop) {
+  const std::unordered_set<uint64_t> known = ChecksumsOf(train);
+  std::vector<std::pair<size_t, int>> nearest(val.facts.size(), {0, kNearBits + 1});  // of each validation picture
+  ParallelFor(static_cast<int64_t>(val.facts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !stop(); ++i) {
+      const PictureFacts& facts = val.facts[i];
+      if (facts.hash && !known.contains(facts.checksum)) nearest[i] = Nearest(train.facts, *facts.hash);
+    }
+  });
+  std::vector<std::string> near;
+  for (size_t i = 0; i < nearest.size() && !stop(); ++i) {
+    const auto [j, bits] = nearest[i];
+    const auto index = static_cast<int64_t>(i), other = static_cast<int64_t>(j);
+    if (bits > kNearBits || !LookAlike(*val.source, index, *train.source, other)) continue;
+    near.push_back(format("{} is like {} ({} of 256 bits differ)", val.source->Name(index), train.source->Name(other), bits));
+  }
+  DataFindings found;
+  AddTold(near, "validation pictures look like copies of training pictures", &found.findings);
   return found;
 }
 
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val) {
   std::map<std::string, std::pair<int64_t, int64_t>> counts;  // examples to train on, and to validate
-  const auto count = [&counts](const io::Source& source, int64_t std::pair<int64_t, int64_t>::*member) {
-    for (int64_t i = 0; i < source.size(); ++i) {
-      if (const auto k = source.ClassOf(i)) ++(counts[source.class_names()[static_cast<size_t>(*k)]].*member);
-    }
-  };
-  count(train, &std::pair<int64_t, int64_t>::first);
-  count(val, &std::pair<int64_t, int64_t>::second);
+  for (const auto& [name, count] : CountClasses(train)) counts[name].first = count;
+  for (const auto& [name, count] : CountClasses(val)) counts[name].second = count;
   std::vector<std::string> findings;
   for (const auto& [name, of] : counts) {
-    if (of.second == 0) findings.push_back(format("class '{}' has {} training examples and none for validation", name, of.first));
-    if (of.first == 0) findings.push_back(format("class '{}' has {} examples for validation and none to train on", name, of.second));
+    if (of.first > 0 && of.second == 0) findings.push_back(format("class '{}' has {} training examples and none for validation", name, of.first));
+    if (of.first == 0 && of.second > 0) findings.push_back(format("class '{}' has {} examples for validation and none to train on", name, of.second));
   }
   return findings;
+}
+
+std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input) {
+  std::vector<std::string> texts;
+  const auto add = [&](const std::vector<std::string>& names, const std::string& what) {
+    if (!names.empty()) texts.push_back(format("{}: {} of {} pictures {}: {}", set.name, names.size(), set.facts.size(), what, Some(names)));
+  };
+  if (input.ndim() == 3) {
+    const auto is_smaller = [&input](const PictureFacts& f) { return f.height < input[1] || f.width < input[2]; };
+    add(NamesOf(set, is_smaller), format("are smaller than the net's input of {}x{} and must be enlarged", input[2], input[1]));
+  }
+  const std::vector<std::string> gray = NamesOf(set, IsGray);
+  const auto readable = static_cast<size_t>(std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
+  if (gray.size() < readable) add(gray, "are gray, the others coloured");
+  add(NamesOf(set, HasAlpha), "have an alpha channel, and are laid over white");
+  add(NamesOf(set, [](const PictureFacts& f) { return f.cmyk; }), "are CMYK, whose colours come out roughly; convert them to RGB");
+  add(NamesOf(set, [](const PictureFacts& f) { return f.orientation != 1; }),
+      "are stored turned or mirrored (EXIF orientation); they are read upright, which not every tool does");
+  if (const auto text = DescribeImbalance(*set.source)) texts.push_back(format("{}: {}", set.name, *text));
+  return texts;
+}
+
+Json Summarize(const DataSet& set) {
+  Json summary = {{"examples", set.source->size()}};
+  if (set.source->num_classes() > 0) summary["classes"] = CountClasses(*set.source);
+  if (set.facts.empty()) return summary;
+  const auto count = [&set](const auto& is_so) { return NamesOf(set, is_so).size(); };
+  summary["pictures"] = {{"readable", count([](const PictureFacts&) { return true; })},
+                         {"height", RangeOf(set.facts, &PictureFacts::height)},
+                         {"width", RangeOf(set.facts, &PictureFacts::width)},
+                         {"gray", count(IsGray)},
+                         {"alpha", count(HasAlpha)},
+                         {"cmyk", count([](const PictureFacts& f) { return f.cmyk; })},
+                         {"turned", count([](const PictureFacts& f) { return f.orientation != 1; })}};
+  return summary;
 }
 
 }  // namespace mxtrain::commands

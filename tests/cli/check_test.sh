@@ -47,6 +47,51 @@ says "wrong.yaml:6:"
 holds "--json says other than JSON" "$helper" json <stdout
 prints '"ok":false'
 
+# --- a copy of a training picture, smaller and compressed, is found in validation; pictures that are only alike are not
+expect 0 synth shapes --count 60 --classes 3 --size 64 --seed 4
+write_photos shapes/train shapes/val 4
+expect 0 check photos.yaml
+prints "no findings"
+first=$(ls shapes/train/disc/*.jpg | head -1)
+"$helper" again "$first" shapes/val/disc/copy.jpg 60
+expect 9 check photos.yaml
+says "1 validation pictures look like copies of training pictures: $work/shapes/val/disc/copy.jpg is like $work/$first"
+says "of 256 bits differ)"
+prints "1 finding"
+rm shapes/val/disc/copy.jpg
+
+# --- what is worth knowing about files is a note; with --strict a finding
+"$helper" turned "$first" shapes/train/disc/turned.jpg 6
+"$helper" layered "$first" shapes/train/disc/layered.png
+"$helper" digits "$(find_mnist)" gray 2 && cp gray/*/*.png shapes/train/ring
+sed 's/input: .*/input: [3, 40, 40]/; s/: 8}/: 40}/; s/\[8, 8\]/[40, 40]/' photos.yaml >odd.yaml
+expect 0 check odd.yaml --json
+holds "json is no JSON" "$helper" json <stdout
+prints '"notes":["1 pictures are there more than once'
+says "are stored turned or mirrored (EXIF orientation); they are read upright, which not every tool does: $work/shapes/train/disc/turned.jpg"
+says "have an alpha channel, and are laid over white: $work/shapes/train/disc/layered.png"
+says "data.train: 2 of 52 pictures are gray, the others coloured: $work/shapes/train/ring/"
+says "data.train: 2 of 52 pictures are smaller than the net's input of 40x40 and must be enlarged"
+prints '"turned":1'
+prints '"height":[28,64,64]'
+expect 9 check odd.yaml --strict
+says "warning: data.train: 1 of 52 pictures are stored turned"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do rm "$(ls shapes/train/square/* | head -1)"; done
+expect 0 check odd.yaml
+says "data.train: class 'square' has 1 examples and '"
+
+# --- a signal ends it, also while it reads
+mkdir many && "$helper" jpeg many/a/0.jpg 900 && mkdir many/b && cp many/a/0.jpg many/b/1.jpg
+for i in $(seq 400); do ln many/a/0.jpg many/a/0$i.jpg; ln many/b/1.jpg many/b/1$i.jpg; done
+write_photos many many 4
+checks=$((checks + 1))
+"$program" check photos.yaml --progress lines >stdout 2>stderr &
+sleep 1
+kill -TERM $!
+wait $!
+code=$?
+[ $code -eq 143 ] || fail "check under TERM: exit code $code, expected 143"
+
 # --- a schema for editors
 expect 0 check --schema
 tr -d '\n' <stdout >line

@@ -1,0 +1,188 @@
+#include "app/commands/picture_scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/image.h"
+
+namespace mxtrain::commands {
+namespace {
+
+constexpr int kRows = 16, kColumns = 17;
+using Thumbnail = std::array<double, kRows * kColumns>;  // gray, 0 .. 255
+
+// Means over boxes; a picture that is smaller repeats its pixels.
+Thumbnail Shrink(const io::Image& gray) {
+  Thumbnail thumbnail;
+  for (int y = 0; y < kRows; ++y) {
+    const int top = y * gray.height / kRows, bottom = std::max(top + 1, (y + 1) * gray.height / kRows);
+    for (int x = 0; x < kColumns; ++x) {
+      const int left = x * gray.width / kColumns, right = std::max(left + 1, (x + 1) * gray.width / kColumns);
+      double sum = 0;
+      for (int v = top; v < bottom; ++v) {
+        for (int u = left; u < right; ++u) sum += gray.row(v)[u];
+      }
+      thumbnail[static_cast<size_t>(y * kColumns + x)] = sum / ((bottom - top) * (right - left));
+    }
+  }
+  return thumbnail;
+}
+
+PictureHash HashOf(const Thumbnail& thumbnail) {
+  PictureHash hash{};
+  for (size_t bit = 0; bit < 256; ++bit) {
+    const double* pixel = &thumbnail[bit / 16 * kColumns + bit % 16];
+    if (pixel[0] < pixel[1]) hash[bit / 64] |= uint64_t{1} << bit % 64;
+  }
+  return hash;
+}
+
+// Of two thumbnails, -1 .. 1; 0 where one has next to no contrast.
+double Correlation(const Thumbnail& a, const Thumbnail& b) {
+  constexpr double kLeastDeviation = 4;
+  const double n = static_cast<double>(a.size());
+  double sum_a = 0, sum_b = 0, aa = 0, bb = 0, ab = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum_a += a[i], sum_b += b[i];
+    aa += a[i] * a[i], bb += b[i] * b[i], ab += a[i] * b[i];
+  }
+  const double variance_a = aa / n - sum_a / n * (sum_a / n), variance_b = bb / n - sum_b / n * (sum_b / n);
+  if (std::min(variance_a, variance_b) < kLeastDeviation * kLeastDeviation) return 0;
+  return (ab / n - sum_a / n * (sum_b / n)) / std::sqrt(variance_a * variance_b);
+}
+
+bool IsPicture(const io::FieldSpec& field) { return field.kind == io::FieldKind::kPicture; }
+
+// Looks at one record after another, with memory that is used again.
+class Looker {
+ public:
+  explicit Looker(const io::Source& source) : source_(source) {
+    for (size_t i = 0; i < source.data_fields().size(); ++i) {
+      if (IsPicture(source.data_fields()[i])) pictures_.push_back(i);
+    }
+  }
+
+  PictureFacts Look(int64_t index) {
+    PictureFacts facts;
+    if (!Read(index)) return facts;
+    std::string sums;
+    for (const size_t i : pictures_) sums += SumOf(sample_.data[i]);
+    facts.checksum = Checksum(sums);
+    facts.readable = ReadHeader(&facts);
+    if (!facts.readable || pictures_.size() > 1) return facts;
+    if (const auto thumbnail = ThumbnailOfSample()) facts.hash = HashOf(*thumbnail);
+    return facts;
+  }
+
+  std::optional<Thumbnail> ThumbnailOf(int64_t index) { return Read(index) ? ThumbnailOfSample() : std::nullopt; }
+
+ private:
+  bool Read(int64_t index) {
+    try {
+      source_.Read(index, &sample_);
+      return true;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
+      return false;
+    }
+  }
+
+  static std::string SumOf(const io::FieldValue& value) {
+    const std::string_view pixels(reinterpret_cast<const char*>(value.pixels.data()), value.pixels.size());
+    return format("{:016x}{} ", Checksum(pixels.empty() ? std::string_view(value.encoded) : pixels), value.encoded.size() + pixels.size());
+  }
+
+  const io::FieldValue& first() const { return sample_.data[pictures_[0]]; }
+
+  bool ReadHeader(PictureFacts* facts) const {
+    const TShape& shape = source_.data_fields()[pictures_[0]].shape;
+    if (!first().pixels.empty()) {
+      facts->channels = static_cast<int>(shape[0]), facts->height = static_cast<int>(shape[1]), facts->width = static_cast<int>(shape[2]);
+      return true;
+    }
+    const auto info = io::ProbeImage(first().encoded);
+    if (!info) return false;
+    facts->height = info->height, facts->width = info->width;
+    facts->channels = info->channels, facts->orientation = info->orientation;
+    facts->cmyk = info->format == io::ImageFormat::kJpeg && info->channels == 4;
+    return true;
+  }
+
+  std::optional<Thumbnail> ThumbnailOfSample() {
+    if (!first().pixels.empty()) {
+      const TShape& shape = source_.data_fields()[pictures_[0]].shape;
+      image_.Resize(static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[0]));
+      std::copy(first().pixels.begin(), first().pixels.end(), image_.pixels.begin());
+      io::ConvertChannels(1, &image_);
+      return Shrink(image_);
+    }
+    io::DecodeOptions options;
+    options.channels = 1;
+    options.exact = false;
+    options.part = [](int height, int width) {
+      // Twice the thumbnail's size is enough to see it.
+      return io::DecodeOptions::Part{{0, 0, height, width}, std::min(1.0, std::max(2.0 * kRows / height, 2.0 * kColumns / width))};
+    };
+    io::Frame frame;
+    if (decoder_.Decode(first().encoded, options, &image_, &frame)) return std::nullopt;
+    return Shrink(image_);
+  }
+
+  const io::Source& source_;
+  std::vector<size_t> pictures_;  // fields
+  io::Sample sample_;
+  io::ImageDecoder decoder_;
+  io::Image image_;
+};
+
+}  // namespace
+
+int Distance(const PictureHash& a, const PictureHash& b) {
+  int bits = 0;
+  for (size_t i = 0; i < a.size(); ++i) bits += std::popcount(a[i] ^ b[i]);
+  return bits;
+}
+
+std::vector<PictureFacts> ScanPictures(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_picture) {
+  const std::vector<io::FieldSpec>& fields = source.data_fields();
+  if (std::none_of(fields.begin(), fields.end(), IsPicture)) return {};
+  std::vector<PictureFacts> facts(static_cast<size_t>(source.size()));
+  std::atomic<int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      Looker looker(source);
+      for (int64_t i = next++; i < source.size() && !stop(); i = next++) {
+        facts[static_cast<size_t>(i)] = looker.Look(i);
+        on_picture();
+      }
+    } catch (...) {
+      next = source.size();
+      std::lock_guard lock(mutex);
+      error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < UsableCpuCount(); ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+  return facts;
+}
+
+bool LookAlike(const io::Source& a, int64_t index_a, const io::Source& b, int64_t index_b) {
+  constexpr double kLeastCorrelation = 0.99;
+  const auto first = Looker(a).ThumbnailOf(index_a), second = Looker(b).ThumbnailOf(index_b);
+  return first && second && Correlation(*first, *second) >= kLeastCorrelation;
+}
+
+}  // namespace mxtrain::commands
