@@ -72,6 +72,19 @@ END
   { echo a,b,c,y; for i in $(seq 16); do echo "$((i % 3)),$((i * 7 % 5)),$((i * 3 % 4)),$((i % 2))"; done; } >points.csv
 }
 
+# deep.yaml: the points through two layers, which diverge at a high learning rate.
+write_deep() {
+  cat >deep.yaml <<'END'
+include: points.yaml
+name: deep
+net:
+  layers:
+    - FullyConnected: {name: first, num_hidden: 8}
+    - FullyConnected: {name: second, num_hidden: 2}
+    - SoftmaxOutput: {name: softmax}
+END
+}
+
 # write_photos TRAIN VALIDATION BATCH: photos.yaml, a net on pictures of 8x8 in folders of classes.
 write_photos() {
   cat >photos.yaml <<END

@@ -12,16 +12,8 @@ expect 2 verify-resume points.yaml train.epochs=1 data.batch_size=8
 says "the run makes 2 steps"
 expect 3 verify-resume points.yaml train.epoks=1
 
-# A learning rate that no net bears. The first layer's product overflows.
-cat >deep.yaml <<'END'
-include: points.yaml
-name: deep
-net:
-  layers:
-    - FullyConnected: {name: first, num_hidden: 8}
-    - FullyConnected: {name: second, num_hidden: 2}
-    - SoftmaxOutput: {name: softmax}
-END
+# A learning rate that two layers do not bear: the second one's product overflows.
+write_deep
 expect 7 train deep.yaml --out hot train.optimizer.lr=1e30
 says "is not finite at step"
 says "points.csv"
