@@ -31,6 +31,7 @@ cp -a "$libdir"/libmxtrain*.so.* "$lib/"
 cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
+cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of pictures, which the program holds
 
 # Libraries of the distribution, and the copyright files of the packages that they are from. glibc must be that of the machine.
 is_glibc() { [[ $1 =~ ^(ld-linux.*|libc|libm|libpthread|libdl|librt|libutil|libresolv)\.so ]]; }

@@ -8,7 +8,6 @@
 #include "app/commands/session.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/executor/memory_plan.h"
 
@@ -28,7 +27,7 @@ class Plan final : public Command {
     Arguments arguments = line.Add("plan", "layers, parameters, work and exact memory of a net");
     config_.Declare(arguments);
     arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined");
-    arguments.Option("--plot", &plot_, "draw the plan of training into this SVG file: time across, bytes up").Takes("FILE");
+    arguments.Option("--plot", &plot_, "draw the memory plan of training into this file (.svg, .png): time across, bytes up").Takes("FILE");
     arguments.Flag("--time", &time_, "time a few steps of training, and say how long an epoch and the run take");
     arguments.Option("--memory", &memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation").Takes("BYTES");
     arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
@@ -50,7 +49,7 @@ class Plan final : public Command {
     if (time_) time = ForecastTime(session);
     if (!plot_.empty()) {
       const executor::MemoryPlan plan = executor::PlanMemory(trained, train, executor::Strategy::kFull);
-      WriteFileAtomically(plot_, PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)));
+      plot::SaveAs(PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)), plot_);
     }
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();

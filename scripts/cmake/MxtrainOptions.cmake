@@ -52,6 +52,7 @@ find_package(XxHash REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(TurboJPEG REQUIRED)  # tests and benchmarks
 find_package(Stb REQUIRED)
+find_package(DejaVu REQUIRED)
 find_package(OpenCVCore REQUIRED)
 find_package(Highway REQUIRED)
 

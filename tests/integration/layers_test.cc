@@ -83,6 +83,7 @@ const std::vector<Home> kHomes = {
     {"jpeglib.h", {"lib/mxtrain/io/image"}},
     {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc", "lib/mxtrain/io/cut_test.cc"}},
     {"stb_image", {"lib/mxtrain/io/image"}},
+    {"stb_truetype.h", {"app/report/plot/font.cc"}},
     {"opencv2/", {"lib/mxtrain/io/"}},
     {"oneapi/dnnl/", {"lib/mxtrain/device/cpu/onednn/"}},
     {"omp.h", {"lib/mxtrain/device/cpu/", "lib/mxtrain/operators/"}},

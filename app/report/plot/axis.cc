@@ -1,0 +1,95 @@
+#include "app/report/plot/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::plot {
+namespace {
+
+// 10 with its exponent raised, in letters of their own.
+std::string PowerOfTen(int exponent) {
+  static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (char digit : std::to_string(std::abs(exponent))) text += kDigits[digit - '0'];
+  return text;
+}
+
+}  // namespace
+
+double RoundStep(double range, int count) {
+  const double rough = range / std::max(count, 1);
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (double factor : {1.0, 2.0, 5.0}) {
+    if (rough <= factor * power * (1 + 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::string TickText(double value, double step) {
+  if (std::abs(value) < step * 1e-6) return "0";
+  if (std::abs(value) >= 1e6 || step < 1e-5) return format("{:.6g}", value);
+  const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-6)));
+  return format("{:.{}f}", value, decimals);
+}
+
+Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) : log_(spec.log) {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  const auto take = [&](double value) {
+    if (!std::isfinite(value) || (log_ && value <= 0)) return;
+    const double at = log_ ? std::log10(value) : value;
+    low = std::min(low, at), high = std::max(high, at);
+  };
+  for (double value : values) take(value);
+  for (const auto& bound : {spec.low, spec.high}) {
+    if (bound) take(*bound);
+  }
+  if (low > high) low = 0, high = 1;
+  if (high - low < 1e-9 * std::max(std::abs(low), 1e-3)) {
+    const double around = log_ ? 0.5 : spec.whole ? 1 : std::max(std::abs(low) * 0.1, 1e-3);
+    low -= around, high += around;
+  }
+  const double margin = spec.whole ? 0 : 0.04 * (high - low);
+  low_ = spec.low ? low : low - margin;
+  high_ = spec.high ? high : high + margin;
+  if (log_) {
+    AddLogTicks(count);
+  } else {
+    AddLinearTicks(count, spec.whole);
+  }
+}
+
+bool Axis::Shows(double value) const { return std::isfinite(value) && (!log_ || value > 0); }
+
+double Axis::Place(double value) const { return ((log_ ? std::log10(value) : value) - low_) / (high_ - low_); }
+
+void Axis::AddLinearTicks(int count, bool whole) {
+  double step = RoundStep(high_ - low_, count);
+  if (whole) step = std::max(step, 1.0);
+  const double slack = 1e-6 * step;
+  for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack; ++k) ticks_.push_back({k * step, TickText(k * step, step)});
+}
+
+// Whole powers of ten; with 2 and 5 times of them where there are few; as a linear axis where not even those lie on it.
+void Axis::AddLogTicks(int count) {
+  const double decades = high_ - low_;
+  const int step = std::max(1, static_cast<int>(std::ceil(decades / count)));
+  const std::vector<double> factors = decades < 2.5 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
+  for (int e = static_cast<int>(std::floor(low_)); e <= std::ceil(high_); ++e) {
+    for (double factor : factors) {
+      const double at = e + std::log10(factor);
+      if (at < low_ - 1e-9 || at > high_ + 1e-9 || (e % step != 0 && factors.size() == 1)) continue;
+      const bool plain = e >= -3 && e <= 3;
+      const std::string power = PowerOfTen(e);
+      const std::string text = plain ? format("{:g}", factor * std::pow(10, e)) : factor == 1 ? power : format("{:g}·{}", factor, power);
+      ticks_.push_back({factor * std::pow(10, e), text});
+    }
+  }
+  if (ticks_.size() >= 2) return;
+  ticks_.clear();
+  const double low = std::pow(10, low_), high = std::pow(10, high_), linear = RoundStep(high - low, count);
+  for (double k = std::ceil(low / linear); k * linear <= high; ++k) ticks_.push_back({k * linear, TickText(k * linear, linear)});
+}
+
+}  // namespace mxtrain::plot

@@ -1,0 +1,177 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "app/report/plot/axis.h"
+#include "app/report/plot/chart.h"
+#include "app/report/plot/drawing.h"
+#include "app/report/plot/font.h"
+
+namespace mxtrain::plot {
+namespace {
+
+// Whether a point lies within a polygon: the even-odd rule, by crossings of a ray to the right.
+bool Inside(const std::vector<Point>& polygon, double x, double y) {
+  bool inside = false;
+  for (size_t i = 0, j = polygon.size() - 1; i < polygon.size(); j = i++) {
+    const Point &a = polygon[i], &b = polygon[j];
+    if ((a.y > y) != (b.y > y) && x < a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x)) inside = !inside;
+  }
+  return inside;
+}
+
+double Darkness(const io::Image& image, int x, int y) { return 1 - image.row(y)[3 * x] / 255.0; }
+
+double TotalDarkness(const io::Image& image) {
+  double sum = 0;
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) sum += Darkness(image, x, y);
+  }
+  return sum;
+}
+
+int Count(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("ticks stand at 1, 2 or 5 times a power of ten, within the axis, some of the wanted number") {
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
+    for (int count : {2, 5, 9}) {
+      const Axis axis({}, {low, high}, count);
+      REQUIRE(!axis.ticks().empty());
+      CHECK(static_cast<int>(axis.ticks().size()) <= count + 1);
+      for (size_t i = 0; i < axis.ticks().size(); ++i) {
+        const double place = axis.Place(axis.ticks()[i].value);
+        CHECK(place >= -1e-6);
+        CHECK(place <= 1 + 1e-6);
+        if (i == 0) continue;
+        const double step = axis.ticks()[i].value - axis.ticks()[i - 1].value;
+        const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-6));
+        CHECK(std::min({std::abs(digit - 1), std::abs(digit - 2), std::abs(digit - 5)}) < 1e-3);
+        CHECK(axis.ticks()[i].text != axis.ticks()[i - 1].text);
+        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) < 1e-3 * step);  // the text says where it stands
+      }
+    }
+  }
+}
+
+TEST_CASE("axes of whole numbers, logarithmic axes, axes without data") {
+  const Axis whole({.whole = true}, {1, 3}, 9);
+  for (const Axis::Tick& tick : whole.ticks()) CHECK(tick.value == std::round(tick.value));
+  const Axis log({.log = true}, {1e-5, 1, 0, -1}, 8);
+  CHECK(log.ticks().front().text == "10⁻⁵");
+  CHECK(log.ticks().back().text == "1");
+  CHECK(!log.Shows(0));
+  CHECK(log.Place(1e-3) - log.Place(1e-4) == doctest::Approx(log.Place(1e-1) - log.Place(1e-2)));
+  const Axis narrow({.log = true}, {0.2, 0.4}, 8);
+  CHECK(narrow.ticks().size() >= 2);
+  CHECK(!Axis({}, {}, 5).ticks().empty());
+  CHECK(!Axis({}, {std::numeric_limits<double>::quiet_NaN()}, 5).Shows(std::numeric_limits<double>::infinity()));
+}
+
+TEST_CASE("the raster covers as much of each pixel as a polygon does") {
+  constexpr int kSize = 24, kSamples = 32;
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> place(-4, 28);
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Point> triangle;
+    for (int i = 0; i < 3; ++i) triangle.push_back({place(random), place(random)});
+    Drawing drawing(kSize, kSize);
+    drawing.AddArea(triangle, kBlack);
+    const io::Image image = ToImage(drawing, 1);
+    double worst = 0;
+    for (int y = 0; y < kSize; ++y) {
+      for (int x = 0; x < kSize; ++x) {
+        double inside = 0;
+        for (int k = 0; k < kSamples * kSamples; ++k) {
+          inside += Inside(triangle, x + (k % kSamples + 0.5) / kSamples, y + (k / kSamples + 0.5) / kSamples) ? 1 : 0;
+        }
+        worst = std::max(worst, std::abs(inside / (kSamples * kSamples) - Darkness(image, x, y)));
+      }
+    }
+    CHECK(worst < 0.04);
+  }
+}
+
+TEST_CASE("lines have their width, dashes their length") {
+  Drawing straight(100, 20), dashed(100, 20);
+  straight.AddLine({{10, 10}, {90, 10}}, {kBlack, 3});
+  dashed.AddLine({{10, 10}, {50, 10}, {90, 10}}, {kBlack, 3, {5, 5}});
+  CHECK(TotalDarkness(ToImage(straight, 1)) == doctest::Approx(240).epsilon(0.01));
+  CHECK(TotalDarkness(ToImage(straight, 2)) == doctest::Approx(960).epsilon(0.01));
+  CHECK(TotalDarkness(ToImage(dashed, 1)) == doctest::Approx(120).epsilon(0.05));
+}
+
+TEST_CASE("letters: widths add up, any bytes are drawn, what is too long is cut") {
+  CHECK(TextWidth("", 12) == 0);
+  CHECK(TextWidth("mm", 12) == doctest::Approx(2 * TextWidth("m", 12)));
+  CHECK(TextWidth("m", 24) == doctest::Approx(2 * TextWidth("m", 12)));
+  CHECK(TextWidth("i", 12) < TextWidth("m", 12));
+  CHECK(TextWidth("\xff\xc3", 12) == doctest::Approx(2 * TextWidth("\uFFFD", 12)));  // bytes that are no UTF-8
+  CHECK(!TextOutline("ß", 12).empty());
+  CHECK(TextOutline(" ", 12).empty());
+  const std::string cut = FitText("a name that is too long for its place", 12, 80);
+  CHECK(TextWidth(cut, 12) <= 80);
+  CHECK(cut.ends_with("…"));
+  CHECK(FitText("short", 12, 80) == "short");
+  Drawing drawing(60, 20);
+  drawing.AddText({30, 15}, "O", {.anchor = Anchor::kMiddle});
+  const io::Image image = ToImage(drawing, 1);
+  CHECK(TotalDarkness(image) > 15);
+  CHECK(Darkness(image, 30, 10) < 0.1);  // the hole of the letter
+}
+
+TEST_CASE("an SVG holds the same shapes, with everything escaped") {
+  Drawing drawing(40, 30);
+  drawing.AddText({1, 2}, "a<b>&\"\xff\x01");
+  drawing.AddBox({0, 0}, 10, 10, kBlue, 0.5, "tip & more");
+  drawing.AddPicture({0, 0}, 4, 4, io::Image{1, 1, 3, {1, 2, 3}});
+  const std::string svg = ToSvg(drawing);
+  CHECK(svg.find("a&lt;b&gt;&amp;&quot;\uFFFD </text>") != std::string::npos);
+  CHECK(svg.find("<title>tip &amp; more</title>") != std::string::npos);
+  CHECK(svg.find("fill-opacity=\"0.5\"") != std::string::npos);
+  CHECK(svg.find("href=\"data:image/png;base64,iVBORw0KGgo") != std::string::npos);
+  CHECK(PngDataUri("Man").ends_with(",TWFu"));  // RFC 4648
+  CHECK(PngDataUri("Ma").ends_with(",TWE="));
+  CHECK(PngDataUri("M").ends_with(",TQ=="));
+  CHECK_THROWS_WITH(SaveAs(drawing, "picture.jpg"), doctest::Contains("give the file one of these endings"));
+}
+
+TEST_CASE("a chart draws every curve, interrupted where a value is missing, and names it") {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  Chart chart{.title = "loss", .subtitle = "", .x = {.label = "epoch"}, .y = {.label = "loss"}, .series = {}, .marks = {{2, "best"}}};
+  chart.series = {{.name = "training", .points = {{1, 3}, {2, 2}, {3, none}, {4, 1}, {5, 0.5}}},
+                  {.name = "columns", .points = {{1, 1}, {2, 2}}, .kind = Chart::Series::Kind::kColumns, .width = 1}};
+  const std::string svg = ToSvg(Draw(chart));
+  for (const char* text : {">loss<", ">training<", ">columns<", ">best<", ">epoch<"}) CHECK(Count(svg, text) >= 1);
+  CHECK(Count(svg, "stroke=\"#0072b2\"") == 3);  // two pieces, and the sample in the legend
+  CHECK(Count(svg, "fill=\"#d55e00\"") == 3);    // two columns, and the sample
+  CHECK(Count(svg, "nan") == 0);
+  const Drawing both = Stack(Draw(chart), Draw(chart));
+  CHECK(both.height() == 2 * Draw(chart).height());
+  CHECK(both.shapes().size() == 2 * Draw(chart).shapes().size());
+}
+
+TEST_CASE("a heat map of few classes shows its numbers, one of many its shades") {
+  for (const size_t n : {2, 80}) {
+    HeatMap map{.title = "t", .subtitle = "", .row_label = "true", .column_label = "predicted", .value_label = "part", .names = {}, .shades = {}, .texts = {}};
+    for (size_t k = 0; k < n; ++k) {
+      map.names.push_back("class" + std::to_string(k));
+      map.shades.emplace_back(n, 0.0)[k] = 1;
+      map.texts.emplace_back(n)[k] = "77";
+    }
+    const std::string svg = ToSvg(Draw(map));
+    CHECK(Count(svg, ">77<") == (n == 2 ? 2 : 0));
+    CHECK(Count(svg, "<image") == (n == 2 ? 0 : 1));
+    CHECK(Count(svg, ">class1<") == (n == 2 ? 2 : 0));
+  }
+}
+
+}  // namespace mxtrain::plot
