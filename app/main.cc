@@ -16,7 +16,6 @@ namespace {
 using namespace mxtrain;
 using commands::Arguments, commands::CommandLine, commands::CommonFlags;
 
-constexpr const char* kVersion = MXTRAIN_VERSION;
 constexpr int kMaxThreads = 1024;
 
 void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
@@ -87,7 +86,7 @@ int main(int argc, char** argv) {
   std::string command_line;
   for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + std::string(argv[i]);
 
-  CommandLine line("mxtrain", "Trains neural networks from a shell.", [] { return commands::VersionText(kVersion); });
+  CommandLine line("mxtrain", "Trains neural networks from a shell.", commands::VersionText);
   line.common().Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer runs/latest FOLDER\n"
                          "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
   CommonFlags flags;

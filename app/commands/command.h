@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/commands/arguments.h"
@@ -56,8 +57,10 @@ std::unique_ptr<Command> MakeReplay();
 std::unique_ptr<Command> MakeHelp(const CommandLine& line);        // `line` must live as long as the command
 std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
 
-// "mxtrain 0.1.0" and, in lines of their own, what it was built with and the CPU that it runs on.
-std::string VersionText(const std::string& version);
+// What the program is, what it was built with and the CPU that it runs on: "mxtrain", "libraries", "compiler", "cpu".
+std::vector<std::pair<std::string, std::string>> BuildFacts();
+// The same for people: "mxtrain 0.1.0" and, in lines of their own, the rest.
+std::string VersionText();
 
 // Set by INT, TERM (1) and USR1 (2: save and go on); the signal that ended the run.
 std::atomic<int>& StopFlag();

@@ -54,9 +54,14 @@ class Devices final : public Command {
 
 }  // namespace
 
-std::string VersionText(const std::string& version) {
+std::vector<std::pair<std::string, std::string>> BuildFacts() {
   const auto [model, features] = CpuModel();
-  return format("mxtrain {}\n{}, without CUDA; compiler {}\n{} ({})", version, OneDnn(), __VERSION__, model, features);
+  return {{"mxtrain", MXTRAIN_VERSION}, {"libraries", OneDnn() + ", without CUDA"}, {"compiler", __VERSION__}, {"cpu", format("{} ({})", model, features)}};
+}
+
+std::string VersionText() {
+  const auto facts = BuildFacts();
+  return format("mxtrain {}\n{}; compiler {}\n{}", facts[0].second, facts[1].second, facts[2].second, facts[3].second);
 }
 
 std::unique_ptr<Command> MakeDevices() { return std::make_unique<Devices>(); }

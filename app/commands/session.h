@@ -48,6 +48,7 @@ class Session {
   const std::vector<std::string>& class_names() const { return class_names_; }
 
   std::vector<MetricSpec> Metrics() const;
+  std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
   // Options of a training run as the configuration says them.
   TrainOptions MakeTrainOptions() const;
   int OptimizerStates() const;  // arrays that the optimizer keeps for each parameter

@@ -1,5 +1,7 @@
 // mxtrain train CONFIG [key=value ...]
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -7,9 +9,12 @@
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
 #include "app/commands/session.h"
+#include "app/report/html_report.h"
 #include "app/report/listeners.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
+#include "app/report/run_plots.h"
+#include "app/report/sample_sheet.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -80,18 +85,29 @@ class Train final : public Command {
     console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, &trainer, console);
-    if (trainer.finished()) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
+    const bool was_finished = trainer.finished();
+    if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
+    if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
+
+    if (!resume_) report::SaveFirstBatch(folder.File("samples"), *train, report::PictureReader(session.TrainTransforms()), session.class_names());
 
     report::ConsoleListener on_console(console);
     report::CsvListener csv(folder.File("metrics.csv"));
     report::JsonlListener jsonl(folder.File("events.jsonl"));
+    report::TensorBoardListener tensorboard(folder.path());
+    report::PlotListener plots(folder.path());
     report::Listeners listeners;
-    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl}) listeners.Add(l);
+    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &tensorboard, &plots}) listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const TrainResult result = trainer.Run(listeners, &StopFlag());
     console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
-    return Report(flags, folder, *train, result, console);
+    const Json summary = ToJson(folder, result);
+    if (!was_finished) folder.Write("result.json", report::JsonText(summary, 2) + "\n");
+    report::SaveRunPlots(folder.path());
+    report::WriteHtmlReport(folder.path());
+    if (flags.json) std::cout << report::JsonText(summary) << std::endl;
+    return Report(folder, *train, result, console);
   }
 
   // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
@@ -156,12 +172,17 @@ class Train final : public Command {
     folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
     folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
     folder.Write("command.txt", command_line_ + "\n");
-    folder.Write("env.txt", Environment());
+    folder.Write("env.txt", Environment(session));
     return folder;
   }
 
-  static std::string Environment() {
-    std::string text;
+  // NAME=VALUE, a line each: the build, the machine, and the variables that are read.
+  static std::string Environment(Session& session) {
+    utsname system{};
+    uname(&system);
+    std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release, system.machine, system.nodename);
+    for (const auto& [name, value] : BuildFacts()) text += format("{}={}\n", name, value);
+    text += format("device={}\nthreads={}\n", session.ctx().ToString(), session.runtime().backend(session.ctx()).threads());
     for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
       if (const char* value = std::getenv(name)) text += format("{}={}\n", name, value);
     }
@@ -199,7 +220,22 @@ class Train final : public Command {
     return format("limit: {} ({}); {}", wait_share < 0.3 ? "computing, and reading data" : "reading data", share, advice);
   }
 
-  int Report(const CommonFlags& flags, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
+  static Json ToJson(const report::RunFolder& folder, const TrainResult& r) {
+    Json best = nullptr, last = Json::object();
+    if (r.best_value) best = {{"epoch", r.best_epoch}, {"metric", r.best_metric}, {"value", *r.best_value}, {"higher_is_better", r.higher_is_better}};
+    for (const auto& [name, value] : r.last) last[name] = value;
+    return {{"run", folder.path()},
+            {"epochs", r.epochs},
+            {"steps", r.steps},
+            {"best", best},
+            {"last", last},
+            {"images_per_second", r.images_per_second},
+            {"wait_share", r.wait_share},
+            {"peak_memory_bytes", report::PeakMemoryBytes()},
+            {"stopped", r.stopped}};
+  }
+
+  int Report(const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
     if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
     if (r.best_value) {
@@ -213,21 +249,6 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo, r.stopped ? format("stopped after {} steps, and saved; to go on: {}", r.steps, again)
                                                : format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path()));
     console.RepeatWarnings();
-    if (flags.json) {
-      Json best = nullptr, last = Json::object();
-      if (r.best_value) best = {{"epoch", r.best_epoch}, {"metric", r.best_metric}, {"value", *r.best_value}};
-      for (const auto& [name, value] : r.last) last[name] = value;
-      const Json result = {{"run", folder.path()},
-                           {"epochs", r.epochs},
-                           {"steps", r.steps},
-                           {"best", best},
-                           {"last", last},
-                           {"images_per_second", r.images_per_second},
-                           {"wait_share", r.wait_share},
-                           {"peak_memory_bytes", report::PeakMemoryBytes()},
-                           {"stopped", r.stopped}};
-      std::cout << report::JsonText(result) << std::endl;
-    }
     if (r.stopped) return 128 + StopSignal();
     const auto reached = [&](double wanted) {
       return r.best_value && (r.higher_is_better ? *r.best_value >= wanted : *r.best_value <= wanted);

@@ -2,10 +2,10 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "app/report/metrics_table.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -30,30 +30,7 @@ void Emit(std::FILE* file, const std::string& path, const char* event, const Jso
 
 }  // namespace
 
-void CsvListener::OnEpoch(const EpochEvent& e) {
-  std::string header = "epoch,step,lr,seconds,images_per_second";
-  std::string row = format("{},{},{},{:.3f},{:.1f}", e.epoch, e.step, e.lr, e.seconds, e.images_per_second);
-  auto add = [&](const char* prefix, const NamedValues& values) {
-    for (const auto& [name, value] : values) {
-      header += format(",{}_{}", prefix, name);
-      row += format(",{}", value);
-    }
-  };
-  add("train", e.train);
-  add("val", e.val);
-  std::string text = header + "\n";
-  if (std::filesystem::exists(path_)) {
-    const std::string old = ReadFile(path_);
-    size_t begin = old.find('\n');
-    while (begin != std::string::npos && begin + 1 < old.size()) {
-      const size_t end = old.find('\n', begin + 1);
-      const std::string line = old.substr(begin + 1, end - begin - 1);
-      if (std::atoll(line.c_str()) < e.epoch) text += line + "\n";
-      begin = end;
-    }
-  }
-  WriteFileAtomically(path_, text + row + "\n");
-}
+void CsvListener::OnEpoch(const EpochEvent& e) { AppendMetrics(path_, e); }
 
 JsonlListener::JsonlListener(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "a")) {
   if (!file_) Throw(ErrorKind::kFileSystem, "cannot open {}: {}", path, std::strerror(errno));
@@ -62,7 +39,7 @@ JsonlListener::~JsonlListener() { std::fclose(file_); }
 
 void JsonlListener::OnStart(const RunStart& s) {
   Emit(file_, path_, "start",
-       {{"parameters", s.parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
+       {{"schema", kEventsSchema}, {"parameters", s.parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
         {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
         {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
 }
@@ -78,6 +55,28 @@ void JsonlListener::OnSave(const SaveEvent& e) {
   Emit(file_, path_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
 }
 void JsonlListener::OnWarning(const std::string& text) { Emit(file_, path_, "warning", {{"text", text}}); }
+
+void TensorBoardListener::OnStart(const RunStart& s) {
+  file_.emplace(run_folder_ + "/tb", s.first_step);
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder_ + "/samples", missing)) {
+    if (s.first_step == 0) file_->AddPng("samples/" + entry.path().stem().string(), 0, ReadFile(entry.path()));
+  }
+  file_->Flush();
+}
+void TensorBoardListener::OnStep(const StepEvent& e) {
+  file_->AddScalar("step/loss", e.step, e.loss);
+  file_->AddScalar("step/learning_rate", e.step, e.lr);
+  file_->AddScalar("step/images_per_second", e.step, e.images_per_second);
+  file_->AddScalar("step/wait_share", e.step, e.wait_share);
+}
+void TensorBoardListener::OnEpoch(const EpochEvent& e) {
+  for (const auto& [name, value] : e.train) file_->AddScalar("train/" + name, e.step, value);
+  for (const auto& [name, value] : e.val) file_->AddScalar("val/" + name, e.step, value);
+  file_->AddScalar("epoch/learning_rate", e.step, e.lr);
+  file_->AddScalar("epoch/number", e.step, static_cast<double>(e.epoch));
+  file_->Flush();
+}
 
 void Listeners::OnStart(const RunStart& e) {
   for (TrainListener* l : listeners_) l->OnStart(e);

@@ -1,8 +1,10 @@
 #pragma once
 // Listeners that write files into the run folder.
 #include <cstdio>
+#include <optional>
 #include <string>
 
+#include "app/report/event_file.h"
 #include "mxtrain/train/events.h"
 
 namespace mxtrain::report {
@@ -17,7 +19,16 @@ class CsvListener final : public TrainListener {
   std::string path_;
 };
 
-// events.jsonl: an object per line with "event" and "time" (seconds since 1970). A resumed run appends.
+// The version of events.jsonl, which the event "start" names. It rises when a field goes or changes its meaning; a new field is no change.
+inline constexpr int kEventsSchema = 1;
+
+// events.jsonl: an object per line with "event" and "time" (seconds since 1970). A resumed run appends. Events and their fields are those
+// of mxtrain/train/events.h:
+//   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps, first_step, *_bytes
+//   step     epoch (counted from 0), step, loss (mean over the epoch so far), lr, images_per_second, wait_share
+//   epoch    epoch and step (that are done), lr, seconds, images_per_second, train {}, val {}, best
+//   save     file, epoch, step, seconds
+//   warning  text
 class JsonlListener final : public TrainListener {
  public:
   explicit JsonlListener(const std::string& path);  // throws kFileSystem
@@ -31,6 +42,20 @@ class JsonlListener final : public TrainListener {
  private:
   const std::string path_;
   std::FILE* file_;
+};
+
+// RUN/tb: what TensorBoard shows. Scalars of steps (step/...) and of epochs (train/..., val/..., epoch/...), over the steps; the pictures of
+// RUN/samples, at the start of a run.
+class TensorBoardListener final : public TrainListener {
+ public:
+  explicit TensorBoardListener(std::string run_folder) : run_folder_(std::move(run_folder)) {}
+  void OnStart(const RunStart& start) override;
+  void OnStep(const StepEvent& step) override;
+  void OnEpoch(const EpochEvent& epoch) override;
+
+ private:
+  const std::string run_folder_;
+  std::optional<EventFile> file_;  // from the start of the run on
 };
 
 // Passes every event on to several others; does not own them.

@@ -74,7 +74,7 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
     if (run && !overwrite) {
       Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
     }
-    constexpr const char* kParts[] = {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log"};
+    constexpr const char* kParts[] = {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log", "result.json", "report.html", "tb", "plots", "samples", "eval"};
     for (const char* part : kParts) {
       // What no run has written is not ours to replace.
       if (run || !fs::exists(fs::path(out) / part)) continue;
@@ -117,6 +117,14 @@ RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) 
   const int number = HighestNumber(parent, name);
   if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to resume; run without --resume", parent, name);
   return RunFolder((fs::path(parent) / format("{}-{:04}", name, number)).string());
+}
+
+bool RunFolder::IsBusy(const std::string& path) {
+  const int fd = open((path + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return busy;
 }
 
 void RunFolder::Write(const std::string& name, const std::string& text) const { WriteFileAtomically(File(name), text); }

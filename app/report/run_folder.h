@@ -16,6 +16,9 @@ class RunFolder {
   // The newest run of this name under `parent`; throws kFileSystem when there is none.
   static RunFolder Newest(const std::string& parent, const std::string& name);
 
+  // Whether a process works in it now.
+  static bool IsBusy(const std::string& path);
+
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   std::string checkpoints() const { return File("checkpoints"); }

@@ -1,0 +1,156 @@
+#include "app/report/html_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "app/report/console.h"
+#include "app/report/metrics_table.h"
+#include "app/report/plot/drawing.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+using plot::EscapeXml;
+
+constexpr const char* kStyle = R"(
+:root { color-scheme: light dark; --ground: #fff; --ink: #1a1a1a; --line: #ccc; --soft: #f4f4f4; }
+@media (prefers-color-scheme: dark) { :root { --ground: #16181c; --ink: #e4e4e4; --line: #444; --soft: #22252b; } }
+body { background: var(--ground); color: var(--ink); font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; border-bottom: 1px solid var(--line); margin-top: 2.5rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
+th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right; } th { background: var(--soft); }
+td:first-child, th:first-child { text-align: left; }
+pre { background: var(--soft); padding: .8rem; overflow-x: auto; }
+figure { display: inline-block; margin: .5rem .5rem .5rem 0; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; max-width: 100%; }
+figure svg, figure img { display: block; max-width: 100%; height: auto; }
+)";
+
+using Cells = std::vector<std::string>;
+
+// A page that grows downwards.
+class Page {
+ public:
+  explicit Page(const std::string& title) {
+    text_ = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+            EscapeXml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + EscapeXml(title) + "</h1>\n";
+  }
+  void Heading(const std::string& text) { text_ += "<h2>" + EscapeXml(text) + "</h2>\n"; }
+  void Table(const Cells& head, const std::vector<Cells>& rows) {
+    text_ += "<table>\n";
+    if (!head.empty()) Row(head, "th");
+    for (const Cells& row : rows) Row(row, "td");
+    text_ += "</table>\n";
+  }
+  void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
+  void Png(const std::string& bytes, const std::string& what) {
+    text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) + "\"></figure>\n";
+  }
+  void Text(const std::string& text) { text_ += "<pre>" + EscapeXml(text) + "</pre>\n"; }
+  std::string Take() { return std::move(text_) + "</body>\n</html>\n"; }
+
+ private:
+  void Row(const Cells& cells, const char* tag) {
+    text_ += "<tr>";
+    for (const std::string& cell : cells) text_ += format("<{0}>{1}</{0}>", tag, EscapeXml(cell));
+    text_ += "</tr>\n";
+  }
+  std::string text_;
+};
+
+// Files of a folder with this ending, sorted; none where there is no such folder.
+std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending) {
+  std::vector<fs::path> files;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    if (entry.path().extension() == ending) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void AddPictures(Page* page, const fs::path& folder) {
+  for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
+  for (const fs::path& file : FilesOf(folder, ".png")) {
+    if (!fs::exists(fs::path(file).replace_extension(".svg"))) page->Png(ReadFile(file), file.stem());
+  }
+}
+
+std::string TextOf(const Json& value) { return value.is_string() ? value.get<std::string>() : value.is_number() ? FormatNumber(value.get<double>()) : value.dump(); }
+
+void AddResult(Page* page, const fs::path& file) {
+  if (!fs::exists(file)) return;
+  std::vector<Cells> rows;
+  const Json result = Json::parse(ReadFile(file));
+  for (const auto& [key, value] : result.items()) {
+    if (value.is_object()) {
+      for (const auto& [inner, of] : value.items()) rows.push_back({key + " " + inner, TextOf(of)});
+    } else {
+      rows.push_back({key, TextOf(value)});
+    }
+  }
+  page->Heading("result");
+  page->Table({}, rows);
+}
+
+// The last epochs, and the best one.
+void AddMetrics(Page* page, const MetricsTable& table) {
+  constexpr size_t kLast = 10;
+  if (table.rows.empty()) return;
+  page->Heading("epochs");
+  std::vector<Cells> rows;
+  const double best = table.BestEpoch();
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (i + kLast < table.rows.size() && table.rows[i][0] != best) continue;
+    Cells& cells = rows.emplace_back();
+    for (double value : table.rows[i]) cells.push_back(std::isfinite(value) ? value == std::round(value) ? format("{}", value) : FormatNumber(value) : "");
+  }
+  page->Table(table.columns, rows);
+}
+
+void AddEvaluation(Page* page, const fs::path& folder) {
+  const fs::path report = folder / "report.json";
+  if (!fs::exists(report)) return;
+  const Json result = Json::parse(ReadFile(report));
+  page->Heading(format("evaluation: {} on {} examples", TextOf(result.at("model")), result.at("examples").get<int64_t>()));
+  std::vector<Cells> rows;
+  for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({name, TextOf(value)});
+  page->Table({"metric", "value"}, rows);
+  AddPictures(page, folder);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    page->Heading("evaluation of " + entry.path().filename().string());
+    AddPictures(page, entry.path());
+  }
+}
+
+void AddFile(Page* page, const std::string& heading, const fs::path& file) {
+  if (!fs::exists(file)) return;
+  page->Heading(heading);
+  page->Text(ReadFile(file));
+}
+
+}  // namespace
+
+void WriteHtmlReport(const std::string& run_folder) {
+  const fs::path run = fs::canonical(run_folder);
+  Page page(run.filename().string());
+  AddResult(&page, run / "result.json");
+  if (fs::is_directory(run / "plots")) page.Heading("curves");
+  AddPictures(&page, run / "plots");
+  AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
+  AddEvaluation(&page, run / "eval");
+  if (fs::is_directory(run / "samples")) page.Heading("what the net sees in training");
+  AddPictures(&page, run / "samples");
+  AddFile(&page, "command", run / "command.txt");
+  AddFile(&page, "configuration", run / "config.yaml");
+  AddFile(&page, "environment", run / "env.txt");
+  WriteFileAtomically(run / "report.html", page.Take());
+}
+
+}  // namespace mxtrain::report

@@ -1,0 +1,85 @@
+#include "app/report/run_plots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/report/plot/chart.h"
+
+namespace mxtrain::report {
+namespace {
+
+std::vector<plot::Point> Points(const std::vector<double>& x, const std::vector<double>& y) {
+  std::vector<plot::Point> points;
+  for (size_t i = 0; i < x.size() && i < y.size(); ++i) points.push_back({x[i], y[i]});
+  return points;
+}
+
+plot::AxisSpec EpochAxis() { return {.label = "epoch", .whole = true}; }
+
+// "top_5_accuracy" as people write it.
+std::string Words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// Training and validation over the epochs.
+plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
+  plot::Chart chart;
+  chart.title = Words(measure);
+  chart.x = EpochAxis();
+  chart.y.label = Words(measure);
+  const std::vector<double> epochs = table.Column("epoch");
+  for (const auto& [prefix, name] : {std::pair{"train_", "training"}, std::pair{"val_", "validation"}}) {
+    const std::vector<double> values = table.Column(prefix + measure);
+    if (!values.empty()) chart.series.push_back({.name = name, .points = Points(epochs, values)});
+  }
+  if (std::isfinite(table.BestEpoch())) chart.marks.push_back({table.BestEpoch(), plot::TickText(table.BestEpoch(), 1) + ": best"});
+  return chart;
+}
+
+plot::Chart LearningRate(const MetricsTable& table) {
+  const std::vector<double> rates = table.Column("lr");
+  std::vector<double> sorted = rates;
+  std::sort(sorted.begin(), sorted.end());
+  // Where most of the run has rates that a linear axis would show as 0.
+  const bool log = sorted.front() > 0 && sorted[sorted.size() / 2] < sorted.back() / 20;
+  plot::Chart chart;
+  chart.title = "learning rate";
+  chart.x = EpochAxis();
+  chart.y = {.label = "learning rate at the end of the epoch", .log = log};
+  chart.series.push_back({.name = "", .points = Points(table.Column("epoch"), rates)});
+  return chart;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table) {
+  std::vector<std::pair<std::string, plot::Drawing>> drawings;
+  if (table.rows.empty()) return drawings;
+  drawings.emplace_back("loss", plot::Draw(Curves(table, "loss")));
+  std::optional<plot::Drawing> metrics;
+  for (const std::string& measure : table.Measures()) {
+    if (measure == "loss") continue;
+    const plot::Drawing one = plot::Draw(Curves(table, measure));
+    metrics = metrics ? plot::Stack(*metrics, one) : one;
+  }
+  if (metrics) drawings.emplace_back("metrics", std::move(*metrics));
+  drawings.emplace_back("learning_rate", plot::Draw(LearningRate(table)));
+  return drawings;
+}
+
+void SaveRunPlots(const std::string& run_folder) {
+  const auto drawings = DrawRun(ReadMetrics(run_folder + "/metrics.csv"));
+  if (!drawings.empty()) std::filesystem::create_directories(run_folder + "/plots");
+  for (const auto& [name, drawing] : drawings) plot::Save(drawing, run_folder + "/plots/" + name);
+}
+
+void PlotListener::OnEpoch(const EpochEvent&) {
+  const Time::time_point begin = Time::now();
+  if (begin < due_) return;
+  SaveRunPlots(run_folder_);
+  due_ = begin + 100 * (Time::now() - begin);
+}
+
+}  // namespace mxtrain::report

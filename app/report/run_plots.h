@@ -1,0 +1,32 @@
+#pragma once
+// The pictures of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn from metrics.csv; so a run that was
+// resumed shows its whole life.
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/report/metrics_table.h"
+#include "app/report/plot/drawing.h"
+#include "mxtrain/train/events.h"
+
+namespace mxtrain::report {
+
+// By the name of their file; empty without rows.
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table);
+// Draws them into RUN/plots. Throws kFileSystem.
+void SaveRunPlots(const std::string& run_folder);
+
+// Keeps them up to date during a run, in at most a hundredth of its time; metrics.csv must be written before.
+class PlotListener final : public TrainListener {
+ public:
+  explicit PlotListener(std::string run_folder) : run_folder_(std::move(run_folder)) {}
+  void OnEpoch(const EpochEvent& epoch) override;
+
+ private:
+  using Time = std::chrono::steady_clock;
+  const std::string run_folder_;
+  Time::time_point due_ = Time::now() + std::chrono::seconds(5);
+};
+
+}  // namespace mxtrain::report
