@@ -10,60 +10,154 @@ namespace mxtrain::commands {
 
 using report::QuoteCsv;
 
-void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter) {
+// Finds the label of this head for the batch; false where there is none, or not one class for each example.
+bool ClassReport::FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter, NDArray* label) const {
   const std::vector<DataDesc> labels = iter.provide_label();
   const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) { return desc.name == head_.label; });
+  if (found == labels.end() || scores.shape().ndim() != 2) return false;
+  *label = batch.label[static_cast<size_t>(found - labels.begin())];
+  return label->shape().Size() == scores.shape()[0];
+}
+
+void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter) {
   const NDArray& scores = outputs[static_cast<size_t>(head_.output)];
-  if (found == labels.end() || scores.shape().ndim() != 2) return;
-  const NDArray& label = batch.label[static_cast<size_t>(found - labels.begin())];
-  if (label.shape().Size() != scores.shape()[0]) return;
+  NDArray label;
+  if (!FindLabel(batch, scores, iter, &label)) return;
   const int64_t classes = scores.shape()[1];
-  if (counts_.empty()) counts_.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
+  if (counts_.empty()) {
+    counts_.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
+    own_confidence_.resize(static_cast<size_t>(classes));
+  }
   const std::vector<float> p = scores.ToVector(), y = label.ToVector();
+  std::vector<float> pixels;  // of the batch, once they are asked for
   for (int64_t i = 0; i < batch.count; ++i) {
     const float* row = p.data() + i * classes;
     const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]), guess = std::max_element(row, row + classes) - row;
     if (truth < 0 || truth >= classes) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+    own_confidence_[static_cast<size_t>(truth)] += row[truth];
+    predictions_.push_back({row[guess], guess == truth});
+    if (classes == 2) scored_.push_back({row[1], truth == 1});
     if (each_) {
       const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
       if (each_with_head_) *each_ << QuoteCsv(head()) << ",";
       *each_ << format("{},{},{},{}\n", QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]);
     }
-    if (guess != truth) mistakes_.push_back({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess});
+    if (guess != truth) AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess}, batch, i, iter, &pixels);
   }
+}
+
+void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter, std::vector<float>* pixels) {
+  const std::vector<DataDesc> inputs = iter.provide_data();
+  const auto input = std::find_if(inputs.begin(), inputs.end(), report::PictureReader::IsPicture);
+  const bool among_worst = pictures_ > 0 && (pictured_.size() < pictures_ || mistake.score > pictured_.begin()->first);
+  if (among_worst && input != inputs.end()) {
+    if (pixels->empty()) *pixels = batch.data[static_cast<size_t>(input - inputs.begin())].ToVector();
+    mistake.picture = reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
+    if (pictured_.size() == pictures_) {
+      // Of equal scores the first one counts as the worse, here and in Finish.
+      const auto least = std::prev(pictured_.upper_bound(pictured_.begin()->first));
+      mistakes_[least->second].picture = {};
+      pictured_.erase(least);
+    }
+    pictured_.emplace(mistake.score, mistakes_.size());
+  }
+  mistakes_.push_back(std::move(mistake));
+}
+
+void ClassReport::Finish() {
+  std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
+  pictured_.clear();
 }
 
 std::string ClassReport::Name(int64_t k) const {
   return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k);
 }
 
-ClassReport::Row ClassReport::Of(size_t k) const {
-  int64_t truths = 0, guesses = 0;
-  for (size_t j = 0; j < counts_.size(); ++j) {
-    truths += counts_[k][j];
-    guesses += counts_[j][k];
+std::vector<ClassReport::Row> ClassReport::Rows() const {
+  std::vector<Row> rows;
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    int64_t truths = 0, guesses = 0;
+    for (size_t j = 0; j < counts_.size(); ++j) {
+      truths += counts_[k][j];
+      guesses += counts_[j][k];
+    }
+    const double hit = static_cast<double>(counts_[k][k]);
+    const double precision = guesses ? hit / static_cast<double>(guesses) : 0, recall = truths ? hit / static_cast<double>(truths) : 0;
+    const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+    rows.push_back({Name(static_cast<int64_t>(k)), precision, recall, f1, truths});
   }
-  const double hit = static_cast<double>(counts_[k][k]);
-  const double precision = guesses ? hit / static_cast<double>(guesses) : 0, recall = truths ? hit / static_cast<double>(truths) : 0;
-  return {precision, recall, precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0, truths};
+  return rows;
 }
 
-void ClassReport::Print(int worst) {
-  size_t width = 5;
-  for (size_t k = 0; k < counts_.size(); ++k) width = std::max(width, Name(static_cast<int64_t>(k)).size());
-  std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    const Row r = Of(k);
-    std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Name(static_cast<int64_t>(k)), width, r.precision, r.recall, r.f1,
-                        r.examples);
+namespace {
+
+// `weights`: of each row.
+ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::Row>& rows, const std::vector<double>& weights) {
+  ClassReport::Row mean{name};
+  double sum = 0;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    mean.precision += weights[k] * rows[k].precision;
+    mean.recall += weights[k] * rows[k].recall;
+    mean.f1 += weights[k] * rows[k].f1;
+    mean.examples += rows[k].examples;
+    sum += weights[k];
   }
+  for (double* value : {&mean.precision, &mean.recall, &mean.f1}) *value = sum > 0 ? *value / sum : 0;
+  return mean;
+}
+
+}  // namespace
+
+ClassReport::Row ClassReport::MacroMean() const {
+  std::vector<double> weights;
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    bool occurs = false;
+    for (size_t j = 0; j < counts_.size(); ++j) occurs = occurs || counts_[k][j] > 0 || counts_[j][k] > 0;
+    weights.push_back(occurs ? 1 : 0);
+  }
+  return MeanOf("macro mean", Rows(), weights);
+}
+
+ClassReport::Row ClassReport::WeightedMean() const {
+  const std::vector<Row> rows = Rows();
+  std::vector<double> weights;
+  for (const Row& row : rows) weights.push_back(static_cast<double>(row.examples));
+  return MeanOf("weighted mean", rows, weights);
+}
+
+double ClassReport::Accuracy() const {
+  const auto right = std::count_if(predictions_.begin(), predictions_.end(), [](const Prediction& p) { return p.right; });
+  return predictions_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(predictions_.size());
+}
+
+bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
+  const auto guess = static_cast<size_t>(mistake.guess);
+  int64_t examples = 0;
+  for (int64_t n : counts_[guess]) examples += n;
+  return examples > 0 && mistake.score >= own_confidence_[guess] / static_cast<double>(examples);
+}
+
+void ClassReport::PrintRow(const Row& r, size_t width) const {
+  std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", r.name, width, r.precision, r.recall, r.f1, r.examples);
+}
+
+void ClassReport::Print(int worst) const {
+  const std::vector<Row> rows = Rows();
+  const Row macro = MacroMean(), weighted = WeightedMean();
+  size_t width = weighted.name.size();
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
+  for (const Row& row : rows) PrintRow(row, width);
+  PrintRow(macro, width);
+  PrintRow(weighted, width);
   if (counts_.size() <= 25) PrintConfusion(width);
-  SortMistakes();
+  PrintSureness();
   if (!mistakes_.empty() && worst > 0) std::cout << "\nworst mistakes\n";
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
     const Mistake& m = mistakes_[i];
-    std::cout << format("  {}: {} taken for {} ({:.3f})\n", m.name, Name(m.truth), Name(m.guess), m.score);
+    std::cout << format("  {}: {} taken for {} ({:.3f}){}\n", m.example, Name(m.truth), Name(m.guess), m.score,
+                        LabelIsDoubtful(m) ? "; or the label is wrong" : "");
   }
 }
 
@@ -78,34 +172,64 @@ void ClassReport::PrintConfusion(size_t width) const {
   }
 }
 
-void ClassReport::PrintCsv(bool with_head) const {
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    const Row r = Of(k);
-    if (with_head) std::cout << QuoteCsv(head()) << ",";
-    std::cout << format("{},{},{},{},{}\n", QuoteCsv(Name(static_cast<int64_t>(k))), r.precision, r.recall, r.f1, r.examples);
+// Calibration and thresholds.
+void ClassReport::PrintSureness() const {
+  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n", ExpectedCalibrationError(CalibrationBins(predictions_)), kCalibrationBins);
+  std::cout << format("{:>10}  {:>6}  {:>8}\n", "confidence", "kept", "accuracy");
+  for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions_)) {
+    std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8.4f}\n", row.threshold, row.kept, row.accuracy);
+  }
+  if (scored_.empty()) return;
+  std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n", Name(1), "threshold", "precision", "recall", "F1");
+  for (const DecisionThreshold& row : DecisionThresholds(scored_)) {
+    std::cout << format("{:>9.3g}  {:>9.4f}  {:>7.4f}  {:>7.4f}\n", row.threshold, row.precision, row.recall, row.f1);
   }
 }
 
-Json ClassReport::ToJson(int worst) {
-  Json classes = Json::array(), mistakes = Json::array();
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    const Row r = Of(k);
-    classes.push_back({{"name", Name(static_cast<int64_t>(k))},
-                       {"precision", r.precision},
-                       {"recall", r.recall},
-                       {"f1", r.f1},
-                       {"examples", r.examples}});
+void ClassReport::PrintCsv(bool with_head) const {
+  for (const Row& r : Rows()) {
+    if (with_head) std::cout << QuoteCsv(head()) << ",";
+    std::cout << format("{},{},{},{},{}\n", QuoteCsv(r.name), r.precision, r.recall, r.f1, r.examples);
   }
-  SortMistakes();
+}
+
+namespace {
+
+Json ToJson(const ClassReport::Row& r) {
+  return {{"name", r.name}, {"precision", r.precision}, {"recall", r.recall}, {"f1", r.f1}, {"examples", r.examples}};
+}
+
+}  // namespace
+
+Json ClassReport::ToJson(int worst) const {
+  Json classes = Json::array(), bins = Json::array(), confidence = Json::array(), decision = Json::array(), mistakes = Json::array();
+  for (const Row& r : Rows()) classes.push_back(commands::ToJson(r));
+  const std::vector<CalibrationBin> calibration = CalibrationBins(predictions_);
+  for (const CalibrationBin& b : calibration) {
+    bins.push_back({{"low", b.low}, {"high", b.high}, {"confidence", b.confidence}, {"accuracy", b.accuracy}, {"examples", b.examples}});
+  }
+  for (const ConfidenceThreshold& t : ConfidenceThresholds(predictions_)) {
+    confidence.push_back({{"threshold", t.threshold}, {"kept", t.kept}, {"accuracy", t.accuracy}});
+  }
+  for (const DecisionThreshold& t : DecisionThresholds(scored_)) {
+    if (!scored_.empty()) decision.push_back({{"threshold", t.threshold}, {"precision", t.precision}, {"recall", t.recall}, {"f1", t.f1}});
+  }
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
     const Mistake& m = mistakes_[i];
-    mistakes.push_back({{"example", m.name}, {"true", Name(m.truth)}, {"predicted", Name(m.guess)}, {"score", m.score}});
+    mistakes.push_back({{"example", m.example},
+                        {"true", Name(m.truth)},
+                        {"predicted", Name(m.guess)},
+                        {"score", m.score},
+                        {"label_doubtful", LabelIsDoubtful(m)}});
   }
-  return {{"classes", classes}, {"confusion", counts_}, {"worst_mistakes", mistakes}};
-}
-
-void ClassReport::SortMistakes() {
-  std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
+  Json thresholds = {{"confidence", confidence}};
+  if (!scored_.empty()) thresholds["decision"] = {{"positive", Name(1)}, {"rows", decision}};
+  return {{"classes", classes},
+          {"means", {commands::ToJson(MacroMean()), commands::ToJson(WeightedMean())}},
+          {"confusion", counts_},
+          {"calibration", {{"ece", ExpectedCalibrationError(calibration)}, {"bins", bins}}},
+          {"thresholds", thresholds},
+          {"worst_mistakes", mistakes}};
 }
 
 std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes) {

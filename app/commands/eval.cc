@@ -4,12 +4,15 @@
 #include <fstream>
 #include <iostream>
 
+#include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
+#include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -31,8 +34,10 @@ class Eval final : public Command {
         .OneOf({"table", "csv", "jsonl"}).ShowsDefault();
     arguments.Option("--predictions", &predictions_, "write what the model says of each example: file, true class, predicted class, score").Takes("FILE");
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although examples could not be read");
-    arguments.Option("--worst", &worst_, "how many of the worst mistakes to list").NotNegative().ShowsDefault();
-    arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json");
+    arguments.Option("--worst", &worst_, "how many of the worst mistakes to list and to show").NotNegative().ShowsDefault();
+    arguments.Option("--output", &output_, "write tables (CSV, JSON) and pictures into this folder; default: RUN/eval, where the model is a run folder").Takes("DIR");
+    arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json\n"
+                       "  mxtrain eval model.ckpt photos/test --output results");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -45,7 +50,9 @@ class Eval final : public Command {
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
+    const report::PictureReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names);
+    for (ClassReport& report : reports) report.KeepPictures(worst_, reader);
     const bool with_head = reports.size() > 1;
     std::ofstream predictions;
     if (!predictions_.empty()) {
@@ -66,7 +73,10 @@ class Eval final : public Command {
 
     if (!predictions_.empty() && !predictions.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
     std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
-    Print(model, values, examples, &reports);
+    for (ClassReport& report : reports) report.Finish();
+    const Json result = ToJson(model, values, examples, reports);
+    WriteFiles(result, reports, console);
+    Print(result, model, values, examples, reports);
     return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
   }
 
@@ -104,37 +114,59 @@ class Eval final : public Command {
     return specs;
   }
 
-  void Print(const Model& model, const NamedValues& values, int64_t examples, std::vector<ClassReport>* reports) const {
-    const bool several = reports->size() > 1;
+  Json ToJson(const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {
+    Json metrics = Json::object();
+    for (const auto& [name, value] : values) metrics[name] = value;
+    Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
+    for (const ClassReport& report : reports) {
+      if (reports.size() > 1) {
+        result["heads"][report.head()] = report.ToJson(worst_);
+      } else {
+        result.update(report.ToJson(worst_));
+      }
+    }
+    return result;
+  }
+
+  // A run folder that cannot be written into is no reason to withhold the results: it may be another's.
+  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports, report::Console& console) const {
+    const bool own_run = output_.empty() && fs::is_directory(model_);
+    if (output_.empty() && !own_run) return;
+    const std::string folder = own_run ? (fs::path(model_) / "eval").string() : output_;
+    try {
+      fs::create_directories(folder);
+      WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
+      for (const ClassReport& report : reports) WriteClassFiles(report, reports.size() > 1 ? folder + "/" + report.head() : folder);
+      if (own_run) report::WriteHtmlReport(model_);
+    } catch (const std::exception& e) {
+      if (!own_run) throw;
+      console.Message(LogLevel::kWarning, format("tables and pictures were not written ({}); --output DIR writes them elsewhere", e.what()));
+      return;
+    }
+    console.Message(LogLevel::kInfo, format("tables and pictures: {}", folder));
+  }
+
+  void Print(const Json& result, const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {
+    const bool several = reports.size() > 1;
     if (format_ == "csv") {
       std::cout << (several ? "head," : "") << "class,precision,recall,f1,examples\n";
-      for (const ClassReport& report : *reports) report.PrintCsv(several);
+      for (const ClassReport& report : reports) report.PrintCsv(several);
     } else if (format_ == "jsonl") {
-      Json metrics = Json::object();
-      for (const auto& [name, value] : values) metrics[name] = value;
-      Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
-      for (ClassReport& report : *reports) {
-        if (several) {
-          result["heads"][report.head()] = report.ToJson(worst_);
-        } else {
-          result.update(report.ToJson(worst_));
-        }
-      }
       std::cout << report::JsonText(result) << std::endl;
     } else {
       std::cout << format("{} on {} examples\n", model.file, examples);
       for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
-      for (ClassReport& report : *reports) {
+      for (const ClassReport& report : reports) {
         if (several) std::cout << format("\n{}\n", report.head());
         report.Print(worst_);
       }
     }
   }
 
-  std::string model_, data_, format_ = "table", predictions_;
+  std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_;
   int64_t batch_ = 0;
-  int worst_ = 10;
+  int worst_ = 20;
   bool skip_bad_ = false;
 };
 

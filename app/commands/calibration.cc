@@ -1,0 +1,75 @@
+#include "app/commands/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mxtrain::commands {
+namespace {
+
+constexpr double kConfidences[] = {0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999};
+constexpr double kDecisions[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+}  // namespace
+
+std::vector<CalibrationBin> CalibrationBins(std::span<const Prediction> predictions, int count) {
+  std::vector<CalibrationBin> bins(static_cast<size_t>(count));
+  for (int b = 0; b < count; ++b) {
+    bins[static_cast<size_t>(b)].low = static_cast<double>(b) / count;
+    bins[static_cast<size_t>(b)].high = static_cast<double>(b + 1) / count;
+  }
+  for (const Prediction& p : predictions) {
+    const int at = static_cast<int>(std::ceil(p.confidence * count)) - 1;
+    CalibrationBin& bin = bins[static_cast<size_t>(std::clamp(at, 0, count - 1))];
+    ++bin.examples;
+    bin.confidence += p.confidence;
+    bin.accuracy += p.right ? 1 : 0;
+  }
+  for (CalibrationBin& bin : bins) {
+    bin.confidence = Ratio(bin.confidence, static_cast<double>(bin.examples));
+    bin.accuracy = Ratio(bin.accuracy, static_cast<double>(bin.examples));
+  }
+  return bins;
+}
+
+double ExpectedCalibrationError(std::span<const CalibrationBin> bins) {
+  double gaps = 0, examples = 0;
+  for (const CalibrationBin& bin : bins) {
+    gaps += static_cast<double>(bin.examples) * std::abs(bin.accuracy - bin.confidence);
+    examples += static_cast<double>(bin.examples);
+  }
+  return Ratio(gaps, examples);
+}
+
+std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Prediction> predictions) {
+  std::vector<ConfidenceThreshold> rows;
+  for (const double threshold : kConfidences) {
+    double kept = 0, right = 0;
+    for (const Prediction& p : predictions) {
+      if (p.confidence < threshold) continue;
+      ++kept;
+      right += p.right ? 1 : 0;
+    }
+    rows.push_back({threshold, Ratio(kept, static_cast<double>(predictions.size())), Ratio(right, kept)});
+  }
+  return rows;
+}
+
+std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> examples) {
+  std::vector<DecisionThreshold> rows;
+  for (const double threshold : kDecisions) {
+    double called = 0, positive = 0, hits = 0;
+    for (const Scored& e : examples) {
+      const bool call = e.probability >= threshold;
+      called += call ? 1 : 0;
+      positive += e.positive ? 1 : 0;
+      hits += call && e.positive ? 1 : 0;
+    }
+    const double precision = Ratio(hits, called), recall = Ratio(hits, positive);
+    rows.push_back({threshold, precision, recall, Ratio(2 * precision * recall, precision + recall)});
+  }
+  return rows;
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,18 @@
+#pragma once
+// A ClassReport as files: tables, pictures, and a sheet of the worst mistakes.
+#include <string>
+
+#include "app/commands/class_report.h"
+#include "app/report/plot/drawing.h"
+
+namespace mxtrain::commands {
+
+// Into `folder`, which is made: classes.csv, confusion.csv, calibration.csv, thresholds.csv, decisions.csv (of two classes) and mistakes.csv;
+// confusion, classes and reliability, each as .svg and .png; mistakes.png where the report kept pictures. Throws kFileSystem.
+void WriteClassFiles(const ClassReport& report, const std::string& folder);
+
+plot::Drawing DrawConfusion(const ClassReport& report);
+plot::Drawing DrawClasses(const ClassReport& report);  // of many classes, those of the lowest F1
+plot::Drawing DrawReliability(const ClassReport& report);
+
+}  // namespace mxtrain::commands
