@@ -97,6 +97,10 @@ int main(int argc, char** argv) {
   all.push_back(commands::MakeTrain(command_line));
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());
+  all.push_back(commands::MakeRuns());
+  all.push_back(commands::MakeDiff());
+  all.push_back(commands::MakeSweep());
+  all.push_back(commands::MakeLrFind());
   all.push_back(commands::MakeCheck());
   all.push_back(commands::MakePlan());
   all.push_back(commands::MakeBench());

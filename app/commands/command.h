@@ -56,6 +56,10 @@ std::unique_ptr<Command> MakeVerifyResume();
 std::unique_ptr<Command> MakeReplay();
 std::unique_ptr<Command> MakeHelp(const CommandLine& line);        // `line` must live as long as the command
 std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
+std::unique_ptr<Command> MakeRuns();
+std::unique_ptr<Command> MakeDiff();
+std::unique_ptr<Command> MakeSweep();
+std::unique_ptr<Command> MakeLrFind();
 
 // What the program is, what it was built with and the CPU that it runs on: "mxtrain", "libraries", "compiler", "cpu".
 std::vector<std::pair<std::string, std::string>> BuildFacts();

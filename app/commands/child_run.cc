@@ -1,0 +1,54 @@
+#include "app/commands/child_run.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "app/commands/command.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// In the child; never returns. A process group of its own: a terminal's Ctrl-C must not reach it twice.
+[[noreturn]] void Become(const std::vector<char*>& argv) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int nowhere = open("/dev/null", O_WRONLY);
+  if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
+  execv("/proc/self/exe", argv.data());
+  constexpr int kCannotStart = 126;  // as a shell says it
+  _exit(kCannotStart);
+}
+
+}  // namespace
+
+int RunChild(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{"mxtrain"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) Throw(ErrorKind::kFileSystem, "cannot start a process: {}", std::strerror(errno));
+  if (child == 0) Become(argv);
+  bool told = false;
+  for (;;) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (StopFlag() == 1 && !told) {
+      kill(child, StopSignal());
+      told = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace mxtrain::commands

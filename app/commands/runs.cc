@@ -1,0 +1,99 @@
+// mxtrain runs [FOLDER]: a table of the runs in a folder.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/report/output.h"
+#include "app/report/run_summary.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+using report::RunSummary;
+
+class Runs final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("runs", "a table of the runs in a folder");
+    arguments.Option("folder", &folder_, "folder of run folders").Takes("FOLDER").ShowsDefault();
+    arguments.Option("--sort", &sort_, "name, best (the best of each metric first) or time").OneOf({"name", "best", "time"}).ShowsDefault();
+    arguments.Option("--format", &format_, "table, csv or jsonl (as --json: an object per line)").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
+    arguments.Examples("  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    if (flags.json) format_ = "jsonl";
+    if (!std::filesystem::is_directory(folder_)) Throw(ErrorKind::kFileSystem, "there is no folder {}; mxtrain train makes runs/ where it is started", folder_);
+    std::vector<RunSummary> runs = report::ReadRuns(folder_);
+    if (runs.empty()) console.Message(LogLevel::kInfo, format("{} holds no runs", folder_));
+    Sort(&runs);
+    if (format_ == "csv") {
+      std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
+      for (const RunSummary& run : runs) {
+        const Row row(run);
+        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name), report::NameOf(run.state), run.epochs, row.metric, row.best, row.epoch, row.last, run.seconds);
+      }
+    } else if (format_ == "jsonl") {
+      for (const RunSummary& run : runs) std::cout << report::JsonText(ToJson(run)) << "\n";
+    } else {
+      Print(runs);
+    }
+    return 0;
+  }
+
+ private:
+  // The cells of a run; "" for what is not known.
+  struct Row {
+    explicit Row(const RunSummary& run) : name(std::filesystem::path(run.path).filename().string()) {
+      if (!run.best) return;
+      metric = run.best->metric;
+      best = report::FormatNumber(run.best->value);
+      epoch = std::to_string(run.best->epoch);
+      if (const auto value = report::LastValue(run.metrics, metric)) last = report::FormatNumber(*value);
+    }
+    std::string name, metric, best, epoch, last;
+  };
+
+  void Sort(std::vector<RunSummary>* runs) const {
+    const auto before = [this](const RunSummary& a, const RunSummary& b) {
+      if (sort_ == "time") return a.seconds > b.seconds;
+      if (!a.best || !b.best) return a.best.has_value() && !b.best;
+      if (a.best->metric != b.best->metric) return a.best->metric < b.best->metric;
+      return a.best->higher_is_better ? a.best->value > b.best->value : a.best->value < b.best->value;
+    };
+    if (sort_ != "name") std::stable_sort(runs->begin(), runs->end(), before);
+  }
+
+  static Json ToJson(const RunSummary& run) {
+    Json best = nullptr, last = Json::object();
+    if (run.best) best = {{"metric", run.best->metric}, {"value", run.best->value}, {"epoch", run.best->epoch}, {"higher_is_better", run.best->higher_is_better}};
+    for (const std::string& measure : run.metrics.Measures()) last[measure] = *report::LastValue(run.metrics, measure);
+    return {{"run", run.path}, {"state", report::NameOf(run.state)}, {"epochs", run.epochs}, {"best", best}, {"last", last}, {"seconds", run.seconds}};
+  }
+
+  static void Print(const std::vector<RunSummary>& runs) {
+    if (runs.empty()) return;
+    size_t name_width = 3, metric_width = 6;
+    for (const RunSummary& run : runs) {
+      name_width = std::max(name_width, Row(run).name.size());
+      metric_width = std::max(metric_width, Row(run).metric.size());
+    }
+    std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric", metric_width,
+                        "best", "at epoch", "last", "time");
+    for (const RunSummary& run : runs) {
+      const Row row(run);
+      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", row.name, name_width, report::NameOf(run.state), run.epochs,
+                          row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
+    }
+  }
+
+  std::string folder_ = "runs", sort_ = "name", format_ = "table";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRuns() { return std::make_unique<Runs>(); }
+
+}  // namespace mxtrain::commands

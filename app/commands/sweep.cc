@@ -1,0 +1,311 @@
+// mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, a process and a run folder each, and a sorted table of them.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/child_run.h"
+#include "app/commands/command.h"
+#include "app/commands/sweep_axis.h"
+#include "app/config/load.h"
+#include "app/report/output.h"
+#include "app/report/plot/chart.h"
+#include "app/report/run_summary.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+using report::RunSummary;
+
+// A run of the sweep.
+struct Trial {
+  std::string name;  // of its folder: "0001"
+  SweepPoint point;
+  std::optional<int> exit_code;       // once it has ended
+  std::optional<RunSummary> summary;  // once it has begun
+};
+
+std::string Describe(const SweepPoint& point) {
+  std::string text;
+  for (const auto& [key, value] : point) text += format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
+  return text;
+}
+
+std::optional<double> NumberOf(const std::string& text) {
+  const config::Value value = config::Value::Scalar(text);
+  return value.AsNumber();
+}
+
+class Sweep final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments = line.Add("sweep", "many runs of one configuration, over values of its keys, and a sorted table");
+    config_.Declare(arguments);
+    arguments.Option("--random", &random_, "so many random draws in place of all combinations; then key=low..high is a range").Takes("N").Positive();
+    arguments.Option("--out", &out_, "folder of the runs; the same command goes on there after a stop; default: runs/NAME-sweep").Takes("DIR");
+    arguments.Examples("  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
+                       "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' train.epochs=5\n"
+                       "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 --random 20 --out search");
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    SplitOverrides();
+    CatchSignals();
+    MakeTrials(flags);
+    const std::string name = CheckTrials();
+    if (out_.empty()) out_ = "runs/" + name + "-sweep";
+    Open(flags);
+    for (size_t i = 0; i < trials_.size() && StopFlag() != 1; ++i) {
+      if (!Ended(trials_[i])) RunTrial(&trials_[i], i, flags, console);
+      Save(flags);
+      WriteTable();
+    }
+    if (StopFlag() == 1) {
+      console.Message(LogLevel::kInfo, format("stopped; the same command goes on: {} of {} runs have ended", CountEnded(), trials_.size()));
+      return 128 + StopSignal();
+    }
+    const std::vector<const Trial*> sorted = Sorted();
+    if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); })) plot::Save(DrawTrials(sorted), out_ + "/results");
+    Print(sorted, flags.json);
+    console.Message(LogLevel::kInfo, format("table and picture: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
+    return ExitCode(console);
+  }
+
+ private:
+  // A run that diverged is a result; any other error is one of the command.
+  static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
+  static bool Ended(const Trial& trial) { return trial.exit_code == 0 || trial.exit_code == kDivergedCode; }
+  static bool HasBest(const Trial& trial) { return trial.summary && trial.summary->best; }
+
+  void SplitOverrides() {
+    std::vector<std::string> plain;
+    for (const std::string& text : config_.overrides) {
+      if (auto axis = ParseSweepAxis(text)) {
+        axes_.push_back(std::move(*axis));
+      } else {
+        plain.push_back(text);
+      }
+    }
+    config_.overrides = std::move(plain);
+    if (axes_.empty()) Throw(ErrorKind::kUsage, "say what to try: KEY=[A,B,...], or KEY=LOW..HIGH with --random N");
+  }
+
+  void MakeTrials(const CommonFlags& flags) {
+    const std::vector<SweepPoint> points = random_ > 0 ? RandomPoints(axes_, random_, flags.seed.value_or(0)) : Grid(axes_);
+    for (size_t i = 0; i < points.size(); ++i) trials_.push_back({format("{:04}", i + 1), points[i], {}, {}});
+  }
+
+  std::vector<std::string> OverridesOf(const Trial& trial) const {
+    std::vector<std::string> overrides = config_.overrides;
+    for (const auto& [key, value] : trial.point) overrides.push_back(key + "=" + value);
+    return overrides;
+  }
+
+  // Every configuration is checked before the first run. Returns the configuration's name.
+  std::string CheckTrials() const {
+    std::string name;
+    for (const Trial& trial : trials_) {
+      config::LoadRequest request;
+      request.files = {config_.file};
+      request.files.insert(request.files.end(), config_.more_files.begin(), config_.more_files.end());
+      request.overrides = OverridesOf(trial);
+      config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+      name = config::LoadConfig(request, &diagnostics).config.name;
+      diagnostics.ThrowIfErrors();
+    }
+    return name;
+  }
+
+  // What makes a sweep this one: another may not go on in its folder.
+  Json Identity(const CommonFlags& flags) const {
+    Json axes = Json::array();
+    for (const SweepAxis& axis : axes_) {
+      axes.push_back({{"key", axis.key}, {"values", axis.values}, {"low", axis.low}, {"high", axis.high}});
+    }
+    return {{"config", fs::absolute(config_.file).lexically_normal().string()}, {"files", config_.more_files}, {"overrides", config_.overrides},
+            {"axes", axes}, {"random", random_}, {"seed", flags.seed.value_or(0)}};
+  }
+
+  void Save(const CommonFlags& flags) const {
+    Json trials = Json::array();
+    for (const Trial& trial : trials_) {
+      Json values = Json::object();
+      for (const auto& [key, value] : trial.point) values[key] = value;
+      trials.push_back({{"run", trial.name}, {"values", values}, {"exit_code", trial.exit_code ? Json(*trial.exit_code) : Json()}});
+    }
+    WriteFileAtomically(out_ + "/sweep.json", report::JsonText({{"sweep", Identity(flags)}, {"trials", trials}}, 2) + "\n");
+  }
+
+  // A new folder, or one in which this very sweep was begun.
+  void Open(const CommonFlags& flags) {
+    fs::create_directories(out_);
+    const std::string file = out_ + "/sweep.json";
+    if (!fs::exists(file)) {
+      if (!fs::is_empty(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
+      return Save(flags);
+    }
+    Json before;
+    try {
+      before = Json::parse(ReadFile(file));
+      if (before.at("sweep") != Identity(flags)) {
+        Throw(ErrorKind::kUsage, "{} holds another sweep (see {}); choose another --out", out_, file);
+      }
+      for (size_t i = 0; i < trials_.size(); ++i) {
+        const Json& code = before.at("trials").at(i).at("exit_code");
+        if (!code.is_null()) trials_[i].exit_code = code.get<int>();
+        ReadSummary(&trials_[i]);
+      }
+    } catch (const Json::exception& e) {
+      Throw(ErrorKind::kData, "{} is damaged: {}", file, e.what());
+    }
+  }
+
+  std::string FolderOf(const Trial& trial) const { return out_ + "/" + trial.name; }
+  void ReadSummary(Trial* trial) const {
+    if (report::IsRunFolder(FolderOf(*trial))) trial->summary = report::ReadRun(FolderOf(*trial));
+  }
+
+  void RunTrial(Trial* trial, size_t i, const CommonFlags& flags, report::Console& console) const {
+    const std::string folder = FolderOf(*trial);
+    const bool begun = report::IsRunFolder(folder);
+    if (!begun) fs::remove_all(folder);  // killed before it was a run
+    std::vector<std::string> arguments{"train", config_.file};
+    for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
+    for (const std::string& file : config_.more_files) arguments.insert(arguments.end(), {"-c", file});
+    arguments.insert(arguments.end(), {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine, "--threads", std::to_string(flags.threads)});
+    if (begun) arguments.push_back("--resume");
+    if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
+    if (flags.deterministic) arguments.push_back("--deterministic");
+    for (const std::string& plugin : flags.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
+    console.Message(LogLevel::kInfo, format("run {} of {}: {}", i + 1, trials_.size(), Describe(trial->point)));
+    trial->exit_code = RunChild(arguments);
+    ReadSummary(trial);
+    console.Message(LogLevel::kInfo, format("  {}", Outcome(*trial)));
+  }
+
+  static std::string Outcome(const Trial& trial) {
+    if (trial.exit_code == kDivergedCode) return "diverged";
+    if (trial.exit_code != 0) return trial.exit_code ? format("exit code {}", *trial.exit_code) : "not run";
+    if (!HasBest(trial)) return "finished";
+    const RunSummary::Best& best = *trial.summary->best;
+    return format("{} {} in epoch {}", best.metric, report::FormatNumber(best.value), best.epoch);
+  }
+
+  size_t CountEnded() const { return static_cast<size_t>(std::count_if(trials_.begin(), trials_.end(), Ended)); }
+
+  // The best first, those without a result last.
+  std::vector<const Trial*> Sorted() const {
+    std::vector<const Trial*> sorted;
+    for (const Trial& trial : trials_) sorted.push_back(&trial);
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Trial* a, const Trial* b) {
+      if (!HasBest(*a) || !HasBest(*b)) return HasBest(*a) && !HasBest(*b);
+      const RunSummary::Best &x = *a->summary->best, &y = *b->summary->best;
+      return x.higher_is_better ? x.value > y.value : x.value < y.value;
+    });
+    return sorted;
+  }
+
+  std::string Table() const {
+    std::string text = "run,state";
+    for (const SweepAxis& axis : axes_) text += "," + report::QuoteCsv(axis.key);
+    text += ",metric,best,best_epoch,last,seconds\n";
+    for (const Trial* trial : Sorted()) {
+      text += format("{},{}", trial->name, StateOf(*trial));
+      for (const auto& [key, value] : trial->point) text += "," + report::QuoteCsv(value);
+      if (HasBest(*trial)) {
+        const RunSummary::Best& best = *trial->summary->best;
+        const auto last = report::LastValue(trial->summary->metrics, best.metric);
+        text += format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch, last ? format("{}", *last) : "", trial->summary->seconds);
+      } else {
+        text += ",,,,,\n";
+      }
+    }
+    return text;
+  }
+  void WriteTable() const { WriteFileAtomically(out_ + "/results.csv", Table()); }
+
+  static std::string StateOf(const Trial& trial) {
+    if (trial.exit_code == kDivergedCode) return "diverged";
+    if (trial.exit_code.value_or(0) != 0) return format("exit code {}", *trial.exit_code);
+    return trial.summary ? report::NameOf(trial.summary->state) : "not run";
+  }
+
+  void Print(const std::vector<const Trial*>& sorted, bool json) const {
+    if (json) {
+      Json rows = Json::array();
+      for (const Trial* trial : sorted) {
+        Json values = Json::object(), best = nullptr;
+        for (const auto& [key, value] : trial->point) values[key] = value;
+        if (HasBest(*trial)) best = {{"metric", trial->summary->best->metric}, {"value", trial->summary->best->value}, {"epoch", trial->summary->best->epoch}};
+        rows.push_back({{"run", FolderOf(*trial)}, {"state", StateOf(*trial)}, {"values", values}, {"best", best}});
+      }
+      std::cout << report::JsonText({{"sweep", out_}, {"runs", rows}}) << "\n";
+      return;
+    }
+    size_t width = 6;
+    for (const Trial* trial : sorted) width = std::max(width, Describe(trial->point).size());
+    std::cout << format("{:<6}  {:<{}}  {}\n", "run", "values", width, "best");
+    for (const Trial* trial : sorted) std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width, Outcome(*trial));
+  }
+
+  // The best value over each key that has numbers, one chart above the other, and the runs by rank.
+  plot::Drawing DrawTrials(const std::vector<const Trial*>& sorted) const {
+    const RunSummary::Best& best = *sorted[0]->summary->best;
+    plot::Drawing all = plot::Draw(Ranking(sorted, best.metric));
+    for (size_t k = 0; k < axes_.size(); ++k) {
+      plot::Chart chart;
+      chart.title = format("best {} over {}", best.metric, axes_[k].key);
+      plot::Chart::Series series{.name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
+      double low = HUGE_VAL, high = -HUGE_VAL;
+      for (const Trial* trial : sorted) {
+        const auto x = NumberOf(trial->point[k].second);
+        if (!x || !HasBest(*trial)) continue;
+        series.points.push_back({*x, trial->summary->best->value});
+        low = std::min(low, *x), high = std::max(high, *x);
+      }
+      if (series.points.size() < 2) continue;
+      chart.x = {.label = axes_[k].key, .log = low > 0 && high >= 10 * low};
+      chart.y.label = "best " + best.metric;
+      chart.series = {series};
+      all = plot::Stack(all, plot::Draw(chart, 720, 360));
+    }
+    return all;
+  }
+
+  static plot::BarChart Ranking(const std::vector<const Trial*>& sorted, const std::string& metric) {
+    constexpr size_t kMost = 30;
+    plot::BarChart chart;
+    chart.values = {.label = metric, .low = 0};
+    chart.series = {{"best " + metric, {}}};
+    size_t results = 0;
+    for (const Trial* trial : sorted) {
+      if (!HasBest(*trial) || ++results > kMost) continue;
+      chart.names.push_back(Describe(trial->point));
+      chart.series[0].values.push_back(trial->summary->best->value);
+    }
+    chart.title = results > kMost ? format("the best {} of {} runs", kMost, results) : format("{} runs, the best first", results);
+    return chart;
+  }
+
+  int ExitCode(report::Console& console) const {
+    const size_t failed = trials_.size() - CountEnded();
+    if (failed == 0) return 0;
+    console.Message(LogLevel::kError, format("{} of {} runs failed; the same command tries them again", failed, trials_.size()));
+    return *std::find_if(trials_.begin(), trials_.end(), [](const Trial& t) { return !Ended(t); })->exit_code;
+  }
+
+  ConfigArguments config_;
+  int random_ = 0;
+  std::string out_;
+  std::vector<SweepAxis> axes_;
+  std::vector<Trial> trials_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeSweep() { return std::make_unique<Sweep>(); }
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,36 @@
+#pragma once
+// The values that a sweep tries for one key of the configuration.
+//
+//   key=[a, b, c]      these (a list as a value: key=[[a, b], [c]])
+//   key=low..high      a range, for random draws: whole numbers where both ends are, else evenly on a logarithmic scale where both ends lie
+//                      above 0 and high is at least ten times low, else evenly
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mxtrain::commands {
+
+struct SweepAxis {
+  std::string key;
+  std::vector<std::string> values;  // as text of YAML; empty: a range
+  double low = 0, high = 0;
+  bool whole = false;
+
+  bool is_range() const { return values.empty(); }
+  // One of the values, or a number of the range, the same for the same state of `random` everywhere.
+  std::string Draw(std::mt19937_64* random) const;
+};
+
+// One run's values: (key, value).
+using SweepPoint = std::vector<std::pair<std::string, std::string>>;
+
+// Nothing where the argument is of neither form: an override like any other. Throws kUsage for an empty list or range.
+std::optional<SweepAxis> ParseSweepAxis(const std::string& argument);
+// Every combination, the last axis changing fastest. Throws kUsage for a range.
+std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes);
+// `count` different draws (fewer where there are no more combinations).
+std::vector<SweepPoint> RandomPoints(const std::vector<SweepAxis>& axes, int count, uint64_t seed);
+
+}  // namespace mxtrain::commands

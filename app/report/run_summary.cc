@@ -1,0 +1,78 @@
+#include "app/report/run_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/report/run_folder.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+
+namespace mxtrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// result.json, which `train` writes at its end.
+void ReadResult(const std::string& path, RunSummary* run) {
+  try {
+    const Json result = Json::parse(ReadFile(path));
+    run->state = result.at("stopped").get<bool>() ? RunSummary::State::kStopped : RunSummary::State::kFinished;
+    const Json& best = result.at("best");
+    if (best.is_null()) return;
+    run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(), best.at("epoch").get<int64_t>(),
+                 best.at("higher_is_better").get<bool>()};
+  } catch (const Json::exception& e) {
+    Throw(ErrorKind::kData, "{} is damaged: {}", path, e.what());
+  }
+}
+
+}  // namespace
+
+const char* NameOf(RunSummary::State state) {
+  switch (state) {
+    case RunSummary::State::kRunning: return "running";
+    case RunSummary::State::kFinished: return "finished";
+    case RunSummary::State::kStopped: return "stopped";
+    case RunSummary::State::kBrokenOff: return "broken off";
+  }
+  return "";
+}
+
+bool IsRunFolder(const std::string& path) { return fs::exists(fs::path(path) / "config.yaml") && fs::is_directory(fs::path(path) / "checkpoints"); }
+
+RunSummary ReadRun(const std::string& path) {
+  if (!IsRunFolder(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder: it holds no config.yaml and checkpoints/", path);
+  RunSummary run;
+  run.path = path;
+  run.metrics = ReadMetrics(path + "/metrics.csv");
+  const std::string result = path + "/result.json";
+  if (fs::exists(result)) ReadResult(result, &run);
+  if (RunFolder::IsBusy(path)) run.state = RunSummary::State::kRunning;
+  for (double seconds : run.metrics.Column("seconds")) run.seconds += std::isfinite(seconds) ? seconds : 0;
+  const std::vector<double> epochs = run.metrics.Column("epoch");
+  if (!epochs.empty()) run.epochs = static_cast<int64_t>(epochs.back());
+  return run;
+}
+
+std::vector<RunSummary> ReadRuns(const std::string& parent) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    if (!entry.is_symlink() && IsRunFolder(entry.path())) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<RunSummary> runs;
+  for (const std::string& path : paths) runs.push_back(ReadRun(path));
+  return runs;
+}
+
+std::optional<double> LastValue(const MetricsTable& table, const std::string& measure) {
+  for (const char* prefix : {"val_", "train_"}) {
+    const std::vector<double> values = table.Column(prefix + measure);
+    if (!values.empty()) return values.back();
+  }
+  return std::nullopt;
+}
+
+}  // namespace mxtrain::report

@@ -1,0 +1,113 @@
+// Calibration, thresholds and the axes of sweeps, against brute force and worked examples.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "app/commands/calibration.h"
+#include "app/commands/sweep_axis.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+std::vector<Prediction> RandomPredictions(int count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  std::vector<Prediction> predictions;
+  for (int i = 0; i < count; ++i) {
+    const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15 : uniform(random);  // some on the edges of bins
+    predictions.push_back({confidence, uniform(random) < confidence});
+  }
+  return predictions;
+}
+
+}  // namespace
+
+TEST_CASE("calibration: every prediction in the one bin that holds it, the error as its definition says") {
+  const std::vector<Prediction> predictions = RandomPredictions(500, 3);
+  for (int count : {1, 10, 15}) {
+    const std::vector<CalibrationBin> bins = CalibrationBins(predictions, count);
+    REQUIRE(static_cast<int>(bins.size()) == count);
+    double error = 0;
+    for (int b = 0; b < count; ++b) {
+      double confidence = 0, right = 0, n = 0;
+      for (const Prediction& p : predictions) {
+        const bool inside = (p.confidence * count > b || (b == 0 && p.confidence == 0)) && p.confidence * count <= b + 1;
+        if (!inside) continue;
+        ++n, confidence += p.confidence, right += p.right ? 1 : 0;
+      }
+      CHECK(bins[static_cast<size_t>(b)].examples == static_cast<int64_t>(n));
+      if (n == 0) continue;
+      CHECK(bins[static_cast<size_t>(b)].accuracy == doctest::Approx(right / n));
+      error += n / 500 * std::abs(right / n - confidence / n);
+    }
+    CHECK(ExpectedCalibrationError(bins) == doctest::Approx(error));
+  }
+  // Sure of everything, right half of the time.
+  CHECK(ExpectedCalibrationError(CalibrationBins(std::vector<Prediction>{{1, true}, {1, false}})) == doctest::Approx(0.5));
+  CHECK(ExpectedCalibrationError(CalibrationBins({})) == 0);
+}
+
+TEST_CASE("thresholds of confidence keep what lies above them") {
+  const std::vector<Prediction> predictions = RandomPredictions(200, 5);
+  for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions)) {
+    double kept = 0, right = 0;
+    for (const Prediction& p : predictions) {
+      if (p.confidence >= row.threshold) ++kept, right += p.right ? 1 : 0;
+    }
+    CHECK(row.kept == doctest::Approx(kept / 200));
+    CHECK(row.accuracy == doctest::Approx(kept > 0 ? right / kept : 0));
+  }
+  CHECK(ConfidenceThresholds(predictions).front().kept == 1);
+}
+
+TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked example") {
+  // At 0.5 three are called positive, two of them rightly, of three that are.
+  const std::vector<Scored> examples = {{0.9, true}, {0.8, false}, {0.6, true}, {0.4, true}, {0.1, false}};
+  for (const DecisionThreshold& row : DecisionThresholds(examples)) {
+    if (row.threshold != 0.5) continue;
+    CHECK(row.precision == doctest::Approx(2.0 / 3));
+    CHECK(row.recall == doctest::Approx(2.0 / 3));
+    CHECK(row.f1 == doctest::Approx(2.0 / 3));
+  }
+  CHECK(DecisionThresholds(examples).front().recall == 1);
+  CHECK(DecisionThresholds({}).front().f1 == 0);
+}
+
+TEST_CASE("the axes of a sweep") {
+  const auto list = ParseSweepAxis("train.lr=[0.1, 1e-3 ,'a,b', [x, y], {name: sgd, k: 2}]");
+  REQUIRE(list);
+  CHECK(list->key == "train.lr");
+  CHECK(list->values == std::vector<std::string>{"0.1", "1e-3", "'a,b'", "[x, y]", "{name: sgd, k: 2}"});
+  for (const char* plain : {"train.lr=0.1", "data.train.path=../photos", "name", "a=x..y"}) CHECK(!ParseSweepAxis(plain));
+  CHECK_THROWS_WITH(ParseSweepAxis("a=[]"), doctest::Contains("nothing to try"));
+  CHECK_THROWS_WITH(ParseSweepAxis("a=2..1"), doctest::Contains("from the lower"));
+  CHECK_THROWS_WITH(Grid({*ParseSweepAxis("a=1..2")}), doctest::Contains("--random"));
+
+  const std::vector<SweepPoint> grid = Grid({*ParseSweepAxis("a=[1,2]"), *ParseSweepAxis("b=[x,y,z]")});
+  CHECK(std::set<SweepPoint>(grid.begin(), grid.end()).size() == 6);
+  CHECK(grid[1] == SweepPoint{{"a", "1"}, {"b", "y"}});
+}
+
+TEST_CASE("random draws: within their range, on its scale, the same for the same seed, each once") {
+  const std::vector<SweepAxis> axes = {*ParseSweepAxis("lr=1e-4..1"), *ParseSweepAxis("units=16..20"), *ParseSweepAxis("p=0.1..0.5")};
+  const std::vector<SweepPoint> points = RandomPoints(axes, 400, 9);
+  CHECK(points == RandomPoints(axes, 400, 9));
+  CHECK(points != RandomPoints(axes, 400, 10));
+  int low = 0;
+  std::set<std::string> units;
+  for (const SweepPoint& point : points) {
+    const double lr = std::stod(point[0].second), p = std::stod(point[2].second);
+    CHECK((lr >= 1e-4 && lr <= 1));
+    CHECK((p >= 0.1 && p <= 0.5));
+    low += lr < 0.01 ? 1 : 0;
+    units.insert(point[1].second);
+  }
+  CHECK(std::abs(low - 200) < 50);  // half of the decades; five standard deviations
+  CHECK(units == std::set<std::string>{"16", "17", "18", "19", "20"});
+  CHECK(RandomPoints({*ParseSweepAxis("a=[1,2]")}, 10, 1).size() == 2);
+}
+
+}  // namespace mxtrain::commands
