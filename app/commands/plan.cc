@@ -1,9 +1,11 @@
 // mxtrain plan CONFIG: layers, parameters, work, exact memory.
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "app/commands/batch_fit.h"
 #include "app/commands/forecast.h"
+#include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
@@ -28,10 +30,11 @@ class Plan final : public Command {
     config_.Declare(arguments);
     arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined");
     arguments.Option("--plot", &plot_, "draw the memory plan of training into this file (.svg, .png): time across, bytes up").Takes("FILE");
+    arguments.Option("--plot-net", &plot_net_, "draw the net into this file (.svg, .png): layers from above, with shapes and parameters").Takes("FILE");
     arguments.Flag("--time", &time_, "time a few steps of training, and say how long an epoch and the run take");
     arguments.Option("--memory", &memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation").Takes("BYTES");
     arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
-                       "  mxtrain plan config.yaml --plot memory.svg\n  mxtrain plan config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
+                       "  mxtrain plan config.yaml --plot memory.svg --plot-net net.svg\n  mxtrain plan config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -51,6 +54,7 @@ class Plan final : public Command {
       const executor::MemoryPlan plan = executor::PlanMemory(trained, train, executor::Strategy::kFull);
       plot::SaveAs(PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)), plot_);
     }
+    if (!plot_net_.empty()) plot::SaveAs(DrawNet(session), plot_net_);
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
@@ -159,6 +163,15 @@ class Plan final : public Command {
     return layers;
   }
 
+  static plot::Drawing DrawNet(Session& session) {
+    const int64_t batch = session.config().data.batch_size;
+    const InferredSpecs specs = InferSpecs(session.net().symbol.graph(), config::BatchShapes(session.net(), batch), {}, false);
+    std::set<std::string> inputs, labels;
+    for (const config::NetInput& input : session.net().inputs) inputs.insert(input.name);
+    for (const config::NetInput& label : session.net().labels) labels.insert(label.name);
+    return PlotNet(session.net().symbol.graph(), specs, inputs, labels, session.config().name);
+  }
+
   static const char* OptimalityName(executor::Optimality optimality) {
     switch (optimality) {
       case executor::Optimality::kMeetsBound: return "meets_bound";
@@ -265,7 +278,7 @@ class Plan final : public Command {
 
   ConfigArguments config_;
   bool kernels_ = false, time_ = false;
-  std::string plot_, memory_;
+  std::string plot_, plot_net_, memory_;
 };
 
 }  // namespace

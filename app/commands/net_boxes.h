@@ -1,0 +1,27 @@
+#pragma once
+// What a picture of a net shows: its graph without parameters and labels, and with what only finishes an array (batch norm, activation,
+// dropout) in the box of what made it.
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mxtrain/symbol/graph.h"
+
+namespace mxtrain::commands {
+
+struct NetBox {
+  enum class Family { kInput, kConvolution, kMatrix, kPooling, kJoin, kHead, kOther };
+  Family family = Family::kOther;
+  std::string what;  // "conv 3×3, 64, stride 2, batch norm, relu"
+  std::string name;  // of its first layer
+  std::string shape;  // of what it gives, per example: "64×56×56"
+  int64_t parameters = 0;
+  std::vector<int> inputs;  // boxes, each once
+};
+
+// In topological order.
+std::vector<NetBox> MakeNetBoxes(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+                                 const std::set<std::string>& labels);
+
+}  // namespace mxtrain::commands
