@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# What a run shows of itself: curves, TensorBoard's files, sheets, tables and pictures of an evaluation, the report; sweeps and their kin.
+. "$(dirname "$0")/common.sh"
+
+png() { test "$(head -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a; }
+json() { tr -d '\n' <"$1" | "$helper" json >/dev/null; }
+
+"$helper" pictures photos 8
+write_photos photos photos 4
+
+# --- a run draws itself
+expect 0 train photos.yaml --out run train.epochs=2
+for file in plots/loss.svg plots/metrics.svg plots/learning_rate.svg plots/loss.png samples/train_batch.png report.html result.json; do
+  holds "there is no run/$file" test -s "run/$file"
+done
+for file in run/plots/*.png run/samples/*.png; do holds "$file is no PNG" png "$file"; done
+holds "the curves lack a legend" grep -q ">validation<" run/plots/loss.svg
+holds "events have no version" grep -q '"event":"start".*"schema":1' run/events.jsonl
+holds "there are no events for TensorBoard" test "$(ls run/tb | grep -c '^events.out.tfevents')" -eq 1
+holds "TensorBoard's file lacks the accuracy" grep -qa "val/accuracy" run/tb/events.out.tfevents.*
+holds "the environment lacks the build" grep -q "^mxtrain=" run/env.txt
+json run/result.json || fail "result.json is no JSON"
+
+# --- a run that goes on continues its curves, and has one more file for TensorBoard
+expect 0 train photos.yaml --out run --extend train.epochs=1
+holds "the curve has not three epochs" test "$(wc -l <run/metrics.csv)" -eq 4
+holds "the second stretch has no file of events" test "$(ls run/tb | grep -c '^events.out.tfevents')" -eq 2
+
+# --- evaluation: tables, pictures, and the report
+expect 0 eval run
+prints "macro mean"
+prints "weighted mean"
+prints "expected calibration error"
+prints "where its probability is at least"
+says "tables and pictures: run/eval"
+for file in report.json classes.csv confusion.csv calibration.csv thresholds.csv decisions.csv mistakes.csv confusion.svg classes.svg reliability.svg confusion.png; do
+  holds "there is no run/eval/$file" test -s "run/eval/$file"
+done
+json run/eval/report.json || fail "report.json is no JSON"
+holds "the report lacks the evaluation" grep -q "confusion matrix" run/report.html
+holds "the report reads from elsewhere" test "$(grep -cE '(src|href)="(http|//|/)' run/report.html)" -eq 0
+# The matrix counts every example once, and its diagonal is the accuracy.
+right=$(awk -F, 'NR > 1 { sum += $NR } END { print sum }' run/eval/confusion.csv)
+all=$(awk -F, 'NR > 1 { for (i = 2; i <= NF; ++i) sum += $i } END { print sum }' run/eval/confusion.csv)
+holds "the matrix does not count every picture" test "$all" -eq "$(find photos -name '*.png' | wc -l)"
+accuracy=$(sed -n 's/.*"accuracy": \([0-9.e-]*\).*/\1/p' run/eval/report.json | head -1)
+holds "the diagonal is not the accuracy" awk "BEGIN { exit !(($right / $all - $accuracy) ^ 2 < 1e-10) }"
+holds "a mistake for each that is off the diagonal" test "$(($(wc -l <run/eval/mistakes.csv) - 1))" -eq $((all - right))
+expect 0 eval run/checkpoints/last photos --output elsewhere --json
+holds "--output was not written" test -s elsewhere/classes.csv
+prints '"label_doubtful":'
+expect 8 eval run --output photos.yaml
+if [ "$(id -u)" -ne 0 ]; then
+  chmod -R a-w run/eval run
+  expect 0 eval run
+  says "tables and pictures were not written"
+  chmod -R u+w run
+fi
+
+# --- a table of runs, and two of them side by side
+expect 0 train photos.yaml --out runs/other train.epochs=1 train.optimizer.lr=0.01
+cp -r run runs/one
+expect 0 runs
+prints "finished"
+prints "accuracy"
+expect 0 runs --format csv
+holds "two runs and a header" test "$(wc -l <stdout)" -eq 3
+expect 0 runs --json
+holds "an object for each run" test "$(wc -l <stdout)" -eq 2
+expect 8 runs nowhere
+says "there is no folder nowhere"
+expect 0 diff runs/one runs/other --plot curves.svg
+prints "train.optimizer.lr"
+prints "0.01"
+prints "best accuracy"
+holds "the curves of both" test "$(grep -c ">runs/" curves.svg)" -ge 2
+expect 0 diff runs/one runs/other --json
+json stdout || fail "diff --json is no JSON"
+expect 8 diff runs/one photos
+says "photos is not a run folder"
+
+# --- a sweep: a run for each combination, killed and gone on with, sorted
+write_points
+expect 0 sweep points.yaml 'train.optimizer.lr=[0.1, 0.001]' 'train.optimizer.name=[sgd,adam]' train.epochs=3 --out search
+holds "four runs" test "$(ls -d search/0* | wc -l)" -eq 4
+holds "a line for each run" test "$(wc -l <search/results.csv)" -eq 5
+holds "results are not sorted" test "$(tail -n +2 search/results.csv | cut -d, -f6 | sort -gr)" = "$(tail -n +2 search/results.csv | cut -d, -f6)"
+holds "the picture is no PNG" png search/results.png
+rm -r search/0003 && sed -i '/"0003"/,/exit_code/s/"exit_code": 0/"exit_code": null/' search/sweep.json
+touch -d '2001-01-01' search/0002/metrics.csv
+expect 0 sweep points.yaml 'train.optimizer.lr=[0.1, 0.001]' 'train.optimizer.name=[sgd,adam]' train.epochs=3 --out search --json
+json stdout || fail "sweep --json is no JSON"
+holds "a run that had ended was made again" test search/0002/metrics.csv -ot search/sweep.json -a "$(date -r search/0002/metrics.csv +%Y)" = 2001
+holds "a run that was missing was not made" test -s search/0003/metrics.csv
+expect 2 sweep points.yaml 'train.optimizer.lr=[0.1]' --out search
+says "search holds another sweep"
+expect 3 sweep points.yaml 'train.optimizer.lt=[0.1, 0.2]' --out typo
+says "did you mean"
+holds "a sweep that cannot begin left its folder" test ! -e typo
+expect 2 sweep points.yaml train.epochs=1
+says "say what to try"
+expect 2 sweep points.yaml train.optimizer.lr=0.1..1
+says "--random N"
+expect 0 sweep points.yaml train.optimizer.lr=1e-3..1 train.epochs=1 --random 3 --out drawn
+holds "three draws" test "$(wc -l <drawn/results.csv)" -eq 4
+
+# --- a range test of the learning rate
+expect 0 lr-find points.yaml --steps 60 --to 10 --out rates
+says "a rate to begin with"
+holds "lr_find.csv has no rising rate" awk -F, 'NR > 2 && $2 <= before { exit 1 } { before = $2 }' rates/lr_find.csv
+holds "the picture is no PNG" png rates/lr_find.png
+
+# --- the net as a picture
+expect 0 plan "$source_dir/configs/imagenet/resnet50.yaml" data.batch_size=1 --plot-net net.svg
+for text in "conv 7×7, 64, stride 2, batch norm, relu" "25557032 parameters" "global avg pooling" ">sum, relu<" "stage4_unit2"; do
+  holds "net.svg lacks $text" grep -qF -- "$text" net.svg
+done
+expect 2 plan points.yaml --plot-net net.jpg
+says "pictures are written as .svg or .png"
+finish
