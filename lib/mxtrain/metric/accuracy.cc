@@ -20,9 +20,9 @@ struct TopKParam : Parameter<TopKParam> {
   }
 };
 
-class Accuracy final : public Metric {
+class Accuracy final : public MeanMetric {
  public:
-  Accuracy(std::string name, int64_t k, std::optional<int> ignore) : Metric(std::move(name)), k_(k), ignore_(ignore) {}
+  Accuracy(std::string name, int64_t k, std::optional<int> ignore) : MeanMetric(std::move(name)), k_(k), ignore_(ignore) {}
   bool higher_is_better() const override { return true; }
 
  protected:

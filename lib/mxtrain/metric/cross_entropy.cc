@@ -14,9 +14,9 @@ struct CrossEntropyParam : Parameter<CrossEntropyParam> {
 };
 
 // Mean of -ln(p[label] + eps) over probabilities p.
-class CrossEntropy final : public Metric {
+class CrossEntropy : public MeanMetric {
  public:
-  explicit CrossEntropy(const CrossEntropyParam& param) : Metric("cross_entropy"), param_(param) {}
+  explicit CrossEntropy(const CrossEntropyParam& param, std::string name = "cross_entropy") : MeanMetric(std::move(name)), param_(param) {}
   bool higher_is_better() const override { return false; }
 
  protected:
@@ -31,12 +31,24 @@ class CrossEntropy final : public Metric {
   const CrossEntropyParam param_;
 };
 
+// exp of the cross entropy.
+class Perplexity final : public CrossEntropy {
+ public:
+  explicit Perplexity(const CrossEntropyParam& param) : CrossEntropy(param, "perplexity") {}
+  double value() const override { return weight_ > 0 ? std::exp(CrossEntropy::value()) : 0; }
+};
+
 }  // namespace
 
 std::unique_ptr<Metric> NewCrossEntropy(const Kwargs& kwargs) {
   CrossEntropyParam param;
   param.Init(kwargs, "metric cross_entropy");
   return std::make_unique<CrossEntropy>(param);
+}
+std::unique_ptr<Metric> NewPerplexity(const Kwargs& kwargs) {
+  CrossEntropyParam param;
+  param.Init(kwargs, "metric perplexity");
+  return std::make_unique<Perplexity>(param);
 }
 std::vector<FieldInfo> DescribeCrossEntropy() {
   return CrossEntropyParam::Describe();

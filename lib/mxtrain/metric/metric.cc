@@ -1,6 +1,6 @@
 #include "mxtrain/metric/metric.h"
 
-#include <cstdio>
+#include <cstdlib>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -16,13 +16,22 @@ struct Entry {
   std::vector<FieldInfo> (*describe)();
 };
 
-const Entry& Find(std::string_view name) {
+const std::vector<Entry>& Entries() {
   static const std::vector<Entry> entries = {{"accuracy", {"acc"}, NewAccuracy, DescribeAccuracy},
                                              {"top_k", {"top_k_accuracy", "top_k_acc"}, NewTopK, DescribeTopK},
                                              {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
+                                             {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
+                                             {"f1", {}, NewF1, DescribeF1},
+                                             {"auc", {}, NewAuc, NoParam::Describe},
                                              {"mse", {}, NewMse, NoParam::Describe},
-                                             {"mae", {}, NewMae, NoParam::Describe}};
-  for (const Entry& entry : entries) {
+                                             {"rmse", {}, NewRmse, NoParam::Describe},
+                                             {"mae", {}, NewMae, NoParam::Describe},
+                                             {"r2", {}, NewR2, NoParam::Describe}};
+  return entries;
+}
+
+const Entry& Find(std::string_view name) {
+  for (const Entry& entry : Entries()) {
     if (name == entry.name) return entry;
     for (const char* alias : entry.aliases) {
       if (name == alias) return entry;
@@ -39,7 +48,9 @@ std::unique_ptr<Metric> Metric::Create(std::string_view name, const Kwargs& kwar
   return Find(name).make(kwargs);
 }
 std::vector<std::string> Metric::Names() {
-  return {"accuracy", "top_k", "cross_entropy", "mse", "mae"};
+  std::vector<std::string> names;
+  for (const Entry& entry : Entries()) names.emplace_back(entry.name);
+  return names;
 }
 std::vector<FieldInfo> Metric::Describe(std::string_view name) {
   return Find(name).describe();
@@ -61,19 +72,22 @@ void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
 }
 
 std::string Metric::SaveState() const {
-  return format("{} {:a} {:a}", name_, sum_, weight_);
+  std::string text = name_;
+  for (double sum : Sums()) text += format(" {:a}", sum);
+  return text;
 }
 
 void Metric::RestoreState(const std::string& text) {
-  double sum = 0, weight = 0;
-  int end = 0;
-  const bool mine = text.starts_with(name_ + " ");
-  const char* rest = mine ? text.c_str() + name_.size() + 1 : "";
-  if (!mine || std::sscanf(rest, "%la %la%n", &sum, &weight, &end) != 2 || rest[end] != '\0' || !(weight >= 0)) {
-    Throw(ErrorKind::kData, "'{}' is no saved state of metric {}", text, name_);
+  const auto refuse = [&] { Throw(ErrorKind::kData, "'{}' is no saved state of metric {}", text.substr(0, 80), name_); };
+  if (text != name_ && !text.starts_with(name_ + " ")) refuse();
+  std::vector<double> sums;
+  for (const char* at = text.c_str() + name_.size(); *at != '\0';) {
+    char* end = nullptr;
+    sums.push_back(std::strtod(at, &end));
+    if (end == at) refuse();
+    at = end;
   }
-  sum_ = sum;
-  weight_ = weight;
+  if (!SetSums(sums)) refuse();
 }
 
 }  // namespace mxtrain

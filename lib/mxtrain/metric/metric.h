@@ -1,5 +1,5 @@
 #pragma once
-// Measures of a net's predictions, as running means over examples. Where the reference system averages the values of batches (mse, mae), a
+// Measures of a net's predictions over the examples of an epoch, most of them means. Where the reference system averages the values of batches (mse, mae), a
 // mean over examples is kept here, so that a short last batch does not weigh more.
 //
 // Not thread-safe; used on one thread at a time.
@@ -16,8 +16,9 @@ namespace mxtrain {
 
 class MXTRAIN_API Metric {
  public:
-  // accuracy; top_k (k); cross_entropy (eps 1e-12); mse; mae; also under the reference system's names (acc, ce, ...). The class metrics
-  // take ignore_label: examples with it do not count. Throws kConfig with the nearest name or parameter.
+  // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro or binary); auc; mse; rmse; mae; r2; also
+  // under the reference system's names (acc, ce, ...). The class metrics take ignore_label: examples with it do not count. Throws kConfig with
+  // the nearest name or parameter.
   static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
@@ -30,8 +31,8 @@ class MXTRAIN_API Metric {
   // values for the others; `label` [N, ...]: class indices (or scores of pred's shape, then their arg-max), values for the others. Throws
   // kConfig when the shapes do not go together, kData for a label that is no class.
   void Update(const TBlob& label, const TBlob& pred, int64_t count);
-  void Reset() { sum_ = weight_ = 0; }
-  double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  virtual void Reset() = 0;
+  virtual double value() const = 0;  // 0 before anything was added, and where nothing is defined
 
   // Exact: restored state continues to the same bits.
   std::string SaveState() const;
@@ -39,9 +40,11 @@ class MXTRAIN_API Metric {
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
-  // Adds to sum_ and weight_. The arrays are plain float32 and of one batch, which holds `count` examples or more.
+  // The arrays are plain float32 and of one batch, which holds `count` examples or more.
   virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
-  double sum_ = 0, weight_ = 0;  // weight_: examples; positions, for outputs that have several
+  // Everything that Add gathered, and back; false for numbers that are none of this metric.
+  virtual std::vector<double> Sums() const = 0;
+  virtual bool SetSums(const std::vector<double>& sums) = 0;
 
  private:
   std::string name_;

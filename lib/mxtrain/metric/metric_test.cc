@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mxtrain/base/error.h"
@@ -79,6 +80,131 @@ TEST_CASE("a short batch weighs what it holds") {
   CHECK(mse->value() == 0);
 }
 
+// Numbers that look random, from 0 to 1; a quarter of them are equal to another.
+std::vector<float> Numbers(int count, double salt) {
+  std::vector<float> numbers;
+  for (int i = 0; i < count; ++i) {
+    const double x = std::sin(salt * (i % 4 == 3 ? i - 1 : i) + salt) * 1000;
+    numbers.push_back(static_cast<float>(x - std::floor(x)));
+  }
+  return numbers;
+}
+
+std::vector<float> Labels(int count, int classes, double salt) {
+  std::vector<float> labels = Numbers(count, salt);
+  for (float& label : labels) label = std::floor(label * static_cast<float>(classes));
+  return labels;
+}
+
+// In two batches, the second with padding.
+double ValueInParts(Metric& metric, const Host& label, const Host& pred, int rows) {
+  metric.Reset();
+  const auto rows_of = [&](const Host& host, int begin, int end) {
+    const int64_t width = host.shape.Size() / rows;
+    TShape shape = host.shape;
+    shape[0] = end - begin;
+    return Host(shape, std::vector<float>(host.values.begin() + begin * width, host.values.begin() + end * width));
+  };
+  const int half = rows / 2;
+  const Host label1 = rows_of(label, 0, half), pred1 = rows_of(pred, 0, half), label2 = rows_of(label, half, rows),
+             pred2 = rows_of(pred, half, rows);
+  metric.Update(TBlob(label1), TBlob(pred1), half);
+  const auto state = metric.SaveState();
+  metric.Reset();
+  metric.RestoreState(state);
+  CHECK(metric.SaveState() == state);
+  metric.Update(TBlob(label2), TBlob(pred2), rows - half - 3);
+  return metric.value();
+}
+
+TEST_CASE("f1 is that of brute force over all pairs of label and guess") {
+  constexpr int kRows = 60, kClasses = 4, kCounted = kRows - 3;
+  const Host label({kRows}, Labels(kRows, kClasses - 1, 1.7)), pred({kRows, kClasses}, Numbers(kRows * kClasses, 2.3));
+  double sum = 0, present = 0;
+  for (int c = 0; c < kClasses; ++c) {
+    double tp = 0, fp = 0, fn = 0;
+    for (int i = 0; i < kCounted; ++i) {
+      const float* row = pred.values.data() + i * kClasses;
+      const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row),
+                wanted = static_cast<int>(label.values[static_cast<size_t>(i)]);
+      tp += guess == c && wanted == c;
+      fp += guess == c && wanted != c;
+      fn += guess != c && wanted == c;
+    }
+    if (tp + fp + fn == 0) continue;  // neither labelled nor guessed
+    sum += 2 * tp / (2 * tp + fp + fn);
+    present += 1;
+  }
+  CHECK(present >= kClasses - 1);
+  const auto f1 = Metric::Create("f1");
+  CHECK(ValueInParts(*f1, label, pred, kRows) == doctest::Approx(sum / present).epsilon(1e-12));
+  CHECK(f1->higher_is_better());
+  // Two classes: 2 right of 3 guesses and 3 labels.
+  const Host two({5, 2}, {0.1f, 0.9f, 0.2f, 0.8f, 0.3f, 0.7f, 0.6f, 0.4f, 0.9f, 0.1f});
+  CHECK(ValueOf(*Metric::Create("f1", {{"average", "binary"}}), Host({5}, {1, 1, 0, 1, 0}), two, 5) == doctest::Approx(2.0 / 3));
+  CHECK_THROWS_AS(ValueOf(*Metric::Create("f1", {{"average", "binary"}}), label, pred, 3), Error);
+  CHECK(f1->value() > 0);
+}
+
+// The share of pairs, one example of the class and one of another, in which the first has the higher score.
+double PairArea(const std::vector<float>& scores, const std::vector<bool>& positive) {
+  double won = 0, pairs = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (size_t j = 0; j < scores.size(); ++j) {
+      if (!positive[i] || positive[j]) continue;
+      won += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+      pairs += 1;
+    }
+  }
+  return won / pairs;
+}
+
+TEST_CASE("auc is that of brute force over all pairs of examples") {
+  constexpr int kRows = 50, kCounted = kRows - 3;
+  for (const int classes : {2, 3}) {
+    const Host label({kRows}, Labels(kRows, classes, 0.7)), pred({kRows, classes}, Numbers(kRows * classes, 1.1));
+    double sum = 0;
+    for (int c = classes == 2 ? 1 : 0; c < classes; ++c) {
+      std::vector<float> scores;
+      std::vector<bool> positive;
+      for (int i = 0; i < kCounted; ++i) {
+        scores.push_back(pred.values[static_cast<size_t>(i * classes + c)]);
+        positive.push_back(label.values[static_cast<size_t>(i)] == static_cast<float>(c));
+      }
+      sum += PairArea(scores, positive);
+    }
+    CHECK(ValueInParts(*Metric::Create("auc"), label, pred, kRows) == doctest::Approx(classes == 2 ? sum : sum / classes).epsilon(1e-12));
+  }
+  const auto auc = Metric::Create("auc");
+  CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) == 0.875);                      // one output
+  CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}), Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);  // several labels
+  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // nothing to tell apart
+}
+
+TEST_CASE("r2, rmse and perplexity are their formulas") {
+  constexpr int kRows = 40, kWidth = 2, kCounted = kRows - 3;
+  const Host label({kRows, kWidth}, Numbers(kRows * kWidth, 3.1)), pred({kRows, kWidth}, Numbers(kRows * kWidth, 0.9));
+  double r2 = 0, squares = 0;
+  for (int c = 0; c < kWidth; ++c) {
+    double mean = 0, spread = 0, error = 0;
+    const auto y = [&](int i) { return static_cast<double>(label.values[static_cast<size_t>(i * kWidth + c)]); };
+    const auto p = [&](int i) { return static_cast<double>(pred.values[static_cast<size_t>(i * kWidth + c)]); };
+    for (int i = 0; i < kCounted; ++i) mean += y(i) / kCounted;
+    for (int i = 0; i < kCounted; ++i) {
+      spread += (y(i) - mean) * (y(i) - mean);
+      error += (y(i) - p(i)) * (y(i) - p(i));
+    }
+    r2 += (1 - error / spread) / kWidth;
+    squares += error;
+  }
+  CHECK(ValueInParts(*Metric::Create("r2"), label, pred, kRows) == doctest::Approx(r2).epsilon(1e-12));
+  CHECK(ValueInParts(*Metric::Create("rmse"), label, pred, kRows) ==
+        doctest::Approx(std::sqrt(squares / kWidth / kCounted)).epsilon(1e-12));
+  CHECK(ValueOf(*Metric::Create("perplexity"), Host({2}, {1, 0}), Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}), 2) ==
+        doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
+  CHECK(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2) == 0);  // labels that do not differ
+}
+
 TEST_CASE("the state survives to the bit") {
   const auto before = Metric::Create("mae"), after = Metric::Create("mae");
   for (int i = 1; i < 50; ++i) {
@@ -107,7 +233,8 @@ TEST_CASE("errors say what was expected") {
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), Host({4, 1}, {0, 0, 0, 0}), 4), Error);  // one class decides nothing
   CHECK_THROWS_AS(accuracy->Update({nullptr, {1}, DType::kInt32, {}, Context::cpu()}, kScores, 1), Error);
   CHECK_THROWS_WITH_AS(Metric::Create("acuracy"), "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
-  CHECK_THROWS_WITH_AS(Metric::Create("f1"), "there is no metric 'f1'; use accuracy, top_k, cross_entropy, mse, mae", Error);
+  CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
+                       "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, perplexity, f1, auc, mse, rmse, mae, r2", Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);
   CHECK_THROWS_AS(Metric::Create("mse", {{"k", "1"}}), Error);
   CHECK(Metric::Describe("top_k").size() == 2);

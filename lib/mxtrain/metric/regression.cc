@@ -13,20 +13,23 @@ double Absolute(double difference) {
   return std::abs(difference);
 }
 
+void CheckSizes(const std::string& metric, const TBlob& label, const TBlob& pred) {
+  if (label.Size() == pred.Size()) return;
+  Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} hold different numbers of elements", metric, label.shape.ToString(),
+        pred.shape.ToString());
+}
+
 // Mean over examples of the mean of `Loss` over an example's elements.
 template <double (*Loss)(double)>
-class Regression final : public Metric {
+class Regression : public MeanMetric {
  public:
-  explicit Regression(std::string name) : Metric(std::move(name)) {}
+  explicit Regression(std::string name) : MeanMetric(std::move(name)) {}
   bool higher_is_better() const override { return false; }
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     const int64_t width = pred.shape.Product(1, pred.shape.ndim());
-    if (label.Size() != pred.Size()) {
-      Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} hold different numbers of elements", name(), label.shape.ToString(),
-            pred.shape.ToString());
-    }
+    CheckSizes(name(), label, pred);
     if (width == 0) return;
     double sum = 0;
     for (int64_t i = 0; i < count * width; ++i) {
@@ -37,8 +40,75 @@ class Regression final : public Metric {
   }
 };
 
+class Rmse final : public Regression<Square> {
+ public:
+  Rmse() : Regression("rmse") {}
+  double value() const override { return std::sqrt(Regression::value()); }
+};
+
+// The coefficient of determination, 1 - sum (y - p)^2 / sum (y - mean y)^2, of each of an example's elements; their mean. An element whose
+// labels are all the same does not count.
+class R2 final : public Metric {
+ public:
+  R2() : Metric("r2") {}
+  bool higher_is_better() const override { return true; }
+  void Reset() override { columns_.clear(); }
+  double value() const override {
+    double sum = 0;
+    int64_t counted = 0;
+    for (const Column& c : columns_) {
+      if (!(c.spread > 0)) continue;
+      sum += 1 - c.error / c.spread;
+      ++counted;
+    }
+    return counted > 0 ? sum / static_cast<double>(counted) : 0;
+  }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    CheckSizes(name(), label, pred);
+    const auto width = static_cast<size_t>(pred.shape.Product(1, pred.shape.ndim()));
+    columns_.resize(width);
+    const float *y = label.dptr<float>(), *p = pred.dptr<float>();
+    for (size_t i = 0; i < static_cast<size_t>(count) * width; ++i) {
+      Column& c = columns_[i % width];
+      // Welford's update of the mean and of the sum of squares about it.
+      const double from_mean = static_cast<double>(y[i]) - c.mean;
+      c.count += 1;
+      c.mean += from_mean / c.count;
+      c.spread += from_mean * (static_cast<double>(y[i]) - c.mean);
+      c.error += Square(static_cast<double>(y[i]) - static_cast<double>(p[i]));
+    }
+  }
+  std::vector<double> Sums() const override {
+    std::vector<double> sums;
+    for (const Column& c : columns_) sums.insert(sums.end(), {c.count, c.mean, c.spread, c.error});
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() % 4 != 0) return false;
+    columns_.clear();
+    for (size_t i = 0; i < sums.size(); i += 4) columns_.push_back({sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
+    return true;
+  }
+
+ private:
+  struct Column {
+    double count = 0, mean = 0, spread = 0, error = 0;
+  };
+  std::vector<Column> columns_;
+};
+
 }  // namespace
 
+std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs) {
+  NoParam().Init(kwargs, "metric rmse");
+  return std::make_unique<Rmse>();
+}
+std::unique_ptr<Metric> NewR2(const Kwargs& kwargs) {
+  NoParam().Init(kwargs, "metric r2");
+  return std::make_unique<R2>();
+}
 std::unique_ptr<Metric> NewMse(const Kwargs& kwargs) {
   NoParam().Init(kwargs, "metric mse");
   return std::make_unique<Regression<Square>>("mse");

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/metric/metrics.h"
+
+namespace mxtrain {
+namespace {
+
+// The area under the ROC curve: the chance that an example of a class has a higher score for it than one of another class, equal scores
+// being half of one (Mann and Whitney). Of class 1 of two, of one output whose labels are 0 and 1, or the mean over classes, each against
+// all others; labels of the output's shape name any number of classes (above 0.5). A class that has all examples or none does not count.
+// Keeps the scores of all examples.
+class Auc final : public Metric {
+ public:
+  Auc() : Metric("auc") {}
+  bool higher_is_better() const override { return true; }
+  void Reset() override { columns_.clear(); }
+  double value() const override {
+    double sum = 0;
+    int64_t counted = 0;
+    for (const Column& column : columns_) {
+      const double area = Area(column);
+      if (std::isnan(area)) continue;
+      sum += area;
+      ++counted;
+    }
+    return counted > 0 ? sum / static_cast<double>(counted) : 0;
+  }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    const int64_t width = pred.shape.ndim() > 1 ? pred.shape.Product(1, pred.shape.ndim()) : 1;
+    const bool each = label.Size() == pred.Size();  // a label for every score
+    if (pred.shape.ndim() > 2 || (!each && label.Size() != pred.shape[0])) {
+      Throw(ErrorKind::kConfig,
+            "metric auc: labels {} do not fit an output {}; it takes class indices (N), or labels of the output's shape",
+            label.shape.ToString(), pred.shape.ToString());
+    }
+    const int64_t first = !each && width == 2 ? 1 : 0;  // class 1 says what class 0 would
+    columns_.resize(static_cast<size_t>(width - first));
+    const float *y = label.dptr<float>(), *p = pred.dptr<float>();
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = first; j < width; ++j) {
+        const float score = p[i * width + j];
+        const bool positive = each ? y[i * width + j] > 0.5f : y[i] == static_cast<float>(j);
+        columns_[static_cast<size_t>(j - first)].push_back({std::isnan(score) ? -std::numeric_limits<float>::infinity() : score, positive});
+      }
+    }
+  }
+  std::vector<double> Sums() const override {
+    std::vector<double> sums = {static_cast<double>(columns_.size())};
+    for (const Column& column : columns_) {
+      for (const auto& [score, positive] : column) sums.insert(sums.end(), {static_cast<double>(score), positive ? 1.0 : 0.0});
+    }
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    const size_t columns = sums.empty() || !(sums[0] >= 0) ? 0 : static_cast<size_t>(sums[0]);
+    if (sums.empty() || (columns > 0 ? (sums.size() - 1) % (2 * columns) : sums.size() - 1) != 0) return false;
+    columns_.assign(columns, {});
+    const size_t rows = columns > 0 ? (sums.size() - 1) / (2 * columns) : 0;
+    for (size_t i = 0; i < columns * rows; ++i) columns_[i / rows].push_back({static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i] > 0});
+    return true;
+  }
+
+ private:
+  using Column = std::vector<std::pair<float, bool>>;  // scores, and whether the example is of the class
+
+  // By ranks, equal scores having the mean of theirs; NaN without examples on either side.
+  static double Area(Column column) {
+    std::sort(column.begin(), column.end());
+    const auto n = static_cast<double>(column.size());
+    double rank_sum = 0, positives = 0;
+    for (size_t i = 0; i < column.size();) {
+      size_t end = i;
+      double here = 0;
+      for (; end < column.size() && column[end].first == column[i].first; ++end) here += column[end].second ? 1 : 0;
+      rank_sum += here * static_cast<double>(i + 1 + end) / 2;
+      positives += here;
+      i = end;
+    }
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * (n - positives));
+  }
+
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> NewAuc(const Kwargs& kwargs) {
+  NoParam().Init(kwargs, "metric auc");
+  return std::make_unique<Auc>();
+}
+
+}  // namespace mxtrain

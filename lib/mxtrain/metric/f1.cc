@@ -1,0 +1,84 @@
+#include "mxtrain/metric/classes.h"
+#include "mxtrain/metric/metrics.h"
+
+namespace mxtrain {
+namespace {
+
+struct F1Param : Parameter<F1Param> {
+  enum Average { kMacro, kBinary };
+  int average;
+  std::optional<int> ignore_label;
+  static void Declare(Fields<F1Param>& f) {
+    f.Add("average", &F1Param::average)
+        .Enum({{"macro", kMacro}, {"binary", kBinary}})
+        .Default(kMacro)
+        .Help("macro: the mean over classes; binary: of class 1 of two");
+    f.Add("ignore_label", &F1Param::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
+  }
+};
+
+// 2 tp / (2 tp + fp + fn) of a class; classes that are neither labelled nor guessed do not count in the mean.
+class F1 final : public Metric {
+ public:
+  explicit F1(const F1Param& param) : Metric("f1"), param_(param) {}
+  bool higher_is_better() const override { return true; }
+  void Reset() override { counts_.clear(); }
+  double value() const override {
+    double sum = 0;
+    int64_t classes = 0;
+    for (size_t c = param_.average == F1Param::kBinary ? 1 : 0; c < counts_.size(); ++c) {
+      const Counts& n = counts_[c];
+      if (n.labelled + n.guessed == 0) continue;
+      sum += 2 * n.right / (n.labelled + n.guessed);
+      ++classes;
+    }
+    return classes > 0 ? sum / static_cast<double>(classes) : 0;
+  }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    if (pred.shape.ndim() > 1) counts_.resize(static_cast<size_t>(pred.shape[1]));
+    if (param_.average == F1Param::kBinary && counts_.size() != 2) {
+      Throw(ErrorKind::kConfig, "metric f1: average = binary is for two classes, the output is {}; use macro", pred.shape.ToString());
+    }
+    ForEachPosition(name(), label, pred, count, param_.ignore_label, [&](const Scores& scores, int64_t wanted) {
+      counts_[static_cast<size_t>(wanted)].labelled += 1;
+      for (int64_t j = 0; j < scores.classes; ++j) {
+        if (RankOf(scores, j) != 0) continue;
+        counts_[static_cast<size_t>(j)].guessed += 1;
+        if (j == wanted) counts_[static_cast<size_t>(j)].right += 1;
+      }
+    });
+  }
+  std::vector<double> Sums() const override {
+    std::vector<double> sums;
+    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() % 3 != 0) return false;
+    counts_.clear();
+    for (size_t i = 0; i < sums.size(); i += 3) counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
+    return true;
+  }
+
+ private:
+  struct Counts {
+    double right = 0, labelled = 0, guessed = 0;
+  };
+  const F1Param param_;
+  std::vector<Counts> counts_;  // by class
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> NewF1(const Kwargs& kwargs) {
+  F1Param param;
+  param.Init(kwargs, "metric f1");
+  return std::make_unique<F1>(param);
+}
+std::vector<FieldInfo> DescribeF1() {
+  return F1Param::Describe();
+}
+
+}  // namespace mxtrain
