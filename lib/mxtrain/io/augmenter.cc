@@ -29,7 +29,7 @@ const std::vector<detail::TransformEntry>& Entries() {
   static const std::vector<detail::TransformEntry> entries = [] {
     std::vector<detail::TransformEntry> all;
     for (const auto family : {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms, detail::ColourTransforms,
-                              detail::ErasingTransforms}) {
+                              detail::AugmentTransforms, detail::ErasingTransforms}) {
       std::vector<detail::TransformEntry> entries = family();
       std::move(entries.begin(), entries.end(), std::back_inserter(all));
     }

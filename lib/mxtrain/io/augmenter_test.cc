@@ -174,7 +174,7 @@ TEST_CASE("a chain says what is wrong with it") {
   has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}), "mean has 2 numbers, the pictures have 3 channels");
   has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}), "expected numbers above 0");
   has(WhyNot({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
-  CHECK(ListTransforms().size() == 16);
+  CHECK(ListTransforms().size() == 18);
 }
 
 TEST_CASE("decoding may shrink a picture only as far as the first transform does") {

@@ -10,8 +10,7 @@ namespace mxtrain::io {
 namespace {
 
 // Fisher and Yates; the numbers come four at a time.
-void Shuffle(uint64_t seed, int64_t epoch, std::vector<int64_t>* order) {
-  const uint64_t stream = StreamOf("io.order");
+void Shuffle(uint64_t seed, uint64_t stream, int64_t epoch, std::vector<int64_t>* order) {
   const auto size = static_cast<uint64_t>(order->size());
   PhiloxBits bits{};
   for (uint64_t i = 0; i + 1 < size; ++i) {
@@ -21,17 +20,55 @@ void Shuffle(uint64_t seed, int64_t epoch, std::vector<int64_t>* order) {
   }
 }
 
+// Every num_parts-th place.
+std::vector<int64_t> PartOf(std::vector<int64_t> order, const OrderOptions& options) {
+  if (options.num_parts == 1) return order;
+  std::vector<int64_t> part;
+  for (size_t i = static_cast<size_t>(options.part_index); i < order.size(); i += static_cast<size_t>(options.num_parts))
+    part.push_back(order[i]);
+  return part;
+}
+
+// The examples of one class, in a random order after another.
+class Deck {
+ public:
+  void Add(int64_t example) { cards_.push_back(example); }
+  bool empty() const { return cards_.empty(); }
+  int64_t Draw(uint64_t seed, uint64_t deck, int64_t epoch) {
+    if (next_ % cards_.size() == 0) Shuffle(seed, StreamOf("io.balance", deck + (next_ / cards_.size() << 32)), epoch, &cards_);
+    return cards_[next_++ % cards_.size()];
+  }
+
+ private:
+  std::vector<int64_t> cards_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options, int64_t epoch) {
   MXTRAIN_ASSERT(size >= 0 && size < int64_t{1} << 32 && options.part_index >= 0 && options.part_index < options.num_parts);
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
-  if (options.shuffle) Shuffle(options.seed, epoch, &order);
-  if (options.num_parts == 1) return order;
-  std::vector<int64_t> part;
-  for (int64_t i = options.part_index; i < size; i += options.num_parts) part.push_back(order[static_cast<size_t>(i)]);
-  return part;
+  if (options.shuffle) Shuffle(options.seed, StreamOf("io.order"), epoch, &order);
+  return PartOf(std::move(order), options);
+}
+
+std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderOptions& options, int64_t epoch) {
+  std::vector<Deck> decks;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const auto c = static_cast<size_t>(classes[i]);
+    if (c >= decks.size()) decks.resize(c + 1);
+    decks[c].Add(static_cast<int64_t>(i));
+  }
+  std::erase_if(decks, [](const Deck& deck) { return deck.empty(); });
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const size_t deck = i % decks.size();
+    order.push_back(decks[deck].Draw(options.seed, deck, epoch));
+  }
+  Shuffle(options.seed, StreamOf("io.order"), epoch, &order);
+  return PartOf(std::move(order), options);
 }
 
 }  // namespace mxtrain::io

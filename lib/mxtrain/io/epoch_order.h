@@ -18,4 +18,9 @@ struct OrderOptions {
 // batch number b of a single worker with a batch num_parts times as large.
 MXTRAIN_API std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options, int64_t epoch);
 
+// The same for an epoch in which every class stands equally often, or one time more: `classes` holds that of each example. As many places as
+// examples; a class takes its own in a random order, beginning again with another one when it has none left. Classes without examples have
+// no place. Shuffled.
+MXTRAIN_API std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderOptions& options, int64_t epoch);
+
 }  // namespace mxtrain::io

@@ -1,6 +1,7 @@
 #include "mxtrain/io/example_loader.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mxtrain/base/error.h"
 
@@ -22,6 +23,14 @@ int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
 
 float* RowOf(float* base, int64_t row, const TShape& shape) {
   return base + row * shape.Size();
+}
+
+std::optional<Refusal> CopyNumbers(const FieldSpec& spec, std::span<const float> values, const TShape& shape, float* to) {
+  if (static_cast<int64_t>(values.size()) != shape.Size()) {
+    return Refusal{format("'{}' has {} numbers, expected {}", spec.name, values.size(), shape.ToString())};
+  }
+  std::copy(values.begin(), values.end(), to);
+  return std::nullopt;
 }
 
 void CopyPixels(const FieldSpec& spec, std::span<const uint8_t> pixels, Image* image) {
@@ -47,7 +56,11 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
   }
   for (const FieldSpec& field : source_->label_fields()) {
     if (IsPicture(field)) Throw(ErrorKind::kConfig, "the label '{}' is a picture; labels are numbers", field.name);
-    label_shapes_.push_back(field.shape);
+    label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes} : field.shape);
+    if (options.soft_labels.classes > 0 && field.shape.Size() != 1) {
+      Throw(ErrorKind::kConfig, "the label '{}' is {}; only the number of a class becomes a distribution over classes", field.name,
+            field.shape.ToString());
+    }
   }
   if (options.cache_bytes > 0 && augmenter_) cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
 }
@@ -79,7 +92,7 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
     const Place place{RowOf(to.labels[i], row, label_shapes_[i]), &label_shapes_[i]};
-    if (auto refusal = LoadField(source_->label_fields()[i], sample.labels[i], random, place, scratch)) return refusal;
+    if (auto refusal = LoadLabel(source_->label_fields()[i], sample.labels[i].values, place)) return refusal;
   }
   return std::nullopt;
 }
@@ -87,10 +100,19 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
 std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
   if (IsPicture(spec)) return LoadPicture(spec, value, random, to, scratch);
-  if (static_cast<int64_t>(value.values.size()) != to.second->Size()) {
-    return Refusal{format("'{}' has {} numbers, expected {}", spec.name, value.values.size(), to.second->ToString())};
+  return CopyNumbers(spec, value.values, *to.second, to.first);
+}
+
+std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec, std::span<const float> values, Place to) const {
+  const SoftLabels& soft = options_.soft_labels;
+  if (soft.classes == 0) return CopyNumbers(spec, values, *to.second, to.first);
+  float label = 0;
+  if (auto refusal = CopyNumbers(spec, values, spec.shape, &label)) return refusal;
+  if (!(label >= 0 && label < static_cast<float>(soft.classes)) || label != std::floor(label)) {
+    return Refusal{format("'{}' = {} is none of the {} classes of the net", spec.name, label, soft.classes)};
   }
-  std::copy(value.values.begin(), value.values.end(), to.first);
+  std::fill_n(to.first, soft.classes, static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
+  to.first[static_cast<int64_t>(label)] = static_cast<float>(1 - soft.smoothing);
   return std::nullopt;
 }
 
@@ -179,7 +201,8 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
     if (auto refusal = WritePicture(way, picture, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
-    std::copy(example.labels[i].begin(), example.labels[i].end(), RowOf(to.labels[i], row, label_shapes_[i]));
+    const Place place{RowOf(to.labels[i], row, label_shapes_[i]), &label_shapes_[i]};
+    if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], place)) return refusal;
   }
   return std::nullopt;
 }

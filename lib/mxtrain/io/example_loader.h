@@ -11,11 +11,18 @@
 
 namespace mxtrain::io {
 
+// Class numbers become distributions over so many classes: 1 - smoothing for the class, the rest in equal parts for the others.
+struct SoftLabels {
+  int classes = 0;  // 0: labels are numbers, as the source gives them
+  double smoothing = 0;
+};
+
 struct LoaderOptions {
   uint64_t seed = 0;
   int channels = 0;           // of pictures: 1, 3, or 0: those of the source, 3 where its files may differ
   bool exact_decode = false;  // see DecodeOptions
   int64_t cache_bytes = 0;    // most memory for examples that are kept decoded; 0: none are kept
+  SoftLabels soft_labels;
 };
 
 // Where the first row of each field's batch array lies.
@@ -61,6 +68,7 @@ class ExampleLoader {
   std::optional<Refusal> Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const;
   std::optional<Refusal> WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
                                       LoaderScratch* scratch) const;
+  std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values, Place to) const;
   std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
   std::optional<Refusal> LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,

@@ -47,12 +47,13 @@ bool CoverAtLeast(int height, int width, Cut* cut) {
   return cut->Resize(new_height, new_width, kAuto);
 }
 
-void Warp(const double (&matrix)[2][2], bool nearest, uint8_t fill, const Image& from, Image* to) {
+void Warp(const Affine& affine, bool nearest, uint8_t fill, const Image& from, Image* to) {
   KeepOpenCvToOneThread();
   to->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
-  const auto& m = matrix;
-  const cv::Matx23d inverse(m[0][0], m[0][1], cx - m[0][0] * cx - m[0][1] * cy, m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy);
+  const auto& m = affine.matrix;
+  const cv::Matx23d inverse(m[0][0], m[0][1], cx - m[0][0] * cx - m[0][1] * cy + affine.shift[0],  //
+                            m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy + affine.shift[1]);
   cv::Mat result = View(*to);
   cv::warpAffine(View(const_cast<Image&>(from)), result, inverse, result.size(),
                  (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP, cv::BORDER_CONSTANT, cv::Scalar::all(fill));

@@ -14,9 +14,13 @@ SizePair ParseSize(const TShape& size, const char* owner);
 
 // Enlarges what does not cover height x width, keeping its proportions, so that it just does. False as Cut::Resize.
 bool CoverAtLeast(int height, int width, Cut* cut);
-// The pixel at p of the result is that of the picture at matrix * (p - c) + c, where p = (x, y) and c is the middle; bilinear, or nearest;
-// what lies outside is `fill`.
-void Warp(const double (&matrix)[2][2], bool nearest, uint8_t fill, const Image& from, Image* to);
+// The pixel at p of the result is that of the picture at matrix * (p - c) + c + shift, where p = (x, y) and c is the middle.
+struct Affine {
+  double matrix[2][2] = {{1, 0}, {0, 1}};
+  double shift[2] = {0, 0};
+};
+// Bilinear, or nearest; what lies outside is `fill`.
+void Warp(const Affine& affine, bool nearest, uint8_t fill, const Image& from, Image* to);
 // Copies a box that may reach beyond the picture; what lies outside is `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);
 

@@ -8,6 +8,7 @@
 
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/batch_mixer.h"
 #include "mxtrain/io/batch_ring.h"
 #include "mxtrain/io/epoch_order.h"
 
@@ -33,6 +34,14 @@ void CheckParam(const PipelineParam& param, const Source& source) {
     Throw(ErrorKind::kConfig, "part_index = {} is not below num_parts = {}", param.part_index, param.num_parts);
   }
   if (param.channels == 2) Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
+  const bool mixes = param.mixup > 0 || param.cutmix > 0;
+  if ((mixes || param.label_smoothing > 0) && param.soft_labels == 0) {
+    Throw(ErrorKind::kConfig, "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
+  }
+  if (mixes && param.mode != PipelineParam::kTraining) Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
+  if (param.balanced && (source.class_names().empty() || !param.shuffle)) {
+    Throw(ErrorKind::kConfig, "balanced: {}", param.shuffle ? "the data have no classes" : "set shuffle too");
+  }
   if (source.size() == 0) Throw(ErrorKind::kData, "the data source holds no examples");
 }
 
@@ -45,6 +54,16 @@ std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields, const std::
     descs.push_back({fields.size() == 1 && !name.empty() ? name : fields[i].name, TShape(dims)});
   }
   return descs;
+}
+
+std::vector<int> ClassesOf(const Source& source) {
+  std::vector<int> classes;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const std::optional<int> known = source.ClassOf(i);
+    if (!known) Throw(ErrorKind::kConfig, "balanced: {} has no class", source.Name(i));
+    classes.push_back(*known);
+  }
+  return classes;
 }
 
 using RowReports = std::vector<std::pair<int64_t, BadExample>>;
@@ -96,12 +115,14 @@ class Pipeline final : public DataIter {
 
   void Work(int worker);
   void LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const;
-  void Seal(Slot* slot) const;
+  void Seal(const EpochPlan& plan, Slot* slot) const;
 
   // Constant after construction.
   Runtime& runtime_;
   const PipelineParam param_;
   const ExampleLoader loader_;
+  const BatchMixer mixer_;
+  std::vector<int> classes_;  // of each example; empty unless they are balanced
   int64_t examples_ = 0, batches_ = 0, allowed_bad_ = 0;
   std::vector<DataDesc> data_, label_;
   const std::shared_ptr<BatchRing> ring_;
@@ -111,7 +132,7 @@ class Pipeline final : public DataIter {
   Stats stats_;
   bool reported_full_ = false;
   std::vector<engine::VarHandle> writes_;  // of the slot that is pushed
-  std::set<int64_t> bad_;  // indices of what stats_.bad names
+  std::set<int64_t> bad_;                  // indices of what stats_.bad names
 
   std::atomic<int64_t> bytes_{0};
   std::vector<std::thread> workers_;
@@ -121,7 +142,14 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
                    const PipelineParam& param)
     : runtime_(runtime),
       param_((CheckParam(param, *source), param)),
-      loader_(std::move(source), transforms, {static_cast<uint64_t>(param.seed), param.channels, param.exact_decode, CacheBytes(param)}),
+      loader_(std::move(source), transforms,
+              {static_cast<uint64_t>(param.seed),
+               param.channels,
+               param.exact_decode,
+               CacheBytes(param),
+               {param.soft_labels, param.label_smoothing}}),
+      mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs}, static_cast<uint64_t>(param.seed)),
+      classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
   const int64_t size = loader_.source().size();
   examples_ = (size - param_.part_index + param_.num_parts - 1) / param_.num_parts;
@@ -178,8 +206,8 @@ void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
   plan->epoch = epoch;
   plan->batch_size = param_.batch_size;
   plan->batches = batches_;
-  plan->order =
-      EpochOrder(loader_.source().size(), {static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index, param_.num_parts}, epoch);
+  const OrderOptions order{static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index, param_.num_parts};
+  plan->order = classes_.empty() ? EpochOrder(loader_.source().size(), order, epoch) : BalancedOrder(classes_, order, epoch);
   ring_->Restart(std::move(plan), first_batch);
 }
 
@@ -297,7 +325,7 @@ void Pipeline::Work(int worker) {
     bytes_.fetch_add(std::exchange(scratch.bytes, 0), std::memory_order_relaxed);
     runtime_.engine().ProfileSpan(lane, format("decode {}:{}", claim.plan->epoch, claim.batch), begin, Nanoseconds());
     if (!ring_->Give(claim, std::move(bad), error)) continue;
-    Seal(claim.slot);
+    Seal(*claim.plan, claim.slot);
     ring_->Finish(claim.slot);
   }
 }
@@ -324,7 +352,7 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, 
 }
 
 // Examples first: those that could not be had leave no gaps.
-void Pipeline::Seal(Slot* slot) const {
+void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
   int64_t count = 0;
   for (int64_t row = 0; row < param_.batch_size; ++row) {
     const int64_t index = slot->index[static_cast<size_t>(row)];
@@ -333,6 +361,7 @@ void Pipeline::Seal(Slot* slot) const {
     slot->index[static_cast<size_t>(count++)] = index;
   }
   slot->index.resize(static_cast<size_t>(count));
+  mixer_.Mix(plan.epoch, slot->batch, count, loader_, slot->rows);
 }
 
 }  // namespace

@@ -22,11 +22,12 @@ struct PipelineParam : Parameter<PipelineParam> {
   // many of them are an error. Evaluation (and inference) leaves out nothing: the last batch is padded; an example that cannot be had is
   // named in the batch's `bad`, and the batch has one example less. Padding repeats the first examples of the epoch.
   enum Mode { kTraining, kEvaluation };
-  int64_t batch_size, seed, cache_bytes;
+  int64_t batch_size, seed, cache_bytes, mixup_epochs, cutmix_epochs;
   enum Cache { kNone, kRam };
   int mode, part_index, num_parts, workers, prefetch, channels, cache;
-  bool shuffle, keep_remainder, exact_decode;
-  double max_bad;
+  int soft_labels;
+  bool shuffle, balanced, keep_remainder, exact_decode;
+  double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
 
   static void Declare(Fields<PipelineParam>& f) {
@@ -37,6 +38,18 @@ struct PipelineParam : Parameter<PipelineParam> {
         .Default(kTraining)
         .Help("how incomplete batches and bad examples are met");
     f.Add("shuffle", &P::shuffle).Default(false).Help("a new order each epoch");
+    f.Add("balanced", &P::balanced)
+        .Default(false)
+        .Help("training: each class equally often in an epoch of the same length, examples of small classes several times; needs shuffle");
+    f.Add("soft_labels", &P::soft_labels)
+        .Default(0)
+        .Range(0)
+        .Help("labels, which are numbers of classes, become distributions over so many classes; 0: they stay numbers");
+    f.Add("label_smoothing", &P::label_smoothing).Default(0).Range(0, 1).Help("with soft_labels: part of a label that the other classes share");
+    f.Add("mixup", &P::mixup).Default(0).Range(0).Help("training, with soft_labels: alpha of mixup; 0: off");
+    f.Add("mixup_epochs", &P::mixup_epochs).Default(-1).Help("epochs with mixup, from the first; negative: all");
+    f.Add("cutmix", &P::cutmix).Default(0).Range(0).Help("training, with soft_labels: alpha of cutmix; 0: off");
+    f.Add("cutmix_epochs", &P::cutmix_epochs).Default(-1).Help("epochs with cutmix, from the first; negative: all");
     f.Add("seed", &P::seed).Default(0).Help("of order and augmentation");
     f.Add("part_index", &P::part_index).Default(0).Range(0).Help("which part of the examples, of num_parts");
     f.Add("num_parts", &P::num_parts).Default(1).Range(1).Help("parts that share the examples");

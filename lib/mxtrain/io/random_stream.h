@@ -1,6 +1,10 @@
 #pragma once
-// The random numbers of one example in one epoch: a pure function of (seed, epoch, index), so that neither threads nor order matter.
+// The random numbers of one example in one epoch: a pure function of (seed, epoch, index), so that neither threads nor order matter. What is
+// drawn for something else than examples has a name of its own.
+#include <cmath>
 #include <cstdint>
+#include <numbers>
+#include <string_view>
 
 #include "mxtrain/base/philox.h"
 
@@ -9,8 +13,8 @@ namespace mxtrain::io {
 // A value: a copy draws the same numbers again.
 class RandomStream {
  public:
-  RandomStream(uint64_t seed, int64_t epoch, int64_t index)
-      : seed_(seed), stream_(StreamOf("io.example", static_cast<uint64_t>(index))), step_(static_cast<uint64_t>(epoch)) {}
+  RandomStream(uint64_t seed, int64_t epoch, int64_t index, std::string_view name = "io.example")
+      : seed_(seed), stream_(StreamOf(name, static_cast<uint64_t>(index))), step_(static_cast<uint64_t>(epoch)) {}
 
   float Uniform() { return UniformAt(seed_, stream_, step_, next_++); }  // [0, 1)
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
@@ -19,6 +23,11 @@ class RandomStream {
     return static_cast<int64_t>(static_cast<uint64_t>(PhiloxAt(seed_, stream_, step_, next_++)) * static_cast<uint64_t>(count) >> 32);
   }
   bool Chance(double probability) { return Uniform() < probability; }
+  // Of mean 0 and standard deviation 1 (Box and Muller).
+  double Normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - double{Uniform()}));
+    return radius * std::cos(2 * std::numbers::pi * double{Uniform()});
+  }
 
  private:
   uint64_t seed_, stream_, step_;

@@ -57,6 +57,7 @@ std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop
 std::vector<TransformEntry> RandomTransforms();   // flip, random_crop, random_resized_crop
 std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear
 std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, saturation, hue, lighting
+std::vector<TransformEntry> AugmentTransforms();  // trivial_augment, rand_augment
 std::vector<TransformEntry> ErasingTransforms();  // random_erasing
 
 // Two numbers, the least and the greatest, within low .. high; one number a stands for `one`(a). Throws kConfig naming owner and parameter.

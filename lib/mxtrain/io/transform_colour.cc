@@ -4,14 +4,13 @@
 #include <numbers>
 
 #include "mxtrain/io/cut.h"
+#include "mxtrain/io/pixels.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
 namespace {
 
 using Matrix = float[3][4];
-
-constexpr double kLuma[3] = {0.299, 0.587, 0.114};  // ITU-R BT.601
 
 // `amount` a: a factor from max(0, 1 - a) to 1 + a.
 struct AmountParam : Parameter<AmountParam> {
@@ -39,31 +38,6 @@ double DrawFactor(double amount, RandomStream* random) {
   return random->Uniform(std::max(0.0, 1 - amount), 1 + amount);
 }
 
-double MeanLuma(const Image& image) {
-  double sum = 0;
-  if (image.channels == 1) {
-    for (const uint8_t value : image.pixels) sum += value;
-    return sum / static_cast<double>(image.pixels.size());
-  }
-  int64_t sums[3] = {};
-  for (size_t i = 0; i < image.pixels.size(); i += 3) {
-    for (size_t c = 0; c < 3; ++c) sums[c] += image.pixels[i + c];
-  }
-  for (size_t c = 0; c < 3; ++c) sum += kLuma[c] * static_cast<double>(sums[c]);
-  return sum / static_cast<double>(image.pixels.size() / 3);
-}
-
-// value = value * factor + offset, on every channel.
-void Stretch(double factor, double offset, Image* image) {
-  if (image->channels == 3) {
-    const auto f = static_cast<float>(factor), o = static_cast<float>(offset);
-    return MixChannels({{f, 0, 0, o}, {0, f, 0, o}, {0, 0, f, o}}, image);
-  }
-  uint8_t table[256];
-  for (int v = 0; v < 256; ++v) table[v] = static_cast<uint8_t>(std::clamp(std::lround(v * factor + offset), 0L, 255L));
-  for (uint8_t& value : image->pixels) value = table[value];
-}
-
 template <typename Param, typename Kind>
 class Colouring final : public Transform {
  public:
@@ -80,25 +54,12 @@ struct Brightness {
   static void Apply(const AmountParam& param, Image* image, RandomStream* random) { Stretch(DrawFactor(param.amount, random), 0, image); }
 };
 
-// Away from the mean luma, or towards it.
 struct Contrast {
-  static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
-    const double factor = DrawFactor(param.amount, random);
-    Stretch(factor, (1 - factor) * MeanLuma(*image), image);
-  }
+  static void Apply(const AmountParam& param, Image* image, RandomStream* random) { ScaleContrast(DrawFactor(param.amount, random), image); }
 };
 
-// Away from each pixel's luma, or towards it.
 struct Saturation {
-  static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
-    const double factor = DrawFactor(param.amount, random);
-    if (image->channels != 3) return;
-    Matrix m = {};
-    for (int c = 0; c < 3; ++c) {
-      for (int k = 0; k < 3; ++k) m[c][k] = static_cast<float>((1 - factor) * kLuma[k] + (c == k ? factor : 0));
-    }
-    MixChannels(m, image);
-  }
+  static void Apply(const AmountParam& param, Image* image, RandomStream* random) { ScaleSaturation(DrawFactor(param.amount, random), image); }
 };
 
 // A turn of the two colour axes of YIQ (the reference system's way): luma stays.
@@ -130,10 +91,7 @@ struct Lighting {
     constexpr double kValues[3] = {55.46, 4.794, 1.148};  // for pixels of 0 .. 255
     constexpr double kVectors[3][3] = {{-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
     double drawn[3];
-    for (double& number : drawn) {  // Box and Muller
-      const double radius = std::sqrt(-2 * std::log(1 - double{random->Uniform()}));
-      number = param.std * radius * std::cos(2 * std::numbers::pi * double{random->Uniform()});
-    }
+    for (double& number : drawn) number = param.std * random->Normal();
     double offset[3] = {};
     for (int c = 0; c < 3; ++c) {
       for (int k = 0; k < 3; ++k) offset[c] += kVectors[c][k] * kValues[k] * drawn[k];

@@ -40,7 +40,6 @@ struct FactorParam : Parameter<FactorParam> {
   }
 };
 
-// From the result's coordinates to the picture's.
 using Matrix = double[2][2];
 
 // `Kind::Fill(drawn, m)` makes the matrix of the number that was drawn.
@@ -55,9 +54,9 @@ class Warping final : public Transform {
     const bool chosen = random->Chance(p_);
     const double drawn = random->Uniform(range_.low, range_.high);
     if (!chosen) return;
-    Matrix matrix;
-    Kind::Fill(drawn, matrix);
-    Warp(matrix, nearest_, fill_, *image, scratch);
+    Affine affine;
+    Kind::Fill(drawn, affine.matrix);
+    Warp(affine, nearest_, fill_, *image, scratch);
     std::swap(*image, *scratch);
   }
   PictureSize OutputSize(PictureSize input) const override { return input; }

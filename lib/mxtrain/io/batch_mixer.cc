@@ -1,0 +1,94 @@
+#include "mxtrain/io/batch_mixer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/io/image.h"
+
+namespace mxtrain::io {
+namespace {
+
+// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
+double DrawGamma(double shape, RandomStream* random) {
+  if (shape < 1) {
+    const double larger = DrawGamma(shape + 1, random);
+    return larger * std::pow(1 - double{random->Uniform()}, 1 / shape);
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = random->Normal(), v = std::pow(1 + c * x, 3);
+    const double u = 1 - double{random->Uniform()};
+    if (v > 0 && std::log(u) < x * x / 2 + d - d * v + d * std::log(v)) return d * v;
+  }
+}
+
+// Of Beta(alpha, alpha).
+double DrawShare(double alpha, RandomStream* random) {
+  const double a = DrawGamma(alpha, random), b = DrawGamma(alpha, random);
+  return a + b > 0 ? a / (a + b) : 0.5;
+}
+
+// Both rows at once, each with the other.
+void Blend(double share, int64_t size, float* a, float* b) {
+  const auto own = static_cast<float>(share), other = static_cast<float>(1 - share);
+  for (int64_t k = 0; k < size; ++k) {
+    const float x = a[k], y = b[k];
+    a[k] = own * x + other * y;
+    b[k] = own * y + other * x;
+  }
+}
+
+bool IsPicture(const TShape& shape) {
+  return shape.ndim() == 3;
+}
+
+// A box of 1 - share of the area about a random point, as far as it lies inside; *share becomes what it leaves.
+Box DrawBox(const TShape& picture, double* share, RandomStream* random) {
+  const auto height = static_cast<int>(picture[1]), width = static_cast<int>(picture[2]);
+  const double side = std::sqrt(1 - *share);
+  const auto y = static_cast<int>(random->Below(height)), x = static_cast<int>(random->Below(width));
+  const int h = static_cast<int>(height * side), w = static_cast<int>(width * side);
+  const int top = std::max(y - h / 2, 0), left = std::max(x - w / 2, 0);
+  const Box box = {top, left, std::min(y - h / 2 + h, height) - top, std::min(x - w / 2 + w, width) - left};
+  *share = 1 - static_cast<double>(box.height) * box.width / (static_cast<double>(height) * width);
+  return box;
+}
+
+// Exchanges the box of two pictures [C, H, W].
+void ExchangeBox(const TShape& shape, const Box& box, float* a, float* b) {
+  for (int64_t c = 0; c < shape[0]; ++c) {
+    for (int64_t y = box.y; y < box.y + box.height; ++y) {
+      const int64_t at = (c * shape[1] + y) * shape[2] + box.x;
+      std::swap_ranges(a + at, a + at + box.width, b + at);
+    }
+  }
+}
+
+}  // namespace
+
+void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader, const BatchPointers& rows) const {
+  const auto is_on = [epoch](const MixOptions& mix) { return mix.alpha > 0 && (mix.epochs < 0 || epoch < mix.epochs); };
+  const bool mixup = is_on(mixup_), cutmix = is_on(cutmix_);
+  if (!mixup && !cutmix) return;
+  RandomStream random(seed_, epoch, batch, "io.mix");
+  const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
+  const auto picture = std::find_if(data.begin(), data.end(), IsPicture);  // where there are several they are of one size
+  for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
+    const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
+    double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);
+    const Box box = cuts && picture != data.end() ? DrawBox(*picture, &share, &random) : Box{};
+    for (size_t f = 0; f < data.size(); ++f) {
+      float *a = rows.data[f] + i * data[f].Size(), *b = rows.data[f] + j * data[f].Size();
+      if (cuts && picture != data.end() && data[f] == *picture) {
+        ExchangeBox(data[f], box, a, b);
+      } else {
+        Blend(share, data[f].Size(), a, b);
+      }
+    }
+    for (size_t f = 0; f < labels.size(); ++f) {
+      Blend(share, labels[f].Size(), rows.labels[f] + i * labels[f].Size(), rows.labels[f] + j * labels[f].Size());
+    }
+  }
+}
+
+}  // namespace mxtrain::io
