@@ -24,6 +24,7 @@ const Entry kEntries[] = {{"zero", "zeros", NewZero, NoParam::Describe},
                           {"normal", "normal", NewNormal, DescribeNormal},
                           {"xavier", "xavier", NewXavier, DescribeXavier},
                           {"msra_prelu", "msraprelu", NewMsraPrelu, DescribeMsraPrelu},
+                          {"orthogonal", "orthogonal", NewOrthogonal, DescribeOrthogonal},
                           {"bilinear", "bilinear", NewBilinear, NoParam::Describe}};
 
 const Entry& Find(std::string_view name) {

@@ -16,7 +16,7 @@ namespace mxtrain {
 class MXTRAIN_API Initializer {
  public:
   // zero, one, constant(value), uniform(scale), normal(sigma), xavier(rnd_type, factor_type, magnitude), msra_prelu(factor_type, slope),
-  // bilinear; also under the reference system's spellings (zeros, ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
+  // orthogonal(scale), bilinear; also under the reference system's spellings (zeros, ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Initializer> Create(std::string_view name, const Kwargs& kwargs = {});
   // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list (["xavier", {"magnitude": "2"}]).
   static std::unique_ptr<Initializer> FromAttribute(std::string_view text);

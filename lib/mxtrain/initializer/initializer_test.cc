@@ -44,6 +44,25 @@ TEST_CASE("constants") {
   CHECK(Values(runtime, "constant", {{"value", "-2.5"}}, {2}) == std::vector<float>{-2.5, -2.5});
 }
 
+TEST_CASE("orthogonal: rows, or columns where those are fewer, are at right angles and of one length") {
+  Runtime runtime(With(2), nullptr);
+  for (const TShape& shape : {TShape{12, 40}, TShape{40, 3, 2, 2}, TShape{20, 20}}) {
+    const std::vector<float> values = Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape);
+    const int64_t height = shape[0], width = shape.Product(1, shape.ndim()), count = std::min(height, width);
+    const auto at = [&](int64_t line, int64_t i) { return static_cast<double>(values[static_cast<size_t>(height <= width ? line * width + i : i * width + line)]); };
+    for (int64_t a = 0; a < count; ++a) {
+      for (int64_t b = 0; b <= a; ++b) {
+        double dot = 0;
+        for (int64_t i = 0; i < std::max(height, width); ++i) dot += at(a, i) * at(b, i);
+        CHECK(std::abs(dot - (a == b ? 2.25 : 0)) < 1e-5);
+      }
+    }
+    CHECK(values == Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape));
+    CHECK(values != Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape, 2));
+  }
+  CHECK_THROWS_WITH(Values(runtime, "orthogonal", {}, {3}), doctest::Contains("two dimensions or more"));
+}
+
 TEST_CASE("scales of the random initializers") {
   Runtime runtime(With(2), nullptr);
   const TShape shape = {200, 50, 3, 3};  // fan in 450, fan out 1800
@@ -135,8 +154,8 @@ TEST_CASE("errors name the parameter and the choices") {
   CHECK_THROWS_WITH_AS(Values(runtime, "xavier", {}, {3}),
                        "xavier needs an array of two dimensions or more to know its fans; 'fc1_weight' has shape [3]; declare another init",
                        Error);
-  CHECK_THROWS_WITH_AS(Initializer::Create("orthogonal"),
-                       "there is no initializer 'orthogonal'; use zero, one, constant, uniform, normal, xavier, msra_prelu, bilinear",
+  CHECK_THROWS_WITH_AS(Initializer::Create("identity"),
+                       "there is no initializer 'identity'; use zero, one, constant, uniform, normal, xavier, msra_prelu, orthogonal, bilinear",
                        Error);
   CHECK_THROWS_AS(Initializer::Create("constant"), Error);
   CHECK_THROWS_AS(Initializer::Create("zero", {{"value", "1"}}), Error);

@@ -14,12 +14,14 @@ std::unique_ptr<Initializer> NewUniform(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewNormal(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewXavier(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewMsraPrelu(const Kwargs& kwargs);
+std::unique_ptr<Initializer> NewOrthogonal(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewBilinear(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeConstant();
 std::vector<FieldInfo> DescribeUniform();
 std::vector<FieldInfo> DescribeNormal();
 std::vector<FieldInfo> DescribeXavier();
 std::vector<FieldInfo> DescribeMsraPrelu();
+std::vector<FieldInfo> DescribeOrthogonal();
 
 // Sets element i, counted in the plain order, to value(i). `value` runs on the CPU's compute lane and must be safe to call at once from
 // several threads.
