@@ -1,10 +1,13 @@
 #include "mxtrain/optimizer/lr_schedule.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/optimizer/patience.h"
 
 namespace mxtrain {
 namespace {
@@ -43,6 +46,27 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
     f.Add("milestones", &MultistepParam::milestones).Required().Help("where the rate is reduced, ascending, in `unit`");
     f.Add("factor", &MultistepParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
     f.Add("unit", &MultistepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `milestones`");
+    DeclareWarmup(f);
+  }
+};
+struct ExponentialParam : WarmupParam, Parameter<ExponentialParam> {
+  double every = 0, factor = 0;
+  static void Declare(Fields<ExponentialParam>& f) {
+    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 1).Help("of the fall in each `every`");
+    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("in which the rate falls by the factor, in `unit`");
+    f.Add("unit", &ExponentialParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
+    DeclareWarmup(f);
+  }
+};
+struct PlateauParam : WarmupParam, Parameter<PlateauParam> {
+  double factor = 0, min_delta = 0, min = 0;
+  int64_t patience = 0, cooldown = 0;
+  static void Declare(Fields<PlateauParam>& f) {
+    f.Add("factor", &PlateauParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
+    f.Add("patience", &PlateauParam::patience).Default(10).Range(1).Help("epochs without improvement of the `best` metric before one");
+    f.Add("min_delta", &PlateauParam::min_delta).Default(1e-4).Range(0).Help("an improvement is one by more than this");
+    f.Add("cooldown", &PlateauParam::cooldown).Default(0).Range(0).Help("epochs after a reduction that do not count");
+    f.Add("min", &PlateauParam::min).Default(0).Range(0, 1).Help("least rate, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
@@ -120,6 +144,53 @@ class Reductions final : public Schedule {
  private:
   std::vector<int64_t> steps_;
   double factor_;
+};
+
+class Exponential final : public Schedule {
+ public:
+  Exponential(const ExponentialParam& p, int64_t steps_per_epoch, int64_t)
+      : factor_(p.factor), every_(p.every * (p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1)) {}
+  double Shape(int64_t step) const override { return std::pow(factor_, static_cast<double>(step - warmup_steps_) / every_); }
+
+ private:
+  double factor_, every_;  // in steps
+};
+
+// Keras' ReduceLROnPlateau: `patience` epochs without improvement lower the rate, and `cooldown` epochs after that do not count.
+class Plateau final : public Schedule {
+ public:
+  Plateau(const PlateauParam& p, int64_t, int64_t) : param_(p), patience_(p.patience, p.min_delta) {}
+  double Shape(int64_t) const override { return factor_; }
+  void EndEpoch(double value, bool higher_is_better) override {
+    const bool exhausted = patience_.Exhausted(value, higher_is_better);
+    if (cooling_ > 0) {
+      --cooling_;
+      patience_.Restart();
+    } else if (exhausted) {
+      factor_ = std::max(factor_ * param_.factor, param_.min);
+      cooling_ = param_.cooldown;
+      patience_.Restart();
+    }
+  }
+  std::string SaveState() const override { return format("plateau {:a} {} {}", factor_, cooling_, patience_.SaveState()); }
+  void RestoreState(const std::string& text) override {
+    double factor = 1;
+    int64_t cooling = 0;
+    int end = 0;
+    if (!text.starts_with("plateau ")) return;
+    if (std::sscanf(text.c_str(), "plateau %la %" SCNd64 " %n", &factor, &cooling, &end) != 2) {
+      Throw(ErrorKind::kData, "'{}' is no saved state of the schedule plateau", text);
+    }
+    patience_.RestoreState(text.substr(static_cast<size_t>(end)));
+    factor_ = factor;
+    cooling_ = cooling;
+  }
+
+ private:
+  PlateauParam param_;
+  Patience patience_;
+  double factor_ = 1;
+  int64_t cooling_ = 0;  // epochs of cooldown that are left
 };
 
 // A fall by a function of the part of the run that is done, between the end of the warm-up and the last step.
@@ -202,6 +273,8 @@ std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, 
 constexpr Row kRows[] = {{"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
                          {"step", Make<Reductions, StepParam>, StepParam::Describe},
                          {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
+                         {"exponential", Make<Exponential, ExponentialParam>, ExponentialParam::Describe},
+                         {"plateau", Make<Plateau, PlateauParam>, PlateauParam::Describe},
                          {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe},
                          {"linear", Make<Linear, LinearParam>, LinearParam::Describe},
                          {"poly", Make<Poly, PolyParam>, PolyParam::Describe},

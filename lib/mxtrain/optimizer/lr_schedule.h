@@ -1,5 +1,5 @@
 #pragma once
-// Learning rate by step. A pure function: resuming needs no state.
+// Learning rate by step. A function of the step alone, so that resuming needs no state; but for plateau, whose state is saved.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,9 +11,10 @@ namespace mxtrain {
 
 class MXTRAIN_API LrSchedule {
  public:
-  // constant; step (every, factor); multistep (milestones, factor); cosine, linear (final) and poly (power, final), which fall until
-  // the last step; one_cycle (rise, start, final, curve), which rises first. `every` and `milestones` count epochs when
-  // `unit` is epochs (the default), else steps. Every schedule but one_cycle takes warmup_epochs or warmup_steps, and warmup_from (a factor
+  // constant; step (every, factor); multistep (milestones, factor); exponential (every, factor), which falls by the factor smoothly in each
+  // `every`; cosine, linear (final) and poly (power, final), which fall until the last step; one_cycle (rise, start, final, curve), which
+  // rises first; plateau (factor, patience, min_delta, cooldown, min), which falls when epochs bring no improvement. `every` and `milestones`
+  // count epochs when `unit` is epochs (the default), else steps. Every schedule but one_cycle takes warmup_epochs or warmup_steps, and warmup_from (a factor
   // of the base rate, 0 by default): a linear rise to the base rate.
   static std::unique_ptr<LrSchedule> Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps);
   static std::vector<std::string> Names();
@@ -22,6 +23,12 @@ class MXTRAIN_API LrSchedule {
 
   // Factor of the base learning rate for the step with this number (0 is the first).
   double Factor(int64_t step) const;
+
+  // What an epoch came to, after the last of its steps.
+  virtual void EndEpoch(double /*value*/, bool /*higher_is_better*/) {}
+  // Exact, as text; empty where there is none. A text of another schedule is not read.
+  virtual std::string SaveState() const { return ""; }
+  virtual void RestoreState(const std::string& /*text*/) {}
 
  protected:
   // Without warm-up.

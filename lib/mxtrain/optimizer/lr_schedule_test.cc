@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
@@ -52,6 +54,37 @@ TEST_CASE("cosine falls from the base rate to the final one along half a wave") 
   }
   CHECK(schedule->Factor(kTotal) == doctest::Approx(0.1));
   CHECK(schedule->Factor(kTotal + 1000) == doctest::Approx(0.1));
+}
+
+TEST_CASE("exponential falls by its factor in each epoch, after the warm-up") {
+  const auto schedule = Make("exponential", {{"factor", "0.5"}});
+  const auto by_steps = Make("exponential", {{"factor", "0.9"}, {"every", "4"}, {"unit", "steps"}, {"warmup_steps", "12"}});
+  for (int64_t step = 0; step < kTotal; ++step) {
+    CAPTURE(step);
+    const double s = static_cast<double>(step);
+    CHECK(schedule->Factor(step) == doctest::Approx(std::exp2(-s / 10)).epsilon(1e-14));
+    if (step >= 12) CHECK(by_steps->Factor(step) == doctest::Approx(std::pow(0.9, (s - 12) / 4)).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("plateau reduces after epochs without improvement, rests in its cooldown, and stops at its least rate") {
+  const Kwargs kwargs = {{"factor", "0.5"}, {"patience", "2"}, {"min_delta", "0"}, {"cooldown", "1"}, {"min", "0.2"}};
+  const auto schedule = Make("plateau", kwargs);
+  // Accuracies, and the factor after each. The seventh is in the cooldown; the last reduction ends at the least rate.
+  const std::vector<std::pair<double, double>> epochs = {{0.5, 1},   {0.6, 1},    {0.6, 1},    {0.55, 0.5}, {0.5, 0.5},  {0.6, 0.5},
+                                                         {0.6, 0.25}, {0.7, 0.25}, {0.7, 0.25}, {0.7, 0.2},  {0.1, 0.2}, {0.1, 0.2}};
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    CAPTURE(i);
+    schedule->EndEpoch(epochs[i].first, true);
+    CHECK(schedule->Factor(static_cast<int64_t>(i)) == epochs[i].second);
+    // Restored from its state another one goes on alike.
+    const auto resumed = Make("plateau", kwargs);
+    resumed->RestoreState(schedule->SaveState());
+    CHECK(resumed->SaveState() == schedule->SaveState());
+    CHECK(resumed->Factor(0) == epochs[i].second);
+  }
+  Make("cosine", {})->RestoreState(schedule->SaveState());
+  CHECK_THROWS_AS(Make("plateau", {})->RestoreState("plateau much"), Error);
 }
 
 TEST_CASE("linear and poly fall to the final rate by a power of what is left") {

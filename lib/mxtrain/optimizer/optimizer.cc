@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
 #include "mxtrain/base/suggest.h"
 
 namespace mxtrain {
@@ -27,13 +28,68 @@ struct SgdParam : BaseParam, Parameter<SgdParam> {
   }
 };
 
-struct AdamParam : BaseParam, Parameter<AdamParam> {
+struct MomentsParam : BaseParam {
   double beta1 = 0, beta2 = 0, epsilon = 0;
-  static void Declare(Fields<AdamParam>& f) {
+  template <typename P>
+  static void DeclareMoments(Fields<P>& f, double default_epsilon) {
+    P::DeclareBase(f, 0.001);
+    f.Add("beta1", &P::beta1).Default(0.9).Range(0, 1).Help("decay of the mean of gradients");
+    f.Add("beta2", &P::beta2).Default(0.999).Range(0, 1).Help("decay of the mean of squared gradients");
+    f.Add("epsilon", &P::epsilon).Default(default_epsilon).Range(0).Help("added to the root of the mean square");
+  }
+};
+struct AdamParam : MomentsParam, Parameter<AdamParam> {
+  static void Declare(Fields<AdamParam>& f) { DeclareMoments(f, 1e-8); }
+};
+struct LambParam : MomentsParam, Parameter<LambParam> {
+  static void Declare(Fields<LambParam>& f) { DeclareMoments(f, 1e-6); }
+};
+
+struct RmsPropParam : BaseParam, Parameter<RmsPropParam> {
+  double rho = 0, momentum = 0, epsilon = 0;
+  bool centered = false;
+  static void Declare(Fields<RmsPropParam>& f) {
     DeclareBase(f, 0.001);
-    f.Add("beta1", &AdamParam::beta1).Default(0.9).Range(0, 1).Help("decay of the mean of gradients");
-    f.Add("beta2", &AdamParam::beta2).Default(0.999).Range(0, 1).Help("decay of the mean of squared gradients");
-    f.Add("epsilon", &AdamParam::epsilon).Default(1e-8).Range(0).Help("added to the root of the mean square");
+    f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
+    f.Add("momentum", &RmsPropParam::momentum).Default(0).Range(0, 1).Help("share of the last update that is kept");
+    f.Add("centered", &RmsPropParam::centered).Default(false).Help("by the variance of gradients in place of their mean square");
+    f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
+  }
+};
+
+struct AdagradParam : BaseParam, Parameter<AdagradParam> {
+  double epsilon = 0;
+  static void Declare(Fields<AdagradParam>& f) {
+    DeclareBase(f, 0.01);
+    f.Add("epsilon", &AdagradParam::epsilon).Default(1e-7).Range(0).Help("added to the sum of squared gradients, under the root");
+  }
+};
+
+struct AdadeltaParam : BaseParam, Parameter<AdadeltaParam> {
+  double rho = 0, epsilon = 0;
+  static void Declare(Fields<AdadeltaParam>& f) {
+    DeclareBase(f, 1);
+    f.Add("rho", &AdadeltaParam::rho).Default(0.9).Range(0, 1).Help("decay of the means of squared gradients and updates");
+    f.Add("epsilon", &AdadeltaParam::epsilon).Default(1e-5).Range(0).Help("added to both means, under the roots");
+  }
+};
+
+struct FtrlParam : BaseParam, Parameter<FtrlParam> {
+  double lambda1 = 0, beta = 0;
+  static void Declare(Fields<FtrlParam>& f) {
+    DeclareBase(f, 0.1);
+    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm: more of it, more weights that are 0");
+    f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
+  }
+};
+
+struct LarsParam : BaseParam, Parameter<LarsParam> {
+  double momentum = 0, eta = 0, epsilon = 0;
+  static void Declare(Fields<LarsParam>& f) {
+    DeclareBase(f, 0.1);
+    f.Add("momentum", &LarsParam::momentum).Default(0).Range(0, 1).Help("share of the last update that is kept");
+    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust: length of an update by that of the weights, at a rate of 1");
+    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the norms of the divisor");
   }
 };
 
@@ -45,14 +101,20 @@ class WithParam : public Optimizer {
     weight_decay_ = param.weight_decay;
   }
   int NumScalars() const override { return kNumScalars; }
-
- protected:
-  void FillCommon(const UpdateValues& v, float* scalars) const {
+  // The parameters that the operator has too, under the same names.
+  Kwargs UpdateParams() const override {
+    Kwargs kwargs = param_.ToKwargs();
+    std::erase_if(kwargs, [](const auto& item) { return item.first == "lr" || item.first == "weight_decay" || item.first == "centered"; });
+    return kwargs;
+  }
+  void FillScalars(const UpdateValues& v, float* scalars) const override {
     scalars[kScalarLr] = static_cast<float>(v.lr);
     scalars[kScalarWeightDecay] = static_cast<float>(v.weight_decay);
     scalars[kScalarRescale] = static_cast<float>(v.rescale_grad);
     scalars[kScalarCorrection] = 1;
   }
+
+ protected:
   P param_;
 };
 
@@ -66,7 +128,6 @@ class Sgd : public WithParam<SgdParam> {
     return kwargs;
   }
   int NumStates() const override { return param_.momentum > 0 ? 1 : 0; }
-  void FillScalars(const UpdateValues& v, float* scalars) const override { FillCommon(v, scalars); }
 };
 
 class Nag final : public Sgd {
@@ -76,29 +137,74 @@ class Nag final : public Sgd {
 };
 
 // Kingma and Ba, arXiv 1412.6980; the correction of both moments goes into one factor of the learning rate.
-class Adam : public WithParam<AdamParam> {
+template <typename P>
+class Moments : public WithParam<P> {
  public:
-  using WithParam::WithParam;
-  std::string UpdateOperator() const override { return "adam_update"; }
-  Kwargs UpdateParams() const override {
-    return {{"beta1", params::Print(param_.beta1)},
-            {"beta2", params::Print(param_.beta2)},
-            {"epsilon", params::Print(param_.epsilon)},
-            {"clip_gradient", params::Print(param_.clip_gradient)}};
-  }
+  using WithParam<P>::WithParam;
   int NumStates() const override { return 2; }
   void FillScalars(const UpdateValues& v, float* scalars) const override {
-    FillCommon(v, scalars);
+    WithParam<P>::FillScalars(v, scalars);
     const double t = static_cast<double>(v.step);
-    scalars[kScalarCorrection] = static_cast<float>(std::sqrt(1 - std::pow(param_.beta2, t)) / (1 - std::pow(param_.beta1, t)));
+    scalars[kScalarCorrection] = static_cast<float>(std::sqrt(1 - std::pow(this->param_.beta2, t)) / (1 - std::pow(this->param_.beta1, t)));
   }
 };
 
-// Loshchilov and Hutter, arXiv 1711.05101: decay apart from the gradient.
-class AdamW final : public Adam {
+class Adam final : public Moments<AdamParam> {
  public:
-  using Adam::Adam;
+  using Moments::Moments;
+  std::string UpdateOperator() const override { return "adam_update"; }
+};
+
+// Loshchilov and Hutter, arXiv 1711.05101: decay apart from the gradient.
+class AdamW final : public Moments<AdamParam> {
+ public:
+  using Moments::Moments;
   std::string UpdateOperator() const override { return "adamw_update"; }
+};
+
+// The papers of these stand with their formulas in operators/optimizer_update/optimizer_update.h.
+class Lamb final : public Moments<LambParam> {
+ public:
+  using Moments::Moments;
+  std::string UpdateOperator() const override { return "lamb_update"; }
+};
+
+class RmsProp final : public WithParam<RmsPropParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override {
+    return param_.centered ? "rmspropalex_update" : param_.momentum > 0 ? "rmsprop_mom_update" : "rmsprop_update";
+  }
+  int NumStates() const override { return param_.centered ? 3 : param_.momentum > 0 ? 2 : 1; }
+};
+
+class Adagrad final : public WithParam<AdagradParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override { return "adagrad_update"; }
+  int NumStates() const override { return 1; }
+};
+
+class Adadelta final : public WithParam<AdadeltaParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override { return "adadelta_update"; }
+  int NumStates() const override { return 2; }
+};
+
+class Ftrl final : public WithParam<FtrlParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override { return "ftrl_update"; }
+  int NumStates() const override { return 2; }
+  bool takes_schedule() const override { return false; }
+};
+
+class Lars final : public WithParam<LarsParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override { return "lars_update"; }
+  int NumStates() const override { return 1; }
 };
 
 struct Row {
@@ -117,7 +223,13 @@ std::unique_ptr<Optimizer> Make(const Kwargs& kwargs, std::string_view name) {
 constexpr Row kRows[] = {{"sgd", Make<Sgd, SgdParam>, SgdParam::Describe},
                          {"nag", Make<Nag, SgdParam>, SgdParam::Describe},
                          {"adam", Make<Adam, AdamParam>, AdamParam::Describe},
-                         {"adamw", Make<AdamW, AdamParam>, AdamParam::Describe}};
+                         {"adamw", Make<AdamW, AdamParam>, AdamParam::Describe},
+                         {"rmsprop", Make<RmsProp, RmsPropParam>, RmsPropParam::Describe},
+                         {"adagrad", Make<Adagrad, AdagradParam>, AdagradParam::Describe},
+                         {"adadelta", Make<Adadelta, AdadeltaParam>, AdadeltaParam::Describe},
+                         {"ftrl", Make<Ftrl, FtrlParam>, FtrlParam::Describe},
+                         {"lamb", Make<Lamb, LambParam>, LambParam::Describe},
+                         {"lars", Make<Lars, LarsParam>, LarsParam::Describe}};
 
 const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {
@@ -155,6 +267,14 @@ std::vector<std::string> Optimizer::Names() {
 Multipliers DefaultMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs) {
   const bool decays = name.ends_with("_weight") || name.ends_with("_gamma");
   return {ReadMultiplier(name, attrs, "lr_mult", 1), ReadMultiplier(name, attrs, "wd_mult", decays ? 1 : 0)};
+}
+
+Multipliers FindMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs, const LrPatterns& patterns) {
+  Multipliers multipliers = DefaultMultipliers(name, attrs);
+  for (const auto& [pattern, factor] : patterns) {
+    if (GlobMatches(pattern, name)) multipliers.lr = factor;
+  }
+  return multipliers;
 }
 
 }  // namespace mxtrain

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/ndarray/ndarray.h"
@@ -28,7 +29,7 @@ struct UpdateValues {
 
 class MXTRAIN_API Optimizer {
  public:
-  // sgd (momentum), nag, adam, adamw. Parameters as in the reference system's optimizers; throws kConfig with the nearest name.
+  // sgd (momentum), nag, adam, adamw, rmsprop, adagrad, adadelta, ftrl, lamb, lars. Parameters as in the reference system's optimizers; throws kConfig with the nearest name.
   static std::unique_ptr<Optimizer> Create(std::string_view name, const Kwargs& kwargs);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
@@ -41,6 +42,9 @@ class MXTRAIN_API Optimizer {
   // Elements of the `scalars` array, and their values for one update.
   virtual int NumScalars() const = 0;
   virtual void FillScalars(const UpdateValues& values, float* scalars) const = 0;
+
+  // False where the states depend on the learning rate (ftrl), which must then stay as it is.
+  virtual bool takes_schedule() const { return true; }
 
   double base_lr() const { return lr_; }
   double weight_decay() const { return weight_decay_; }
@@ -55,5 +59,10 @@ struct Multipliers {
   double lr = 1, weight_decay = 1;
 };
 MXTRAIN_API Multipliers DefaultMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs);
+
+// Multipliers of the learning rate by patterns on names (base/glob.h); 0 freezes. Of those that match, the last decides.
+using LrPatterns = std::vector<std::pair<std::string, double>>;
+// The default, but for a learning rate that a pattern decides.
+MXTRAIN_API Multipliers FindMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs, const LrPatterns& patterns);
 
 }  // namespace mxtrain

@@ -64,6 +64,14 @@ MXTRAIN_OPERATOR(optimizer_update, registry) {
   Add<MomentumParam>(registry, "nag_mom_update", {"mom"});
   Add<AdamParam>(registry, "adam_update", {"mean", "var"});
   Add<AdamParam>(registry, "adamw_update", {"mean", "var"});
+  Add<RmsPropParam>(registry, "rmsprop_update", {"mean_square"});
+  Add<RmsPropParam>(registry, "rmsprop_mom_update", {"mean_square", "delta"});
+  Add<RmsPropParam>(registry, "rmspropalex_update", {"mean_square", "mean", "delta"});
+  Add<AdagradParam>(registry, "adagrad_update", {"sum"});
+  Add<AdadeltaParam>(registry, "adadelta_update", {"mean_square", "mean_delta"});
+  Add<FtrlParam>(registry, "ftrl_update", {"z", "n"});
+  Add<AdamParam>(registry, "lamb_update", {"mean", "var"});
+  Add<LarsParam>(registry, "lars_update", {"mom"});
 }
 
 }  // namespace mxtrain::optimizer_update

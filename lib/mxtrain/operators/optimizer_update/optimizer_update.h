@@ -7,6 +7,20 @@
 //   nag_mom_update   g' = g + wd w;  m <- momentum m - lr g';  w + momentum m - lr g'
 //   adam_update      g' = clip(factor grad + wd w);  mean, var of g';  w - lr correction mean / (sqrt(var) + epsilon)
 //   adamw_update     the same with g' = g, and w loses lr wd w beside
+// From here on as the reference system's optimizers; mean_square <- rho mean_square + (1 - rho) g'^2, the others alike:
+//   rmsprop_update       g' = clip(factor grad + wd w);  w - lr g' / sqrt(mean_square + epsilon)
+//                        (Tieleman and Hinton, Coursera lecture 6.5, 2012)
+//   rmsprop_mom_update   the same step into a momentum: delta <- momentum delta - lr g' / sqrt(...);  w + delta
+//   rmspropalex_update   with mean_square - mean^2, mean of g', under the root (Graves, arXiv 1308.0850, equations 38 to 45)
+//   adagrad_update       sum <- sum + g^2;  w - lr (g / sqrt(sum + epsilon) + wd w)  (Duchi, Hazan and Singer, JMLR 12, 2011)
+//   adadelta_update      mean_square of g;  d = g sqrt(mean_delta + epsilon) / sqrt(mean_square + epsilon);  mean_delta <- rho mean_delta +
+//                        (1 - rho) d^2;  w - lr (d + wd w)  (Zeiler, arXiv 1212.5701)
+//   ftrl_update          z <- z + g - (sqrt(n + g^2) - sqrt(n)) w / lr;  n <- n + g^2;  w = 0 where |z| <= lambda1, else
+//                        (sign(z) lambda1 - z) / ((beta + sqrt(n)) / lr + wd)  (McMahan et al., KDD 2013, algorithm 1)
+//   lamb_update          mean, var as adamw;  r = correction mean / (sqrt(var) + epsilon) + wd w;  w - lr (|w| / |r|) r, the norms over the
+//                        whole array, their ratio 1 where one is 0  (You et al., arXiv 1904.00962, algorithm 2)
+//   lars_update          ratio = eta |w| / (|g| + wd |w| + epsilon);  m <- momentum m - lr ratio (g + wd w);  w + m; the ratio is 1 without
+//                        weight decay, as biases are, and where a norm is 0  (You et al., arXiv 1708.03888, algorithm 1)
 #include "mxtrain/base/params.h"
 
 namespace mxtrain::optimizer_update {
@@ -37,6 +51,52 @@ struct AdamParam : Parameter<AdamParam> {
     f.Add("beta2", &AdamParam::beta2).Default(0.999).Range(0, 1).Help("decay of the mean of squared gradients");
     f.Add("epsilon", &AdamParam::epsilon).Default(1e-8).Range(0).Help("added to the root of the mean square");
     SgdParam::DeclareClip(f, &AdamParam::clip_gradient);
+  }
+};
+
+struct RmsPropParam : Parameter<RmsPropParam> {
+  double rho = 0.9, momentum = 0, epsilon = 1e-8, clip_gradient = -1;
+  static void Declare(Fields<RmsPropParam>& f) {
+    f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
+    f.Add("momentum", &RmsPropParam::momentum).Default(0).Help("share of the last update that is kept");
+    f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
+    SgdParam::DeclareClip(f, &RmsPropParam::clip_gradient);
+  }
+};
+
+struct AdagradParam : Parameter<AdagradParam> {
+  double epsilon = 1e-7, clip_gradient = -1;
+  static void Declare(Fields<AdagradParam>& f) {
+    f.Add("epsilon", &AdagradParam::epsilon).Default(1e-7).Range(0).Help("added to the sum of squares, under the root");
+    SgdParam::DeclareClip(f, &AdagradParam::clip_gradient);
+  }
+};
+
+struct AdadeltaParam : Parameter<AdadeltaParam> {
+  double rho = 0.9, epsilon = 1e-5, clip_gradient = -1;
+  static void Declare(Fields<AdadeltaParam>& f) {
+    f.Add("rho", &AdadeltaParam::rho).Default(0.9).Range(0, 1).Help("decay of the means of squares");
+    f.Add("epsilon", &AdadeltaParam::epsilon).Default(1e-5).Range(0).Help("added to both means, under the roots");
+    SgdParam::DeclareClip(f, &AdadeltaParam::clip_gradient);
+  }
+};
+
+struct FtrlParam : Parameter<FtrlParam> {
+  double lambda1 = 0.01, beta = 1, clip_gradient = -1;
+  static void Declare(Fields<FtrlParam>& f) {
+    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm: more of it, more weights that are 0");
+    f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
+    SgdParam::DeclareClip(f, &FtrlParam::clip_gradient);
+  }
+};
+
+struct LarsParam : Parameter<LarsParam> {
+  double momentum = 0, eta = 0.001, epsilon = 0, clip_gradient = -1;
+  static void Declare(Fields<LarsParam>& f) {
+    f.Add("momentum", &LarsParam::momentum).Default(0).Help("share of the last update that is kept");
+    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust: length of an update by that of the weights, at a rate of 1");
+    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the norms of the divisor");
+    SgdParam::DeclareClip(f, &LarsParam::clip_gradient);
   }
 };
 

@@ -11,59 +11,168 @@ namespace {
 
 // As float32 holds them.
 constexpr double kLr = 0.1f, kDecay = 0.05f, kRescale = 0.5f, kCorrection = 0.75f;
-constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3;
-
-// New weight, then new states.
-using Rule = std::function<Values(double w, double grad, double m, double v, double clip)>;
+constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3, kRho = 0.85, kLambda = 0.3, kBeta = 0.5, kEta = 0.02;
 
 double Clip(double g, double bound) {
   return bound < 0 ? g : std::clamp(g, -bound, bound);
 }
 
-Values Sgd(double w, double grad, double, double, double clip) {
-  return {w - kLr * (Clip(kRescale * grad, clip) + kDecay * w)};
+// The new weight and, in place, the new states of one element.
+using Rule = std::function<double(double w, double grad, Values* states, double clip)>;
+
+double Sgd(double w, double grad, Values*, double clip) {
+  return w - kLr * (Clip(kRescale * grad, clip) + kDecay * w);
 }
-Values Momentum(double w, double grad, double m, double, double clip) {
-  const double step = kMomentum * m - kLr * (Clip(kRescale * grad, clip) + kDecay * w);
-  return {w + step, step};
+double Momentum(double w, double grad, Values* s, double clip) {
+  (*s)[0] = kMomentum * (*s)[0] - kLr * (Clip(kRescale * grad, clip) + kDecay * w);
+  return w + (*s)[0];
 }
-Values Nag(double w, double grad, double m, double, double clip) {
-  const double g = Clip(kRescale * grad, clip) + kDecay * w, step = kMomentum * m - kLr * g;
-  return {w + kMomentum * step - kLr * g, step};
+double Nag(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip) + kDecay * w;
+  (*s)[0] = kMomentum * (*s)[0] - kLr * g;
+  return w + kMomentum * (*s)[0] - kLr * g;
 }
-Values AdamStep(double w, double g, double m, double v, double decay) {
-  const double mean = kBeta1 * m + (1 - kBeta1) * g, var = kBeta2 * v + (1 - kBeta2) * g * g;
-  return {w - kLr * kCorrection * mean / (std::sqrt(var) + kEpsilon) - kLr * decay * w, mean, var};
+double AdamDirection(double g, Values* s) {
+  (*s)[0] = kBeta1 * (*s)[0] + (1 - kBeta1) * g;
+  (*s)[1] = kBeta2 * (*s)[1] + (1 - kBeta2) * g * g;
+  return kCorrection * (*s)[0] / (std::sqrt((*s)[1]) + kEpsilon);
 }
-Values Adam(double w, double grad, double m, double v, double clip) {
-  return AdamStep(w, Clip(kRescale * grad + kDecay * w, clip), m, v, 0);
+double Adam(double w, double grad, Values* s, double clip) {
+  return w - kLr * AdamDirection(Clip(kRescale * grad + kDecay * w, clip), s);
 }
-Values AdamW(double w, double grad, double m, double v, double clip) {
-  return AdamStep(w, Clip(kRescale * grad, clip), m, v, kDecay);
+double AdamW(double w, double grad, Values* s, double clip) {
+  return w - kLr * (AdamDirection(Clip(kRescale * grad, clip), s) + kDecay * w);
+}
+double RmsProp(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad + kDecay * w, clip);
+  (*s)[0] = kRho * (*s)[0] + (1 - kRho) * g * g;
+  return w - kLr * g / std::sqrt((*s)[0] + kEpsilon);
+}
+double RmsPropMomentum(double w, double grad, Values* s, double clip) {
+  (*s)[1] = kMomentum * (*s)[1] + RmsProp(w, grad, s, clip) - w;
+  return w + (*s)[1];
+}
+double RmsPropCentered(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad + kDecay * w, clip);
+  (*s)[0] = kRho * (*s)[0] + (1 - kRho) * g * g;
+  (*s)[1] = kRho * (*s)[1] + (1 - kRho) * g;
+  (*s)[2] = kMomentum * (*s)[2] - kLr * g / std::sqrt(std::max((*s)[0] - (*s)[1] * (*s)[1], 0.0) + kEpsilon);
+  return w + (*s)[2];
+}
+double Adagrad(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip);
+  (*s)[0] += g * g;
+  return w - kLr * (g / std::sqrt((*s)[0] + kEpsilon) + kDecay * w);
+}
+double Adadelta(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip);
+  (*s)[0] = kRho * (*s)[0] + (1 - kRho) * g * g;
+  const double delta = g * std::sqrt((*s)[1] + kEpsilon) / std::sqrt((*s)[0] + kEpsilon);
+  (*s)[1] = kRho * (*s)[1] + (1 - kRho) * delta * delta;
+  return w - kLr * (delta + kDecay * w);
+}
+double Ftrl(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip), n = (*s)[1] + g * g;
+  (*s)[0] += g - (std::sqrt(n) - std::sqrt((*s)[1])) * w / kLr;
+  (*s)[1] = n;
+  const double z = (*s)[0], sign = z > 0 ? 1 : -1;
+  return std::abs(z) <= kLambda ? 0 : (sign * kLambda - z) / ((kBeta + std::sqrt(n)) / kLr + kDecay);
 }
 
-OperatorCase MakeCase(const std::string& op, const Rule& rule, const TShape& shape, double clip, Kwargs kwargs) {
-  const auto apply = [=](const Arrays& in, const Arrays& aux, size_t which) {
-    Values result;
+// One update of whole arrays: the new weights, then the new states.
+using Update = std::function<Arrays(const Arrays& in, const Arrays& states, double clip)>;
+
+Update ByElement(const Rule& rule) {
+  return [rule](const Arrays& in, const Arrays& states, double clip) {
+    Arrays after = {in[0]};
+    after.insert(after.end(), states.begin(), states.end());
     for (size_t i = 0; i < in[0].size(); ++i) {
-      const double m = aux.size() > 0 ? aux[0][i] : 0, v = aux.size() > 1 ? aux[1][i] : 0;
-      result.push_back(rule(in[0][i], in[1][i], m, v, clip)[which]);
+      Values own;
+      for (const Values& state : states) own.push_back(state[i]);
+      after[0][i] = rule(in[0][i], in[1][i], &own, clip);
+      for (size_t k = 0; k < states.size(); ++k) after[k + 1][i] = own[k];
     }
-    return result;
+    return after;
   };
+}
+
+double Norm(const Values& values) {
+  double sum = 0;
+  for (double v : values) sum += v * v;
+  return std::sqrt(sum);
+}
+
+Arrays Lamb(const Arrays& in, const Arrays& states, double clip) {
+  Arrays after = {in[0], states[0], states[1]};
+  Values updates;
+  for (size_t i = 0; i < in[0].size(); ++i) {
+    Values own = {states[0][i], states[1][i]};
+    updates.push_back(AdamDirection(Clip(kRescale * in[1][i], clip), &own) + kDecay * in[0][i]);
+    after[1][i] = own[0];
+    after[2][i] = own[1];
+  }
+  const double ratio = Norm(in[0]) > 0 && Norm(updates) > 0 ? Norm(in[0]) / Norm(updates) : 1;
+  for (size_t i = 0; i < updates.size(); ++i) after[0][i] -= kLr * ratio * updates[i];
+  return after;
+}
+
+Arrays Lars(const Arrays& in, const Arrays& states, double clip) {
+  Arrays after = {in[0], states[0]};
+  Values g;
+  for (double grad : in[1]) g.push_back(Clip(kRescale * grad, clip));
+  const double w_norm = Norm(in[0]), g_norm = Norm(g);
+  const double ratio = w_norm > 0 && g_norm > 0 ? kEta * w_norm / (g_norm + kDecay * w_norm + kEpsilon) : 1;
+  for (size_t i = 0; i < g.size(); ++i) {
+    after[1][i] = kMomentum * states[0][i] - kLr * ratio * (g[i] + kDecay * in[0][i]);
+    after[0][i] += after[1][i];
+  }
+  return after;
+}
+
+struct Known {
+  std::string op;
+  Update update;
+  int states;
+  Kwargs kwargs;
+};
+
+std::vector<Known> AllKnown() {
+  const Kwargs adam = {{"beta1", "0.8"}, {"beta2", "0.95"}, {"epsilon", "1e-3"}};
+  const Kwargs rmsprop = {{"rho", "0.85"}, {"momentum", "0.9"}, {"epsilon", "1e-3"}};
+  return {{"sgd_update", ByElement(Sgd), 0, {}},
+          {"sgd_mom_update", ByElement(Momentum), 1, {{"momentum", "0.9"}}},
+          {"nag_mom_update", ByElement(Nag), 1, {{"momentum", "0.9"}}},
+          {"adam_update", ByElement(Adam), 2, adam},
+          {"adamw_update", ByElement(AdamW), 2, adam},
+          {"rmsprop_update", ByElement(RmsProp), 1, rmsprop},
+          {"rmsprop_mom_update", ByElement(RmsPropMomentum), 2, rmsprop},
+          {"rmspropalex_update", ByElement(RmsPropCentered), 3, rmsprop},
+          {"adagrad_update", ByElement(Adagrad), 1, {{"epsilon", "1e-3"}}},
+          {"adadelta_update", ByElement(Adadelta), 2, {{"rho", "0.85"}, {"epsilon", "1e-3"}}},
+          {"ftrl_update", ByElement(Ftrl), 2, {{"lambda1", "0.3"}, {"beta", "0.5"}}},
+          {"lamb_update", Lamb, 2, adam},
+          {"lars_update", Lars, 1, {{"momentum", "0.9"}, {"eta", "0.02"}, {"epsilon", "1e-3"}}}};
+}
+
+OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   OperatorCase c;
-  c.name = format("{} {} clip {}", op, shape.ToString(), clip);
-  c.op = op;
-  c.kwargs = std::move(kwargs);
+  c.name = format("{} {} clip {}", known.op, shape.ToString(), clip);
+  c.op = known.op;
+  c.kwargs = known.kwargs;
   c.kwargs.emplace_back("clip_gradient", format("{}", clip));
   c.shapes = {shape, shape, TShape{4}};
   c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, kDecay, kRescale, kCorrection})};
+  // A mean first, or a sum of squares; of the centred form the mean square lies above the square of the mean.
+  const bool centred = known.op == "rmspropalex_update";
   c.aux = {Uniform(-1, 1), Uniform(0.1, 1)};
+  if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" || known.op == "adadelta_update") c.aux[0] = Uniform(0.2, 1);
+  if (centred) c.aux = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
+  c.aux.resize(static_cast<size_t>(known.states), Uniform(0.1, 1));
   c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
-  c.forward = [apply](const Arrays& in, const Arrays& aux) { return Arrays{apply(in, aux, 0)}; };
-  c.aux_after_forward = [apply](const Arrays& in, const Arrays& aux) {
-    Arrays after;
-    for (size_t i = 0; i < aux.size(); ++i) after.push_back(apply(in, aux, i + 1));
+  c.forward = [=](const Arrays& in, const Arrays& aux) { return Arrays{known.update(in, aux, clip)[0]}; };
+  c.aux_after_forward = [=](const Arrays& in, const Arrays& aux) {
+    Arrays after = known.update(in, aux, clip);
+    after.erase(after.begin());
     return after;
   };
   c.backward = false;
@@ -73,14 +182,9 @@ OperatorCase MakeCase(const std::string& op, const Rule& rule, const TShape& sha
 }
 
 TEST_CASE("updates follow their rules") {
-  const Kwargs momentum = {{"momentum", "0.9"}}, adam = {{"beta1", "0.8"}, {"beta2", "0.95"}, {"epsilon", "1e-3"}};
-  for (const TShape& shape : {TShape{3, 5, 2, 3}, TShape{1}, TShape{0}, TShape{35001}}) {
-    for (const double clip : {-1.0, 0.4}) {
-      RunCase(MakeCase("sgd_update", Sgd, shape, clip, {}));
-      RunCase(MakeCase("sgd_mom_update", Momentum, shape, clip, momentum));
-      RunCase(MakeCase("nag_mom_update", Nag, shape, clip, momentum));
-      RunCase(MakeCase("adam_update", Adam, shape, clip, adam));
-      RunCase(MakeCase("adamw_update", AdamW, shape, clip, adam));
+  for (const Known& known : AllKnown()) {
+    for (const TShape& shape : {TShape{3, 5, 2, 3}, TShape{1}, TShape{0}, TShape{35001}}) {
+      for (const double clip : {-1.0, 0.4}) RunCase(MakeCase(known, shape, clip));
     }
   }
 }

@@ -1,0 +1,44 @@
+#include "mxtrain/optimizer/patience.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+TEST_CASE("patience ends after so many values that are no better by more than min_delta") {
+  Patience patience(2, 0.125);
+  CHECK_FALSE(patience.Exhausted(1.0, true));
+  CHECK_FALSE(patience.Exhausted(1.0625, true));  // too little
+  CHECK_FALSE(patience.Exhausted(1.25, true));
+  CHECK(patience.waited() == 0);
+  CHECK_FALSE(patience.Exhausted(std::nan(""), true));
+  CHECK(patience.Exhausted(1.375, true));  // by min_delta, and no more
+  CHECK(patience.Exhausted(0.0, true));
+  patience.Restart();
+  CHECK_FALSE(patience.Exhausted(1.0, true));
+}
+
+TEST_CASE("less is better for a loss") {
+  Patience patience(1, 0);
+  CHECK_FALSE(patience.Exhausted(1.0, false));
+  CHECK_FALSE(patience.Exhausted(0.5, false));
+  CHECK(patience.Exhausted(0.5, false));
+}
+
+TEST_CASE("a restored count goes on as the one that was saved") {
+  Patience first(3, 0), fresh(3, 0);
+  CHECK(first.SaveState() == "0");
+  for (double value : {0.1, 1.0 / 3, 0.2}) first.Exhausted(value, true);
+  fresh.RestoreState(first.SaveState());
+  CHECK(fresh.SaveState() == first.SaveState());
+  for (double value : {1.0 / 3, 0.3}) CHECK(fresh.Exhausted(value, true) == first.Exhausted(value, true));
+  CHECK(fresh.waited() == 3);
+  CHECK_THROWS_AS(fresh.RestoreState("best"), Error);
+}
+
+}  // namespace
+}  // namespace mxtrain
