@@ -6,6 +6,7 @@
 #include "app/commands/batch_fit.h"
 #include "app/commands/pipeline_spec.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
@@ -93,6 +94,13 @@ std::optional<DType> AmpOf(const config::TrainConfig& train) {
   return train.amp == "bf16" ? DType::kBfloat16 : DType::kFloat16;
 }
 
+// What is frozen stands last, and so decides.
+LrPatterns LrPatternsOf(const config::TrainConfig& train) {
+  LrPatterns patterns = train.lr_mult;
+  for (const std::string& pattern : train.freeze) patterns.emplace_back(pattern, 0);
+  return patterns;
+}
+
 }  // namespace
 
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
@@ -148,6 +156,7 @@ void Session::BuildNet(int64_t resumed_batch) {
     if (e.kind() != ErrorKind::kConfig) throw;
     diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
   }
+  CheckPatterns();
   diagnostics_.ThrowIfErrors();
   for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
@@ -169,6 +178,24 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
   console_.Message(LogLevel::kInfo, resumed_batch > 0 ? format("batch_size: auto: {}, as in the run that is resumed", batch)
                                                       : format("batch_size: auto: {}, which takes {}", batch, FormatBytes(bytes_of(batch))));
+}
+
+// Patterns on names of parameters, against those that the net has.
+void Session::CheckPatterns() {
+  std::vector<std::string> parameters = net_.symbol.ListArguments();
+  for (const auto* inputs : {&net_.inputs, &net_.labels}) {
+    for (const config::NetInput& input : *inputs) std::erase(parameters, input.name);
+  }
+  const auto check = [&](const std::string& key, const std::string& pattern) {
+    try {
+      RequireMatch(pattern, parameters, "parameter");
+    } catch (const Error& e) {
+      diagnostics_.Error(loaded_.PlaceOf("train." + key), format("train.{}: {}", key, e.what()));
+    }
+  };
+  for (const auto& [pattern, factor] : config().train.lr_mult) check("lr_mult", pattern);
+  for (const std::string& pattern : config().train.freeze) check("freeze", pattern);
+  for (const auto& [pattern, init] : config().train.initializers) check("initializers", pattern);
 }
 
 std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
@@ -243,6 +270,10 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode || pass == Pass::kWhole));
   kwargs.emplace_back("cache", pass == Pass::kWhole ? "none" : config().data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(config().data.cache_bytes));
+  if (pass == Pass::kTraining) {
+    kwargs.emplace_back("balanced", params::Print(c.balanced));
+    AddMixing(&kwargs);
+  }
   p.Init(kwargs, "data");
   MeasureFor(c);
   const std::vector<io::TransformSpec> transforms = Transforms(c);
@@ -255,6 +286,26 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   }
   CheckIter(*iter, c);
   return iter;
+}
+
+// Mixed examples have labels that are distributions; the loss takes them as they are, so that its smoothing is the pipeline's.
+void Session::AddMixing(Kwargs* pipeline) const {
+  const config::TrainConfig& train = config().train;
+  if (train.mixup.alpha == 0 && train.cutmix.alpha == 0) return;
+  SoftLabelSpec labels;
+  try {
+    labels = FindSoftLabels(net_.symbol, config::BatchShapes(net_, config().data.batch_size));
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), "train.mixup, train.cutmix");
+  }
+  pipeline->emplace_back("soft_labels", params::Print(labels.classes));
+  pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
+  const auto add = [&](const std::string& name, const config::MixConfig& mix) {
+    pipeline->emplace_back(name, params::Print(mix.alpha));
+    if (mix.off_epochs > 0) pipeline->emplace_back(name + "_epochs", params::Print(std::max<int64_t>(train.epochs - mix.off_epochs, 0)));
+  };
+  add("mixup", train.mixup);
+  add("cutmix", train.cutmix);
 }
 
 // `normalize: auto` is measured on the training set once, also for validation.
@@ -353,8 +404,14 @@ TrainOptions Session::MakeTrainOptions() const {
   o.clip_norm = t.clip.norm;
   o.lr_schedule = {t.lr_schedule.name, t.lr_schedule.params};
   o.initializer = {t.initializer.name, t.initializer.params};
+  for (const auto& [pattern, init] : t.initializers) o.initializers.push_back({pattern, {init.name, init.params}});
   o.metrics = Metrics();
-  o.best_metric = t.best.metric;
+  o.best_metrics = t.best.metric;
+  o.early_stop = {t.early_stop.patience, t.early_stop.min_delta};
+  o.time_limit_seconds = static_cast<double>(t.time_limit.seconds);
+  o.grad_accum = t.grad_accum;
+  o.average_decay = t.ema.decay;
+  o.lr_mult = LrPatternsOf(t);
   o.math = MathOf(t);
   o.memory_budget = t.memory_budget.bytes;
   o.amp = AmpOf(t);
@@ -392,7 +449,9 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   request.memory_budget = config().train.memory_budget.bytes / std::max(config().train.kvstore.workers, 1);
   request.amp = AmpOf(config().train);
   for (const std::string& name : net_.symbol.ListArguments()) {
-    if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
+    if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name, LrPatternsOf(config().train))) {
+      request.grad_req[name] = config().train.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+    }
   }
   return request;
 }

@@ -58,6 +58,7 @@ class Session {
  private:
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
+  void CheckPatterns();
   void CheckColumns(const config::SourceConfig& c);
   void ChooseBatch(int64_t resumed_batch);
   // Whether validation is a part of the training set.
@@ -66,6 +67,7 @@ class Session {
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void MeasureFor(const config::SourceConfig& c);
   std::vector<io::TransformSpec> Transforms(const config::SourceConfig& c) const;  // with the numbers that were measured
+  void AddMixing(Kwargs* pipeline) const;
   void CheckIter(const DataIter& iter, const config::SourceConfig& c);
 
   report::Console& console_;

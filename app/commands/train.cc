@@ -21,6 +21,11 @@
 namespace mxtrain::commands {
 namespace {
 
+const char* EndName(RunEnd end) {
+  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit"};
+  return kNames[static_cast<int>(end)];
+}
+
 class Train final : public Command {
  public:
   explicit Train(std::string command_line) : command_line_(std::move(command_line)) {}
@@ -107,7 +112,7 @@ class Train final : public Command {
     report::SaveRunPlots(folder.path());
     report::WriteHtmlReport(folder.path());
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
-    return Report(folder, *train, result, console);
+    return Report(session, folder, *train, result, console);
   }
 
   // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
@@ -222,7 +227,8 @@ class Train final : public Command {
 
   static Json ToJson(const report::RunFolder& folder, const TrainResult& r) {
     Json best = nullptr, last = Json::object();
-    if (r.best_value) best = {{"epoch", r.best_epoch}, {"metric", r.best_metric}, {"value", *r.best_value}, {"higher_is_better", r.higher_is_better}};
+    const BestValue& first = r.best[0];
+    if (first.value) best = {{"epoch", first.epoch}, {"metric", first.metric}, {"value", *first.value}, {"higher_is_better", r.higher_is_better}};
     for (const auto& [name, value] : r.last) last[name] = value;
     return {{"run", folder.path()},
             {"epochs", r.epochs},
@@ -232,30 +238,49 @@ class Train final : public Command {
             {"images_per_second", r.images_per_second},
             {"wait_share", r.wait_share},
             {"peak_memory_bytes", report::PeakMemoryBytes()},
-            {"stopped", r.stopped}};
+            {"stopped", r.end == RunEnd::kStopped},
+            {"end", EndName(r.end)}};
   }
 
-  int Report(const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
+  // How the run ended, and what comes after it.
+  static std::string Next(const Session& session, const report::RunFolder& folder, const TrainResult& r) {
+    const std::string again = format("mxtrain train {0}/config.yaml --out {0} --resume", folder.path());
+    const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path());
+    switch (r.end) {
+      case RunEnd::kStopped:
+        return format("stopped after {} steps, and saved; to go on: {}", r.steps, again);
+      case RunEnd::kTimeLimit:
+        return format("train.time_limit of {} reached after {} steps; to go on: {}",
+                      report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)), r.steps, again);
+      case RunEnd::kNoImprovement:
+        return format("ended early after {} epochs: {} in which {} did not improve (train.early_stop); {}", r.epochs,
+                      session.config().train.early_stop.patience, r.best[0].metric, use);
+      case RunEnd::kComplete:
+        break;
+    }
+    return use;
+  }
+
+  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
     if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
-    if (r.best_value) {
-      console.Message(LogLevel::kInfo, format("best: epoch {} by {} = {}", r.best_epoch, r.best_metric, report::FormatNumber(*r.best_value)));
+    for (const BestValue& best : r.best) {
+      if (best.value) console.Message(LogLevel::kInfo, format("best: epoch {} by {} = {}", best.epoch, best.metric, report::FormatNumber(*best.value)));
     }
     // A run of a few steps has no speed worth a figure.
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
     if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share));
-    const std::string again = format("mxtrain train {0}/config.yaml --out {0} --resume", folder.path());
-    console.Message(LogLevel::kInfo, r.stopped ? format("stopped after {} steps, and saved; to go on: {}", r.steps, again)
-                                               : format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path()));
+    console.Message(LogLevel::kInfo, Next(session, folder, r));
     console.RepeatWarnings();
-    if (r.stopped) return 128 + StopSignal();
+    if (r.end == RunEnd::kStopped) return 128 + StopSignal();
+    const BestValue& first = r.best[0];
     const auto reached = [&](double wanted) {
-      return r.best_value && (r.higher_is_better ? *r.best_value >= wanted : *r.best_value <= wanted);
+      return first.value && (r.higher_is_better ? *first.value >= wanted : *first.value <= wanted);
     };
     if (min_metric_ && !reached(*min_metric_)) {
       console.Message(LogLevel::kError,
-                      format("the best {} is {}, {} --min-metric {}", r.best_metric, r.best_value ? report::FormatNumber(*r.best_value) : "unknown",
+                      format("the best {} is {}, {} --min-metric {}", first.metric, first.value ? report::FormatNumber(*first.value) : "unknown",
                              r.higher_is_better ? "below" : "above", *min_metric_));
       return static_cast<int>(ErrorKind::kCheckFailed);
     }

@@ -34,6 +34,16 @@ struct ByteCount {
 };
 std::optional<ByteCount> ParseByteCount(std::string_view text);  // nothing when it is not of that form
 
+// "90min", "2h", "30s".
+struct Duration {
+  int64_t seconds = 0;
+  friend bool operator==(const Duration&, const Duration&) = default;
+};
+
+// Numbers and kinds by patterns on names, in order.
+using PatternNumbers = std::vector<std::pair<std::string, double>>;
+using PatternKinds = std::vector<std::pair<std::string, Named>>;
+
 // Columns of a table that make up one input or label.
 struct Column {
   std::string input;
@@ -55,6 +65,7 @@ struct SourceConfig {
   double holdout = 0;   // data.val without a source: its part of the training set, which loses it
   bool stratified = true;
   bool shuffle = false;
+  bool balanced = false;  // data.train
   std::vector<Named> transforms;  // of pictures, in order
   std::vector<Column> columns;    // csv
   Place place;
@@ -72,7 +83,22 @@ struct DataConfig {
 };
 
 struct BestConfig {
-  std::string metric;  // empty: the first of train.metrics
+  std::vector<std::string> metric;  // none: the first of train.metrics
+};
+
+struct EarlyStopConfig {
+  int64_t patience = 0;  // epochs; 0: off
+  double min_delta = 0;
+};
+
+// Of mixup or cutmix.
+struct MixConfig {
+  double alpha = 0;        // 0: off
+  int64_t off_epochs = 0;  // at the end
+};
+
+struct EmaConfig {
+  std::optional<double> decay;  // none: off
 };
 
 struct SaveConfig {
@@ -97,10 +123,18 @@ struct KVStoreConfig {
 struct TrainConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;  // 0: no limit
+  Duration time_limit;    // of one call; 0: no limit
+  EarlyStopConfig early_stop;
+  int64_t grad_accum = 1;  // batches in a step
   Named optimizer;        // of Optimizer::Create
   Named lr_schedule;      // of LrSchedule::Create
+  PatternNumbers lr_mult;
+  std::vector<std::string> freeze;  // patterns
+  EmaConfig ema;
+  MixConfig mixup, cutmix;
   Named initializer;
   WeightsConfig weights;
+  PatternKinds initializers;
   std::string math;       // fast | exact
   ByteCount memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16

@@ -81,7 +81,7 @@ class Loader {
   Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector,
                     bool wanted) {
     Value as_map;
-    if (value && value->is_scalar() && !selector.empty()) {
+    if (value && (value->is_scalar() || value->is_list()) && !selector.empty()) {
       as_map = Value::Map({{selector, value->place, *value}}, value->place);
       value = &as_map;
     }
@@ -144,7 +144,7 @@ class Loader {
 
   // A Named with the defaults of its parameters written out.
   Value WithParamDefaults(const Key& key, Value written, const std::string& path) {
-    if (key.kinds.empty() || written.is_list()) return written;
+    if (key.kinds.empty() || written.is_list() || key.info.type == KeyType<PatternKinds>::text) return written;
     if (written.is_scalar()) written = Value::Map({{"name", {}, written}});
     for (const NamedKind& kind : key.kinds) {
       if (kind.name != written.members[0].value.text) continue;
@@ -256,10 +256,7 @@ std::string NameInReports(const Named& metric) {
 }
 
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  auto place_of = [&](std::string_view path) {
-    const auto found = std::find_if(loaded.origins.begin(), loaded.origins.end(), [&](const KeyOrigin& o) { return o.path == path; });
-    return found == loaded.origins.end() ? Place{} : found->place;
-  };
+  const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
   auto not_both = [&](const std::string& a, const std::string& b) {
     if (place_of(a) && place_of(b))
       diagnostics->Error(std::max(place_of(a), place_of(b)), format("{} and {} exclude each other", a, b), "keep one of them");
@@ -273,18 +270,24 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
       diagnostics->Error(train.lr_schedule.place, error.what());
     }
   }
-  const std::string& best = train.best.metric;
-  if (best.empty() || best == "loss" || diagnostics->num_errors() > 0) return;
+  if (diagnostics->num_errors() > 0) return;
   std::vector<std::string> names;
   for (const Named& metric : train.metrics) names.push_back(NameInReports(metric));
-  // Where several are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
-  const auto is_best = [&best](const std::string& name) { return best == name || best.ends_with("_" + name); };
-  if (std::any_of(names.begin(), names.end(), is_best)) return;
-  diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
-                     format("train.metrics holds {}", join(names, ", ")));
+  for (const std::string& best : train.best.metric) {
+    // Where several are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
+    const auto is_best = [&best](const std::string& name) { return best == name || best.ends_with("_" + name); };
+    if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
+    diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
+                       format("train.metrics holds {}", join(names, ", ")));
+  }
 }
 
 }  // namespace
+
+Place LoadedConfig::PlaceOf(std::string_view path) const {
+  const auto found = std::find_if(origins.begin(), origins.end(), [&](const KeyOrigin& o) { return o.path == path; });
+  return found == origins.end() ? Place{} : found->place;
+}
 
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;

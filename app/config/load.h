@@ -22,6 +22,7 @@ struct LoadedConfig {
   Config config;
   Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml gives the run's config.yaml
   std::vector<KeyOrigin> origins;
+  Place PlaceOf(std::string_view path) const;  // nowhere for a default
 };
 
 // Reads, merges and checks. Findings go to `diagnostics`, and the result is meaningful only when it holds no error; the net's own grammar

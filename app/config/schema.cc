@@ -55,7 +55,9 @@ Json SchemaOfLeaf(const Key& key) {
   const KeyInfo& info = key.info;
   Json leaf = Json::object();
   if (!key.kinds.empty()) {
-    leaf = info.type == "list" ? Json{{"type", "array"}, {"items", SchemaOfKinds(key.kinds)}} : SchemaOfKinds(key.kinds);
+    leaf = SchemaOfKinds(key.kinds);
+    if (info.type == "list") leaf = {{"type", "array"}, {"items", leaf}};
+    if (info.type == "map of kinds") leaf = {{"type", "object"}, {"additionalProperties", leaf}};
   } else if (!info.choices.empty()) {
     leaf["enum"] = info.choices;
   } else if (info.type == "integer" || info.type == "number" || info.type == "boolean") {
@@ -66,7 +68,9 @@ Json SchemaOfLeaf(const Key& key) {
     leaf["type"] = "string";
   } else if (info.type == "interval") {
     leaf["type"] = Json::array({"string", "integer"});
-  } else if (info.type == "map of columns") {
+  } else if (info.type == "duration") {
+    leaf["type"] = "string";
+  } else if (info.type == "map of columns" || info.type == "map of numbers") {
     leaf["type"] = "object";
   }
   leaf["description"] = info.help + (info.range.empty() ? "" : " (" + info.range + ")");

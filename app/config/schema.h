@@ -52,6 +52,9 @@ bool Read(const Value& value, const ReadContext& context, double* out);
 bool Read(const Value& value, const ReadContext& context, std::string* out);
 bool Read(const Value& value, const ReadContext& context, Interval* out);
 bool Read(const Value& value, const ReadContext& context, ByteCount* out);
+bool Read(const Value& value, const ReadContext& context, Duration* out);
+bool Read(const Value& value, const ReadContext& context, PatternNumbers* out);
+bool Read(const Value& value, const ReadContext& context, PatternKinds* out);
 bool Read(const Value& value, const ReadContext& context, Named* out);
 bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
@@ -82,6 +85,9 @@ Value Write(double value);
 Value Write(const std::string& value);
 Value Write(const Interval& value);
 Value Write(const ByteCount& value);
+Value Write(const Duration& value);
+Value Write(const PatternNumbers& value);
+Value Write(const PatternKinds& value);
 Value Write(const Named& value);
 Value Write(const Value& value);
 Value Write(const std::vector<Column>& value);
@@ -129,6 +135,18 @@ struct KeyType<ByteCount> {
   static constexpr const char* text = "bytes";
 };
 template <>
+struct KeyType<Duration> {
+  static constexpr const char* text = "duration";
+};
+template <>
+struct KeyType<PatternNumbers> {
+  static constexpr const char* text = "map of numbers";
+};
+template <>
+struct KeyType<PatternKinds> {
+  static constexpr const char* text = "map of kinds";
+};
+template <>
 struct KeyType<Named> {
   static constexpr const char* text = "name with parameters";
 };
@@ -173,7 +191,7 @@ class Section {
     Row(Key* key, T Owner::*member) : key_(key), member_(member) {}
     Row& Default(T value) {
       const Value text = Write(value);
-      key_->info.default_text = text.is_null() ? "" : text.is_scalar() ? text.text : text.list.empty() ? "[]" : "";
+      key_->info.default_text = text.is_null() || text.is_map() ? "" : text.is_scalar() ? text.text : text.list.empty() ? "[]" : "";
       key_->set_default = [m = member_, value](void* owner) { static_cast<Owner*>(owner)->*m = value; };
       return *this;
     }

@@ -33,6 +33,8 @@ std::vector<NamedKind> TransformKinds() {
       {"shear", {"max_shear_ratio"}},
       {"lighting", {"pca_noise"}},
       {"random_erasing", {"RandomErasing", "cutout"}},
+      {"trivial_augment", {"TrivialAugmentWide", "TrivialAugment", "trivialaugment"}},
+      {"rand_augment", {"RandAugment", "randaugment", "auto_augment", "AutoAugment"}},
       {"flip", {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
       {"normalize", {"Normalize"}}};
   std::vector<NamedKind> kinds;
@@ -46,7 +48,10 @@ std::vector<NamedKind> TransformKinds() {
 std::vector<NamedKind> MetricKinds() {
   static const std::map<std::string, std::vector<std::string>> kAlso = {{"accuracy", {"acc"}},
                                                                         {"top_k", {"top_k_accuracy", "topk", "top5"}},
-                                                                        {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}}};
+                                                                        {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}},
+                                                                        {"f1", {"f1_score", "F1", "fscore"}},
+                                                                        {"auc", {"roc_auc", "AUC", "auroc"}},
+                                                                        {"r2", {"r_squared", "R2"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : Metric::Names()) {
     NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
@@ -127,6 +132,12 @@ Section<SourceConfig> SourceSection(bool validation) {
         .Also({"stratify"});
   }
   s.Add("shuffle", &C::shuffle).Default(false).Help("a new order every epoch").Also({"random_order"});
+  if (!validation) {
+    s.Add("balanced", &C::balanced)
+        .Default(false)
+        .Help("each class equally often in an epoch of the same length: examples of small classes several times; needs shuffle")
+        .Also({"balance", "balanced_sampler", "weighted_sampler", "oversample"});
+  }
   s.Add("transforms", &C::transforms)
       .Default({})
       .Kinds(TransformKinds())
@@ -191,14 +202,22 @@ std::vector<NamedKind> OptimizerKinds() {
                       {"adam_beta2", "beta2"},
                       {"beta_2", "beta2"},
                       {"eps", "epsilon"},
-                      {"adam_epsilon", "epsilon"}}});
+                      {"adam_epsilon", "epsilon"},
+                      {"gamma1", "rho"},
+                      {"alpha", "rho"},
+                      {"gamma2", "momentum"},
+                      {"lamda1", "lambda1"},
+                      {"l1", "lambda1"},
+                      {"trust_coefficient", "eta"}}});
   }
   return kinds;
 }
 
 std::vector<NamedKind> LrScheduleKinds() {
   static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}}, {"poly", {"polynomial", "PolynomialLR"}}, {"cosine", {"CosineAnnealingLR", "cos"}}};
+      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}}, {"poly", {"polynomial", "PolynomialLR"}},
+      {"cosine", {"CosineAnnealingLR", "cos"}},            {"exponential", {"exp", "ExponentialLR", "ExponentialDecay"}},
+      {"plateau", {"ReduceLROnPlateau", "reduce_on_plateau"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : LrSchedule::Names()) {
     kinds.push_back({name,
@@ -220,10 +239,29 @@ std::vector<NamedKind> LrScheduleKinds() {
                       {"warmup_lr", "warmup_from"},
                       {"pct_start", "rise"},
                       {"anneal_strategy", "curve"},
+                      {"decay_rate", "factor"},
+                      {"decay_steps", "every"},
+                      {"threshold", "min_delta"},
+                      {"min_lr", "min"},
                       {"exponent", "power"}}});
     if (const auto also = kAlso.find(name); also != kAlso.end()) kinds.back().also = also->second;
   }
   return kinds;
+}
+
+Section<MixConfig> MixSection(const std::string& what) {
+  Section<MixConfig> s;
+  s.Add("alpha", &MixConfig::alpha)
+      .Required()
+      .Range(0, 100)
+      .Help("pairs of examples are mixed, " + what + ", in a proportion drawn from Beta(alpha, alpha), and their labels alike; 0: off")
+      .Also({"beta", "lambda", "a"});
+  s.Add("off_epochs", &MixConfig::off_epochs)
+      .Default(0)
+      .Range(0)
+      .Help("epochs at the end of the run that are not mixed")
+      .Also({"off_epoch", "mixup_off_epoch", "close_mosaic", "until_epoch"});
+  return s;
 }
 
 Section<TrainConfig> TrainSection() {
@@ -239,6 +277,27 @@ Section<TrainConfig> TrainSection() {
       .Range(0)
       .Help("stop after so many steps; 0: no limit")
       .Also({"max_iter", "num_steps", "max_iters", "iterations"});
+  s.Add("time_limit", &C::time_limit)
+      .Default({})
+      .Help("end after so much time, as 90min: evaluated and saved, to be gone on with by --resume; 0: no limit")
+      .Also({"max_time", "time", "timeout", "max_hours"});
+  Section<EarlyStopConfig> early;
+  early.Add("patience", &EarlyStopConfig::patience)
+      .Required()
+      .Range(0)
+      .Help("epochs without improvement of the `best` metric after which the run ends; 0: never")
+      .Also({"early_stopping_patience", "stop_after"});
+  early.Add("min_delta", &EarlyStopConfig::min_delta)
+      .Default(0)
+      .Range(0)
+      .Help("an improvement is one by more than this")
+      .Also({"delta", "threshold", "min_change"});
+  s.Below("early_stop", &C::early_stop, std::move(early), "ends the run when it no longer improves", false, "patience");
+  s.Add("grad_accum", &C::grad_accum)
+      .Default(1)
+      .Range(1, 1 << 20)
+      .Help("batches whose gradients are summed in one step, as if they were one large batch; steps count updates")
+      .Also({"grad_accum_steps", "gradient_accumulation_steps", "accumulate_grad_batches", "iter_size", "subdivisions", "accumulate", "nbs"});
   s.Add("optimizer", &C::optimizer)
       .Default({"sgd", {}, {}})
       .Kinds(OptimizerKinds())
@@ -249,6 +308,24 @@ Section<TrainConfig> TrainSection() {
       .Kinds(LrScheduleKinds())
       .Help("how the learning rate changes")
       .Also({"scheduler", "lr_scheduler", "lr_policy"});
+  s.Add("lr_mult", &C::lr_mult)
+      .Default({})
+      .Help("factors of the learning rate by patterns on names of parameters, {fc*: 10, conv1_*: 0.1}; the last that matches decides, 0 freezes")
+      .Also({"lr_multipliers", "param_groups", "layer_lr", "lr_scale"});
+  s.Add("freeze", &C::freeze)
+      .Default({})
+      .Help("patterns on names of parameters that do not learn; statistics of batch norm among them still move (use_global_stats holds them)")
+      .Also({"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
+  Section<EmaConfig> ema;
+  ema.Add("decay", &EmaConfig::decay)
+      .Required()
+      .Range(0, 1)
+      .Help("moving averages of weights and statistics, which evaluation and the checkpoints' users take: a = d a + (1 - d) w after each step, "
+            "d = min(decay, t / (t + 9)) after t steps")
+      .Also({"ema_decay", "momentum", "beta", "model_ema_decay"});
+  s.Below("ema", &C::ema, std::move(ema), "averages of the weights", false, "decay");
+  s.Below("mixup", &C::mixup, MixSection("one shining through the other"), "mixes examples and labels", false, "alpha");
+  s.Below("cutmix", &C::cutmix, MixSection("a box of one in the other"), "mixes examples and labels", false, "alpha");
   s.Add("initializer", &C::initializer)
       .Default({"xavier", {}, {}})
       .Kinds(MakeInitializerKinds())
@@ -267,6 +344,10 @@ Section<TrainConfig> TrainSection() {
       .Also({"names", "name_map"});
   s.Below("weights", &C::weights, std::move(weights), "first values from a file, for fine-tuning", false, "file",
           {"pretrained", "pretrained_model", "pretrained_weights", "init_from", "load", "finetune", "fine_tune", "snapshot_weights"});
+  s.Add("initializers", &C::initializers)
+      .Default({})
+      .Kinds(MakeInitializerKinds())
+      .Help("first values by patterns on names of parameters, {fc*_weight: {normal: 0.01}}; the last that matches decides");
   s.Add("metrics", &C::metrics)
       .Default({{"accuracy", {}, {}}})
       .Kinds(MetricKinds())
@@ -288,8 +369,8 @@ Section<TrainConfig> TrainSection() {
       .Also({"mixed_precision", "precision", "autocast", "half", "bf16"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
-      .Default("")
-      .Help("metric that decides which checkpoint is best; the first by default")
+      .Default({})
+      .Help("metric that decides which checkpoint is best, the first by default; each other one of a list has its own, best-METRIC")
       .Also({"monitor"});
   s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
   Section<SaveConfig> save;

@@ -43,6 +43,19 @@ constexpr UnitName kUnits[] = {
     {"h", Interval::Unit::kSeconds, 3600},    {"hours", Interval::Unit::kSeconds, 3600},
 };
 
+// Nothing when it is not of the form.
+std::optional<Interval> ParseInterval(const Value& value) {
+  if (!value.is_scalar()) return std::nullopt;
+  int64_t count = 0;
+  const char* end = value.text.data() + value.text.size();
+  const auto [stop, status] = std::from_chars(value.text.data(), end, count);
+  std::string_view unit(stop, static_cast<size_t>(end - stop));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitName& u) { return unit == u.text; });
+  if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits)) return std::nullopt;
+  return Interval{count * found->factor, found->unit};
+}
+
 constexpr std::pair<std::string_view, double> kByteUnits[] = {
     {"", 1},          {"B", 1},        {"KiB", 1024.0},     {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
     {"kB", 1000.0},   {"KB", 1000.0},  {"MB", 1e6},         {"GB", 1e9},        {"TB", 1e12},
@@ -190,17 +203,34 @@ std::optional<ByteCount> ParseByteCount(std::string_view text) {
   return ByteCount{static_cast<int64_t>(std::llround(count * found->second))};
 }
 bool Read(const Value& value, const ReadContext& context, Interval* out) {
-  static constexpr const char* kForm = "an interval such as 1epoch, 500steps or 10min";
-  if (!value.is_scalar()) return Expected(kForm, value, context);
-  int64_t count = 0;
-  const char* end = value.text.data() + value.text.size();
-  const auto [stop, status] = std::from_chars(value.text.data(), end, count);
-  std::string_view unit(stop, static_cast<size_t>(end - stop));
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitName& u) { return unit == u.text; });
-  if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits)) return Expected(kForm, value, context);
-  *out = {count * found->factor, found->unit};
+  const std::optional<Interval> interval = ParseInterval(value);
+  if (!interval) return Expected("an interval such as 1epoch, 500steps or 10min", value, context);
+  *out = *interval;
   return true;
+}
+bool Read(const Value& value, const ReadContext& context, Duration* out) {
+  const std::optional<Interval> interval = ParseInterval(value);
+  const bool never = interval && interval->count == 0;
+  if (!interval || (!never && interval->unit != Interval::Unit::kSeconds)) {
+    return Expected("a time with its unit such as 90min, 2h or 30s", value, context);
+  }
+  out->seconds = interval->count;
+  return true;
+}
+bool Read(const Value& value, const ReadContext& context, PatternNumbers* out) {
+  if (!value.is_map()) return Expected("a map from patterns on names to numbers, {fc*: 10}", value, context);
+  out->clear();
+  bool good = true;
+  for (const Member& m : value.members) {
+    if (m.value.is_null()) continue;  // takes a pattern of an included file away
+    const std::optional<double> number = m.value.AsNumber();
+    if (number && *number >= 0) {
+      out->emplace_back(m.key, *number);
+    } else {
+      good = Expected("a number of 0 or more", m.value, context);
+    }
+  }
+  return good;
 }
 bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
   const std::optional<ByteCount> read = value.is_scalar() ? ParseByteCount(value.text) : std::nullopt;
@@ -293,6 +323,19 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
   return good;
 }
 
+bool Read(const Value& value, const ReadContext& context, PatternKinds* out) {
+  if (!value.is_map()) return Expected("a map from patterns on names to kinds, {fc*: xavier}", value, context);
+  out->clear();
+  bool good = true;
+  for (const Member& m : value.members) {
+    if (m.value.is_null()) continue;  // takes a pattern of an included file away
+    Named named;
+    good = Read(m.value, context, &named) && good;
+    out->emplace_back(m.key, std::move(named));
+  }
+  return good;
+}
+
 Value Write(bool value) {
   return Value::Scalar(value ? "true" : "false");
 }
@@ -318,6 +361,14 @@ Value Write(const Interval& value) {
 Value Write(const ByteCount& value) {
   return Value::Scalar(std::to_string(value.bytes));
 }
+Value Write(const Duration& value) {
+  return Value::Scalar(value.seconds == 0 ? "0" : std::to_string(value.seconds) + "s");
+}
+Value Write(const PatternNumbers& value) {
+  Value map = Value::Map({});
+  for (const auto& [pattern, number] : value) map.members.push_back({pattern, {}, Write(number)});
+  return map;
+}
 Value Write(const Named& value) {
   if (value.params.empty()) return Value::Scalar(value.name);
   Value map = Value::Map({{"name", {}, Value::Scalar(value.name)}});
@@ -331,6 +382,11 @@ Value Write(const Named& value) {
     }
     map.members.push_back({key, {}, std::move(v)});
   }
+  return map;
+}
+Value Write(const PatternKinds& value) {
+  Value map = Value::Map({});
+  for (const auto& [pattern, named] : value) map.members.push_back({pattern, {}, Write(named)});
   return map;
 }
 Value Write(const Value& value) {

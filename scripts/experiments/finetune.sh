@@ -27,7 +27,7 @@ accuracy() {
   local name=$1 side=$2
   shift 2
   "$mxtrain" train "$config" data.train.path="$out/$side/train" data.val.path="$out/$side/val" "$@" --out "$out/$name" --overwrite --json --quiet |
-    sed -E 's/.*"best":\{[^}]*"value":([^}]+)\}.*/\1/'
+    sed -E 's/.*"best":\{[^}]*"value":([^,}]+).*/\1/'
 }
 
 echo "$((${#classes[@]} - 3)) classes:                  $(accuracy pretrained many "$@")"

@@ -15,7 +15,7 @@ table=$out/table.tsv
 for rate in "${rates[@]}"; do
   # A rate that is too high diverges (exit code 7): a line of the table, no end of the experiment.
   if result=$("$mxtrain" train "$config" train.optimizer.lr="$rate" --out "$out/$rate" --overwrite --json --quiet); then
-    best=$(sed -E 's/.*"best":\{"epoch":([0-9]+),"metric":"([^"]+)","value":([^}]+)\}.*/\3\t\2\t\1/' <<<"$result")
+    best=$(sed -E 's/.*"best":\{"epoch":([0-9]+),"metric":"([^"]+)","value":([^,}]+).*/\3\t\2\t\1/' <<<"$result")
   else
     best=$(printf -- '-\tstopped\t-')
   fi

@@ -46,8 +46,10 @@ std::vector<InputInfo> InputsFromJson(const Json& list) {
 Json HeaderOf(const Checkpoint& c) {
   const ModelInfo& m = c.model;
   const TrainState& s = c.state;
-  Json best;
-  if (s.best_value) best = {{"value", *s.best_value}, {"metric", s.best_metric}, {"epoch", s.best_epoch}};
+  Json best = Json::array();
+  for (const BestValue& b : s.best) {
+    if (b.value) best.push_back({{"value", *b.value}, {"metric", b.metric}, {"epoch", b.epoch}});
+  }
   return {{"format", 1},
           {"model",
            {{"symbol", m.symbol_json},
@@ -65,12 +67,17 @@ Json HeaderOf(const Checkpoint& c) {
             {"first_epoch", s.first_epoch},
             {"first_step", s.first_step},
             {"total_steps", s.total_steps},
+            {"batches_per_step", s.batches_per_step},
+            {"ended_early", s.ended_early},
             {"random_step", s.random_step},
             {"seed", s.seed},
             {"threads", s.threads},
             {"metrics", s.metric_states},
             {"loss", s.loss_state},
+            {"schedule", s.schedule_state},
+            {"early_stop", s.early_stop_state},
             {"examples_in_epoch", s.examples_in_epoch},
+            {"average_updates", s.average_updates},
             {"best", best}}}};
 }
 
@@ -83,17 +90,19 @@ TrainState StateFromJson(const Json& j) {
   s.first_epoch = j.value("first_epoch", int64_t{0});
   s.first_step = j.value("first_step", int64_t{0});
   s.total_steps = j.value("total_steps", int64_t{0});
+  s.batches_per_step = j.value("batches_per_step", int64_t{1});
+  s.ended_early = j.value("ended_early", false);
   s.random_step = j.at("random_step");
   s.seed = j.at("seed");
   s.threads = j.at("threads");
   s.metric_states = j.at("metrics").get<std::vector<std::string>>();
   s.loss_state = j.at("loss");
+  s.schedule_state = j.value("schedule", "");
+  s.early_stop_state = j.value("early_stop", "");
   s.examples_in_epoch = j.at("examples_in_epoch");
-  if (const Json& best = j.at("best"); !best.is_null()) {
-    s.best_value = best.at("value").get<double>();
-    s.best_metric = best.at("metric");
-    s.best_epoch = best.at("epoch");
-  }
+  s.average_updates = j.value("average_updates", int64_t{0});
+  const Json& best = j.at("best");
+  for (const Json& b : best.is_object() ? Json::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), b.at("epoch")});
   return s;
 }
 
@@ -158,6 +167,7 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("arg:", checkpoint.args);
   add("aux:", checkpoint.auxs);
   add("opt:", checkpoint.optimizer);
+  add("avg:", checkpoint.averages);
   // A path that is not UTF-8 keeps its place with U+FFFD in it.
   const std::string header = HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string body = SerializeArrays(arrays);
@@ -184,7 +194,7 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   const NamedArrays arrays = DeserializeArrays(runtime, parts.arrays, path);
   for (size_t i = 0; i < arrays.arrays.size(); ++i) {
     const std::string kind = arrays.names[i].substr(0, 4), name = arrays.names[i].substr(4);
-    (kind == "arg:" ? c.args : kind == "aux:" ? c.auxs : c.optimizer)[name] = arrays.arrays[i];
+    (kind == "arg:" ? c.args : kind == "aux:" ? c.auxs : kind == "avg:" ? c.averages : c.optimizer)[name] = arrays.arrays[i];
   }
   return c;
 }

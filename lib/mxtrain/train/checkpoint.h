@@ -30,27 +30,37 @@ struct ModelInfo {
   int64_t batch_size = 0;
 };
 
+// The best value of a metric so far, and the epoch (from 1) that had it.
+struct BestValue {
+  std::string metric;
+  std::optional<double> value;
+  int64_t epoch = 0;
+};
+
 // Where a run stands. Steps and epochs count what is done.
 struct TrainState {
   int64_t step = 0, epoch = 0, step_in_epoch = 0;
   bool open = false;  // steps were made since an epoch, or the run, was last ended (evaluated, best checkpoint chosen)
   int64_t first_epoch = 0, first_step = 0;  // where the present stretch began: 0, or where a finished run was extended
   int64_t total_steps = 0;                  // that the run was to make when it was saved
+  int64_t batches_per_step = 1;
+  bool ended_early = false;                 // for want of improvement
   uint64_t random_step = 0;
   uint64_t seed = 0;
   int threads = 0;
   std::vector<std::string> metric_states;  // of the epoch that is under way
   std::string loss_state;
+  std::string schedule_state, early_stop_state;
   int64_t examples_in_epoch = 0;
-  std::optional<double> best_value;
-  std::string best_metric;
-  int64_t best_epoch = 0;
+  int64_t average_updates = 0;              // that Checkpoint::averages have seen
+  std::vector<BestValue> best;              // the first is that of the checkpoint `best`
 };
 
 struct Checkpoint {
   ModelInfo model;
   TrainState state;
   std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
+  std::map<std::string, NDArray> averages;               // of arguments and auxiliary states, by their names; a model to use takes these
 };
 
 // Waits for the arrays. Throws kFileSystem.

@@ -20,7 +20,7 @@ struct Fixture {
     c.model.symbol_json = "{}";
     c.model.class_names = {"cat", "dog"};
     c.state.step = step;
-    c.state.best_value = 0.1;
+    c.state.best = {{"accuracy", 0.1, 3}, {"loss", 1.0 / 3, 2}};
     c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
     c.auxs["mean"] = NDArray::FromVector(runtime, TShape{1}, {2});
     c.optimizer["w/0"] = NDArray::FromVector(runtime, TShape{2}, {3, 4});
@@ -33,7 +33,11 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   const Checkpoint c = LoadCheckpoint(runtime, folder.path("c"));
   CHECK(c.model.class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(c.state.step == 7);
-  CHECK(c.state.best_value == 0.1);
+  REQUIRE(c.state.best.size() == 2);
+  CHECK(c.state.best[0].value == 0.1);
+  CHECK(c.state.best[1].metric == "loss");
+  CHECK(c.state.best[1].value == 1.0 / 3);
+  CHECK(c.state.best[1].epoch == 2);
   CHECK(c.args.at("w").ToVector() == std::vector<float>{1.5f, 7});
   CHECK(c.auxs.at("mean").ToVector() == std::vector<float>{2});
   CHECK(c.optimizer.at("w/0").ToVector() == std::vector<float>{3, 4});

@@ -160,4 +160,21 @@ double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::str
   return 1.0 / static_cast<double>(batch_size);
 }
 
+SoftLabelSpec FindSoftLabels(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes) {
+  const LossReport losses(symbol);
+  const bool one_softmax = losses.heads().size() == 1 && losses.heads()[0].kind == LossReport::Head::Kind::kSoftmax;
+  if (!one_softmax) Throw(ErrorKind::kConfig, "labels that are distributions are for a net with one loss, SoftmaxOutput");
+  const LossReport::Head& head = losses.heads()[0];
+  const TShape output = symbol.InferShape(input_shapes).outputs[static_cast<size_t>(head.output)];
+  if (head.class_axis_1 || output.ndim() != 2) Throw(ErrorKind::kConfig, "labels that are distributions are for one class to a picture");
+  const OperatorProperty& op = *symbol.graph().nodes[symbol.graph().heads[static_cast<size_t>(head.output)].node].op;
+  if (head.ignores || ParamOf(op, "normalization") != "null") {
+    Throw(ErrorKind::kConfig, "'{}' has use_ignore or normalization, which labels that are distributions do not know: leave them out", head.name);
+  }
+  SoftLabelSpec spec;
+  spec.classes = static_cast<int>(output[1]);
+  params::Parse(ParamOf(op, "smooth_alpha"), &spec.smoothing);
+  return spec;
+}
+
 }  // namespace mxtrain

@@ -2,6 +2,7 @@
 // The value of each loss of a net, for reports: loss operators output predictions, not losses. SoftmaxOutput: cross entropy. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed over the outputs of an example. Other heads
 // (MakeLoss): their own mean over elements, times grad_scale left out. Each a mean over examples; the total is their sum.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,13 @@ class MXTRAIN_API LossReport {
 // How the optimizer must scale gradients, which are summed over `parts` of the batch: 1 / parts where every loss normalises itself (over its part),
 // else 1 / batch. `reason` says which, for the log.
 MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::string* reason);
+
+// What the one loss of a net wants of labels that are distributions: SoftmaxOutput over [N, classes], whose smoothing they must hold already.
+// Throws kConfig for other losses, for several, and for what the operator does not do to distributions: ignored labels and normalization.
+struct SoftLabelSpec {
+  int classes = 0;
+  double smoothing = 0;
+};
+MXTRAIN_API SoftLabelSpec FindSoftLabels(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes);
 
 }  // namespace mxtrain

@@ -21,6 +21,7 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   model.info = std::move(c.model);
   model.args = std::move(c.args);
   model.auxs = std::move(c.auxs);
+  for (const auto& [name, average] : c.averages) (model.args.contains(name) ? model.args : model.auxs)[name] = average;
   return model;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A model to use: its symbol, arrays and what else it carries. From a run folder (the best checkpoint, else the last), a checkpoint file, or the
-// reference system's files as PREFIX@7 (PREFIX-symbol.json and PREFIX-0007.params).
+// A model to use: its symbol, arrays (averages, where the run kept them) and what else it carries. From a run folder (the best checkpoint, else
+// the last), a checkpoint file, or the reference system's files as PREFIX@7 (PREFIX-symbol.json and PREFIX-0007.params).
 #include <map>
 #include <string>
 

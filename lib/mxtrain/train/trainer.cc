@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
 #include "mxtrain/initializer/initializer.h"
 #include "mxtrain/operator/imperative.h"
 
@@ -41,6 +42,11 @@ std::vector<InputInfo> PerExample(const std::vector<DataDesc>& descs) {
   return infos;
 }
 
+std::vector<std::string> BestMetrics(const TrainOptions& options, const MetricSet& metrics) {
+  if (!options.best_metrics.empty()) return options.best_metrics;
+  return {metrics.Names().empty() ? "loss" : metrics.Names()[0]};
+}
+
 // The array of a checkpoint for a parameter; throws when its shape is another.
 void Restore(const std::map<std::string, NDArray>& from, const std::string& what, const std::map<std::string, NDArray>& to) {
   for (const auto& [name, target] : to) {
@@ -56,24 +62,27 @@ void Restore(const std::map<std::string, NDArray>& from, const std::string& what
 
 }  // namespace
 
-bool TrainsParameter(const Symbol& symbol, const std::string& name) { return DefaultMultipliers(name, AttrsOf(symbol, name)).lr != 0; }
+bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult) {
+  return FindMultipliers(name, AttrsOf(symbol, name), lr_mult).lr != 0;
+}
 
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
     : runtime_(runtime), options_(std::move(options)), train_(train), val_(val), loss_(options_.symbol),
-      metrics_(options_.symbol, loss_, options_.metrics) {
+      metrics_(options_.symbol, loss_, options_.metrics), best_(BestMetrics(options_, metrics_), metrics_) {
   if (loss_.heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
-  if (options_.best_metric.empty()) options_.best_metric = metrics_.Names().empty() ? "loss" : metrics_.Names()[0];
-  if (options_.best_metric != "loss") metrics_.HigherIsBetter(options_.best_metric);  // throws for an unknown one
+  if (options_.early_stop.patience > 0) early_stop_.emplace(options_.early_stop.patience, options_.early_stop.min_delta);
   const int parts = options_.logical_workers;
   if (parts < 1 || train_.batch_size() % parts != 0) {
     Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), parts);
   }
-  steps_per_epoch_ = train_.batches_per_epoch();
+  steps_per_epoch_ = train_.batches_per_epoch() / options_.grad_accum;
   if (steps_per_epoch_ < 1) {
-    Throw(ErrorKind::kData, "the training data hold {} examples, which is less than one batch of {}", train_.examples(), train_.batch_size());
+    Throw(ErrorKind::kData, "the training data hold {} examples, which is less than {} of {}", train_.examples(),
+          options_.grad_accum == 1 ? "one batch" : format("a step of {} batches", options_.grad_accum), train_.batch_size());
   }
   PlanSteps();
-  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), parts, &rescale_reason_);
+  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), parts, &rescale_reason_) / static_cast<double>(options_.grad_accum);
+  if (options_.grad_accum > 1) rescale_reason_ += format(", summed over {} batches", options_.grad_accum);
 
   options_.model.symbol_json = options_.symbol.ToJson();
   options_.model.inputs = PerExample(train_.provide_data());
@@ -81,9 +90,8 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   options_.model.batch_size = train_.batch_size();
   state_.seed = runtime_.options().seed;
   state_.threads = runtime_.backend(options_.ctx).threads();
-  state_.best_metric = options_.best_metric;
   sums_ = runtime_.engine().NewVar();
-  for (int i = 0; i < 2; ++i) step_marks_.push_back(runtime_.engine().NewVar());
+  for (int i = 0; i < 2; ++i) batch_marks_.push_back(runtime_.engine().NewVar());
 
   BindExecutors();
   input_order_.emplace(*executors_[0], train_);
@@ -99,7 +107,7 @@ Trainer::~Trainer() {
   } catch (const Error&) {  // the one that ended the run is on its way already
   }
   runtime_.engine().DeleteVariable(sums_, {}, options_.ctx);
-  for (engine::VarHandle mark : step_marks_) runtime_.engine().DeleteVariable(mark, {}, options_.ctx);
+  for (engine::VarHandle mark : batch_marks_) runtime_.engine().DeleteVariable(mark, {}, options_.ctx);
 }
 
 void Trainer::BindExecutors() {
@@ -119,10 +127,16 @@ void Trainer::BindExecutors() {
   }
   const auto arguments = options_.symbol.ListArguments();
   std::erase_if(request.inputs, [&](const std::string& name) { return std::find(arguments.begin(), arguments.end(), name) == arguments.end(); });
+  const executor::GradReq request_of_learned = options_.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+  std::vector<std::string> parameters;
   for (const std::string& name : arguments) {
     if (IsInput(train_, name)) continue;
-    if (TrainsParameter(options_.symbol, name)) request.grad_req[name] = executor::GradReq::kWrite;
+    parameters.push_back(name);
+    if (TrainsParameter(options_.symbol, name, options_.lr_mult)) request.grad_req[name] = request_of_learned;
   }
+  for (const auto& [pattern, factor] : options_.lr_mult) RequireMatch(pattern, parameters, "parameter");
+  for (const auto& [pattern, spec] : options_.initializers) RequireMatch(pattern, parameters, "parameter");
+  if (request.grad_req.empty()) Throw(ErrorKind::kConfig, "every parameter is frozen: nothing would be trained");
   // Labels that only metrics read are no arguments; their shapes must not confuse the net's inference.
   std::erase_if(request.shapes, [&](const auto& item) { return !request.inputs.contains(item.first); });
   std::erase_if(request.types, [&](const auto& item) { return !request.inputs.contains(item.first); });
@@ -143,6 +157,7 @@ void Trainer::PlanSteps() {
   schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, whole);
 }
 
+// What the net says of a parameter goes before patterns, and those before the rules for names.
 void Trainer::InitializeParameters() {
   const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
   const uint64_t seed = runtime_.options().seed;
@@ -151,7 +166,15 @@ void Trainer::InitializeParameters() {
       NDArray target = array;
       const Attrs& attrs = AttrsOf(options_.symbol, name);
       const auto init = attrs.find("__init__");
-      InitializeByName(name, init == attrs.end() ? "" : init->second, *weights, seed, &target);
+      const NamedSpec* by_pattern = nullptr;
+      for (const auto& [pattern, spec] : options_.initializers) {
+        if (GlobMatches(pattern, name)) by_pattern = &spec;
+      }
+      if (by_pattern && init == attrs.end()) {
+        Initializer::Create(by_pattern->name, by_pattern->params)->Initialize(name, seed, &target);
+      } else {
+        InitializeByName(name, init == attrs.end() ? "" : init->second, *weights, seed, &target);
+      }
     }
   }
 }
@@ -170,14 +193,22 @@ void Trainer::MakeUpdater() {
     }
     const NDArray& weight = learned.weights[0];
     kvstore_->Init(static_cast<int>(keys.size()), weight, /*share=*/true);
-    keys.push_back({name, weight, DefaultMultipliers(name, AttrsOf(options_.symbol, name))});
+    keys.push_back({name, weight, FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult)});
   }
-  updater_ = std::make_unique<OptimizerUpdater>(runtime_, Optimizer::Create(options_.optimizer.name, options_.optimizer.params), std::move(keys),
-                                                rescale_grad_);
+  auto optimizer = Optimizer::Create(options_.optimizer.name, options_.optimizer.params);
+  if (!optimizer->takes_schedule() && (options_.lr_schedule.name != "constant" || !options_.lr_schedule.params.empty())) {
+    Throw(ErrorKind::kConfig, "optimizer {} wants a learning rate that stays as it is: leave out train.lr_schedule", options_.optimizer.name);
+  }
+  updater_ = std::make_unique<OptimizerUpdater>(runtime_, std::move(optimizer), std::move(keys), rescale_grad_);
   kvstore_->SetUpdater([this](int key, const NDArray& grad, const NDArray& weight, int priority) { updater_->Update(key, grad, weight, priority); });
   for (size_t w = 1; w < executors_.size(); ++w) {
     for (const auto& [name, array] : executors_[w]->args()) NDArray(array).CopyFrom(executors_[0]->arg(name));
     for (const auto& [name, array] : executors_[w]->auxs()) NDArray(array).CopyFrom(executors_[0]->aux(name));
+  }
+  if (options_.average_decay) {
+    std::map<std::string, NDArray> values = executors_[0]->auxs();
+    for (const Learned& learned : learned_) values[learned.name] = learned.weights[0];
+    average_ = std::make_unique<WeightAverage>(runtime_, *options_.average_decay, values);
   }
 }
 
@@ -199,37 +230,56 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
     runtime_.log().Warning("the checkpoint was made with {} threads, this run has {}: results may differ in the last bits", state_.threads, threads);
     state_.threads = threads;
   }
-  if (state_.best_metric != options_.best_metric) {
-    state_.best_metric = options_.best_metric;
-    state_.best_value.reset();
-  }
+  best_.Restore(state_.best);
   metrics_.RestoreState(state_.metric_states);
   loss_.RestoreState(state_.loss_state);
+  RestoreAverages(checkpoint);
   for (auto& executor : executors_) executor->set_random_step(state_.random_step);
-  if (checkpoint.model.batch_size != train_.batch_size()) FindPlace(checkpoint.model.batch_size);
+  FindPlace(checkpoint.model.batch_size);
   PlanSteps();
-  if (!extend) return;
-  if (state_.step < checkpoint.state.total_steps) {
-    Throw(ErrorKind::kUsage, "the run is not finished: it has made {} of {} steps; resume it without extending", state_.step, checkpoint.state.total_steps);
+  schedule_->RestoreState(state_.schedule_state);
+  if (early_stop_ && !state_.early_stop_state.empty()) early_stop_->RestoreState(state_.early_stop_state);
+  if (extend) Extend(checkpoint.state.total_steps);
+}
+
+// A run with averages, resumed from one without, begins them with its next update.
+void Trainer::RestoreAverages(const Checkpoint& checkpoint) {
+  if (average_ && state_.average_updates > 0) average_->Restore(checkpoint.averages, state_.average_updates);
+  if (average_ && state_.average_updates == 0 && state_.step > 0) {
+    runtime_.log().Warning("the checkpoint holds no averages of weights: they begin with the next step");
+  }
+  if (!average_ && state_.average_updates > 0) runtime_.log().Warning("the checkpoint's averages of weights are left out: this run keeps none");
+}
+
+void Trainer::Extend(int64_t planned_steps) {
+  if (state_.step < planned_steps && !state_.ended_early) {
+    Throw(ErrorKind::kUsage, "the run is not finished: it has made {} of {} steps; resume it without extending", state_.step, planned_steps);
   }
   const bool epoch_to_end = state_.step_in_epoch >= steps_per_epoch_;  // it was stopped between its last step and the end of the epoch
   state_.first_epoch = state_.epoch + (epoch_to_end ? 1 : 0);
   state_.first_step = state_.step;
+  state_.ended_early = false;
+  if (early_stop_) early_stop_->Restart();
   PlanSteps();
+  runtime_.log().Info("extended by {} steps; the schedule '{}' begins anew with them, at a learning rate of {:.3g}, and is to end at {:.3g}",
+                      total_steps_ - state_.step, options_.lr_schedule.name, LearningRate(0), LearningRate(std::max<int64_t>(total_steps_ - state_.step - 1, 0)));
 }
 
-// The checkpoint's place in its epoch, which was counted in batches of another size.
+// The checkpoint's place in its epoch, which may have been counted in batches of another size, or in steps of another number of them.
 void Trainer::FindPlace(int64_t batch_size) {
-  const int64_t examples = state_.step_in_epoch * batch_size;
-  if (examples % train_.batch_size() != 0) {
+  const int64_t batches = state_.batches_per_step, examples = state_.step_in_epoch * batch_size * batches;
+  state_.batches_per_step = options_.grad_accum;
+  if (batch_size * batches == ExamplesPerStep()) return;
+  if (examples % ExamplesPerStep() != 0) {
     Throw(ErrorKind::kConfig,
-          "the checkpoint stands inside epoch {}, {} examples after its beginning, where no batch of {} begins; resume with "
-          "data.batch_size={}, or from a checkpoint between two epochs (epoch-{:04})",
-          state_.epoch + 1, examples, train_.batch_size(), batch_size, std::max<int64_t>(state_.epoch, 1));
+          "the checkpoint stands inside epoch {}, {} examples after its beginning, where no {} of {} begins; resume with "
+          "data.batch_size={}{}, or from a checkpoint between two epochs (epoch-{:04})",
+          state_.epoch + 1, examples, options_.grad_accum == 1 ? "batch" : "step", ExamplesPerStep(), batch_size,
+          batches == options_.grad_accum ? "" : format(" train.grad_accum={}", batches), std::max<int64_t>(state_.epoch, 1));
   }
-  state_.step_in_epoch = std::min(examples / train_.batch_size(), steps_per_epoch_);
+  state_.step_in_epoch = std::min(examples / ExamplesPerStep(), steps_per_epoch_);
   runtime_.log().Warning("the checkpoint was made with batches of {}, this run has {}: it goes on at the same example, with other steps",
-                         batch_size, train_.batch_size());
+                         batch_size * batches, ExamplesPerStep());
 }
 
 WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
@@ -256,7 +306,13 @@ void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) {
   throw *diverged_;
 }
 
-void Trainer::TrainStep(const DataBatch& batch) {
+// Forward and backward; the gradients are added to those of the batches before it in this step.
+void Trainer::SumGradients(const DataBatch& batch) {
+  if (options_.grad_accum > 1 && summed_batches_ == 0) {
+    for (Learned& learned : learned_) {
+      for (NDArray& grad : learned.grads) grad.Fill(0);
+    }
+  }
   const int parts = static_cast<int>(executors_.size());
   input_order_->Arrange(batch, &inputs_);
   for (int w = 0; w < parts; ++w) {
@@ -273,6 +329,10 @@ void Trainer::TrainStep(const DataBatch& batch) {
   }
   inputs_.clear();
   part_.clear();
+}
+
+void Trainer::UpdateParameters() {
+  const int parts = static_cast<int>(executors_.size());
   updater_->BeginStep(state_.step, LearningRate(Position()));
   if (options_.clip_norm) {
     // The norm of the sum over workers: summed into the first one's gradients, which are then pushed alone.
@@ -289,13 +349,14 @@ void Trainer::TrainStep(const DataBatch& batch) {
     kvstore_->Push(k, std::span(learned.grads).first(options_.clip_norm ? 1 : learned.grads.size()), -k);
     kvstore_->Pull(k, learned.weights, -k);
   }
+  if (average_) average_->Update();
 }
 
-// Pushes the function that takes in a step's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
-// mark is a wait for this step and not for the one after it.
-void Trainer::CollectStep(const DataBatch& batch, int64_t step) {
+// Pushes the function that takes in a batch's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
+// mark is a wait for this batch and not for the one after it.
+void Trainer::CollectBatch(const DataBatch& batch) {
   reads_.clear();
-  writes_.assign({sums_, step_marks_[step % 2]});
+  writes_.assign({sums_, batch_marks_[static_cast<size_t>(batches_ % 2)]});
   for (const auto& executor : executors_) {
     for (const NDArray& output : executor->outputs()) reads_.push_back(output.var());
   }
@@ -305,12 +366,12 @@ void Trainer::CollectStep(const DataBatch& batch, int64_t step) {
   outcome->labels = batch.label;
   outcome->index = batch.index;
   outcome->count = batch.count;
-  outcome->step = step;
+  outcome->step = state_.step;
   runtime_.engine().PushSync([this, outcome = std::move(outcome)](RunContext) { TakeIn(*outcome); }, reads_, writes_,
                              {.ctx = options_.ctx, .priority = 1, .name = "metrics"});
 }
 
-// Adds a step to the sums of losses and metrics.
+// Adds a batch to the sums of losses and metrics.
 void Trainer::TakeIn(const Outcome& outcome) {
   const auto parts = static_cast<int64_t>(executors_.size());
   for (int64_t w = 0; w < parts; ++w) {
@@ -339,12 +400,18 @@ Checkpoint Trainer::Snapshot() const {
   c.model = options_.model;
   c.state = state_;
   c.state.total_steps = total_steps_;
+  c.state.batches_per_step = options_.grad_accum;
+  c.state.schedule_state = schedule_->SaveState();
+  c.state.early_stop_state = early_stop_ ? early_stop_->SaveState() : "";
+  c.state.best = best_.values();
+  c.state.average_updates = average_ ? average_->updates() : 0;
   c.state.random_step = executors_[0]->random_step();
   c.state.metric_states = metrics_.SaveState();
   c.state.loss_state = loss_.SaveState();
   c.args = executors_[0]->args();
   c.auxs = executors_[0]->auxs();
   c.optimizer = updater_->States();
+  if (average_ && average_->updates() > 0) c.averages = average_->Arrays();
   return c;
 }
 

@@ -16,9 +16,12 @@
 #include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
+#include "mxtrain/optimizer/patience.h"
+#include "mxtrain/train/best_epochs.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/evaluation.h"
+#include "mxtrain/train/weight_average.h"
 #include "mxtrain/train/weights.h"
 
 namespace mxtrain {
@@ -36,6 +39,13 @@ struct SavePolicy {
   int keep = 3;  // files epoch-*; 0: all
 };
 
+// When a run ends before its epochs: after `patience` epochs in which the first of best_metrics was no better than its best by more than
+// min_delta. Zero: never.
+struct EarlyStop {
+  int64_t patience = 0;
+  double min_delta = 0;
+};
+
 struct TrainOptions {
   Symbol symbol;
   ModelInfo model;                   // carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer
@@ -47,11 +57,17 @@ struct TrainOptions {
   int64_t memory_budget = 0;         // bytes of arena of all logical workers together; 0: no limit
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
+  double time_limit_seconds = 0;     // of one Run; 0: no limit
+  int64_t grad_accum = 1;            // batches in a step: their gradients are summed, as if they were one large batch
   NamedSpec optimizer{"sgd", {}};    // its `learning_rate` and `wd` are the base values
   NamedSpec lr_schedule{"constant", {}};
-  NamedSpec initializer{"xavier", {}};
+  LrPatterns lr_mult;                // by patterns on names of parameters; 0 freezes
+  NamedSpec initializer{"xavier", {}};    // of weights
+  std::vector<std::pair<std::string, NamedSpec>> initializers;  // by patterns on names of parameters; the last that matches decides
   std::vector<MetricSpec> metrics;
-  std::string best_metric;           // "" : the first metric; "loss" is legal
+  std::vector<std::string> best_metrics;  // a checkpoint each, `best` and best-METRIC; none: the first metric; "loss" is legal
+  EarlyStop early_stop;
+  std::optional<double> average_decay;    // of weight averages (weight_average.h), which evaluation uses
   std::optional<double> clip_norm;   // of all gradients together, after scaling by 1 / batch
   std::string kvstore = "local";
   int logical_workers = 1;           // parts of the batch with an executor each; the batch must divide
@@ -60,16 +76,17 @@ struct TrainOptions {
   double report_seconds = 0.2;       // least time between two OnStep events
 };
 
+// What ended a run: its epochs or steps, the flag, EarlyStop, time_limit_seconds.
+enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit };
+
 struct TrainResult {
   int64_t epochs = 0, steps = 0;
-  std::string best_metric;
-  std::optional<double> best_value;
-  int64_t best_epoch = 0;
-  bool higher_is_better = false;  // of best_value
+  std::vector<BestValue> best;       // of each of best_metrics
+  bool higher_is_better = false;     // of the first
   NamedValues last;                  // validation values of the last epoch, or training values without validation data
-  double images_per_second = 0;      // training only, without the first 20 steps of this process
+  double images_per_second = 0;      // training only, without the first 20 batches of this process
   double wait_share = 0;             // part of that time in which training waited for data
-  bool stopped = false;              // by the flag
+  RunEnd end = RunEnd::kComplete;
 };
 
 // The loss was not finite. `step` counts from 1; `examples` are those of its batch, by name.
@@ -85,8 +102,8 @@ class MXTRAIN_API DivergedError : public Error {
   std::vector<std::string> examples_;
 };
 
-// Whether a parameter learns: its lr_mult is not 0.
-MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name);
+// Whether a parameter learns: the multiplier of its learning rate is not 0.
+MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult = {});
 
 class MXTRAIN_API Trainer {
  public:
@@ -107,14 +124,15 @@ class MXTRAIN_API Trainer {
   // trainer sets it back to 0. Throws DivergedError when the loss is not finite.
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop = nullptr);
 
-  // One step: forward, backward, updates, sums of losses and metrics; waits until at most one older step is under way. What Run does between
-  // its reports; for benchmarks and loops of one's own.
+  // One batch: forward, backward, sums of losses and metrics, and with the last batch of a step the updates; waits until at most one older
+  // batch is under way. What Run does between its reports; for benchmarks and loops of one's own.
   void Step(const DataBatch& batch);
 
   Executor& executor() { return *executors_[0]; }
   int64_t total_steps() const { return total_steps_; }
-  // Nothing is left to do: the run has made its epochs or steps, and ended the last of them. One that was stopped or killed in between has not.
-  bool finished() const { return state_.step >= total_steps_ && !state_.open; }
+  // Nothing is left to do: the run has made its epochs or steps, or ended early, and ended the last epoch. One that was stopped or killed in
+  // between has not.
+  bool finished() const { return (state_.step >= total_steps_ || state_.ended_early) && !state_.open; }
 
  private:
   struct Clock;
@@ -125,8 +143,12 @@ class MXTRAIN_API Trainer {
   void FindPlace(int64_t batch_size);
   int64_t Position() const;
   double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
-  void TrainStep(const DataBatch& batch);
-  void CollectStep(const DataBatch& batch, int64_t step);
+  int64_t ExamplesPerStep() const { return train_.batch_size() * options_.grad_accum; }
+  void RestoreAverages(const Checkpoint& checkpoint);
+  void Extend(int64_t planned_steps);
+  void SumGradients(const DataBatch& batch);
+  void UpdateParameters();
+  void CollectBatch(const DataBatch& batch);
   struct Outcome;
   void TakeIn(const Outcome& outcome);
   [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index);
@@ -136,9 +158,10 @@ class MXTRAIN_API Trainer {
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   TrainResult RunEpochs(TrainListener& listener, std::atomic<int>* stop);
   void TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
+  void ReportStep(TrainListener& listener, Clock* clock);
+  void SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
-  bool HigherIsBetter() const;
-  bool IsBetter(double value) const;  // than the best so far; a value that is not finite never is
+  bool OutOfTime(const Clock& clock) const;
 
   Runtime& runtime_;
   TrainOptions options_;
@@ -155,8 +178,11 @@ class MXTRAIN_API Trainer {
   };
   std::vector<Learned> learned_;
   std::unique_ptr<LrSchedule> schedule_;
+  std::unique_ptr<WeightAverage> average_;            // null: none is kept
   LossReport loss_;
   MetricSet metrics_;
+  BestEpochs best_;
+  std::optional<Patience> early_stop_;
   TrainState state_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
@@ -164,14 +190,16 @@ class MXTRAIN_API Trainer {
   engine::VarHandle sums_ = nullptr;                  // stands for loss_, metrics_ and diverged_
   std::optional<DivergedError> diverged_;             // what a step in flight threw; a wait gives it back as an Error of the engine
   int64_t saved_step_ = -1;                           // where the last save of this process stands
-  std::vector<engine::VarHandle> step_marks_;         // two: mutated by the last function of every other step
+  int64_t batches_ = 0;                               // that this process was given
+  int64_t summed_batches_ = 0;                        // since the last update
+  std::vector<engine::VarHandle> batch_marks_;        // two: mutated by the last function of every other batch
 
-  // What a step needs beside its batch, kept so that the next one allocates nothing.
+  // What a step needs beside its batches, kept so that the next one allocates nothing.
   std::optional<InputOrder> input_order_;
   std::vector<std::string> label_names_;
   std::vector<NDArray> inputs_, part_, gradients_;
   std::vector<engine::VarHandle> reads_, writes_;
-  // A step whose losses and metrics are to be taken in.
+  // A batch whose losses and metrics are to be taken in.
   struct Outcome {
     std::vector<NDArray> labels;
     std::vector<int64_t> index;

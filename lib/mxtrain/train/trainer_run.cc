@@ -12,7 +12,9 @@ namespace {
 using Time = std::chrono::steady_clock;
 double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
 
-constexpr int64_t kWarmupSteps = 20;  // left out of the images per second of a run
+constexpr int64_t kWarmupBatches = 20;  // left out of the images per second of a run
+
+bool Stops(const std::atomic<int>* stop) { return stop && *stop == 1; }
 
 int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
   int64_t bytes = 0;
@@ -31,7 +33,7 @@ struct Trainer::Clock {
 
   // The running segment of training time.
   Time::time_point segment = start;
-  int64_t steps = 0, segment_images = 0;
+  int64_t batches = 0, segment_images = 0;
   double counted_seconds = 0, counted_wait = 0, segment_wait = 0, epoch_seconds = 0;
   int64_t counted_images = 0, epoch_images = 0;
 
@@ -48,7 +50,7 @@ struct Trainer::Clock {
     report_seconds += seconds;
     report_wait += wait;
     report_images += segment_images;
-    if (steps > kWarmupSteps) {
+    if (batches > kWarmupBatches) {
       counted_seconds += seconds;
       counted_wait += wait;
       counted_images += segment_images;
@@ -87,7 +89,7 @@ RunStart Trainer::Describe() const {
     s.parameter_bytes += BytesOf(executor->args()) + BytesOf(executor->auxs());
     s.gradient_bytes += BytesOf(executor->grads());
   }
-  s.optimizer_bytes = BytesOf(updater_->States());
+  s.optimizer_bytes = BytesOf(updater_->States()) + (average_ ? BytesOf(average_->Arrays()) : 0);
   s.rescale_grad = rescale_grad_;
   s.rescale_reason = rescale_reason_;
   return s;
@@ -103,12 +105,8 @@ void Trainer::Save(const std::vector<std::string>& names, TrainListener& listene
   listener.OnSave({folder.File("last"), state_.epoch, state_.step, SecondsSince(begin)});
 }
 
-bool Trainer::HigherIsBetter() const { return options_.best_metric != "loss" && metrics_.HigherIsBetter(options_.best_metric); }
-
-bool Trainer::IsBetter(double value) const {
-  if (!std::isfinite(value)) return false;
-  if (!state_.best_value) return true;
-  return HigherIsBetter() ? value > *state_.best_value : value < *state_.best_value;
+bool Trainer::OutOfTime(const Clock& clock) const {
+  return options_.time_limit_seconds > 0 && SecondsSince(clock.start) >= options_.time_limit_seconds;
 }
 
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
@@ -124,84 +122,98 @@ TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) 
   TrainResult result;
   Clock clock;
   listener.OnStart(Describe());
-  auto stopping = [stop] { return stop && *stop == 1; };
   clock.Resume(train_.stats().wait_seconds);
-  while (!finished() && !stopping()) {
+  while (!finished() && !Stops(stop) && !OutOfTime(clock)) {
     TrainEpoch(listener, stop, &clock);
-    if (stopping() && state_.step_in_epoch < steps_per_epoch_) break;
+    if (!state_.open || (Stops(stop) && state_.step_in_epoch < steps_per_epoch_)) break;
     EndEpoch(listener, stop, &clock, &result);
   }
-  if (stopping() && saved_step_ != state_.step) Save({}, listener);
+  const bool complete = finished() && !Stops(stop);
+  if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
-  result.stopped = stopping();
+  result.end = Stops(stop) ? RunEnd::kStopped : state_.ended_early ? RunEnd::kNoImprovement : complete ? RunEnd::kComplete : RunEnd::kTimeLimit;
   result.epochs = state_.epoch;
   result.steps = state_.step;
-  result.best_metric = state_.best_metric;
-  result.best_value = state_.best_value;
-  result.best_epoch = state_.best_epoch;
-  result.higher_is_better = HigherIsBetter();
+  result.best = best_.values();
+  result.higher_is_better = best_.HigherIsBetter();
   result.images_per_second = clock.ImagesPerSecond();
   result.wait_share = clock.WaitShare();
   return result;
 }
 
 void Trainer::Step(const DataBatch& batch) {
-  // At most two steps in flight; an error of the step before the last comes out here.
-  runtime_.engine().WaitForVar(step_marks_[state_.step % 2]);
-  TrainStep(batch);
-  CollectStep(batch, state_.step);
+  // At most two batches in flight; an error of the one before the last comes out here.
+  runtime_.engine().WaitForVar(batch_marks_[static_cast<size_t>(batches_ % 2)]);
+  SumGradients(batch);
+  const bool whole = ++summed_batches_ == options_.grad_accum;
+  if (whole) UpdateParameters();
+  CollectBatch(batch);
+  ++batches_;
+  state_.examples_in_epoch += batch.count;
+  if (!whole) return;
+  summed_batches_ = 0;
   ++state_.step;
   ++state_.step_in_epoch;
   state_.open = true;
-  state_.examples_in_epoch += batch.count;
 }
 
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
-  train_.Reset(state_.epoch, state_.step_in_epoch);
+  train_.Reset(state_.epoch, state_.step_in_epoch * options_.grad_accum);
   DataBatch batch;
-  while (state_.step < total_steps_ && !(stop && *stop == 1) && train_.Next(&batch)) {
+  const auto goes_on = [&] {
+    if (summed_batches_ > 0) return true;  // a step is made whole
+    return state_.step < total_steps_ && state_.step_in_epoch < steps_per_epoch_ && !Stops(stop) && !OutOfTime(*clock);
+  };
+  while (goes_on() && train_.Next(&batch)) {
     Step(batch);
     clock->segment_images += batch.count;
-    if (++clock->steps == kWarmupSteps) {
+    if (++clock->batches == kWarmupBatches) {
       runtime_.engine().WaitForAll();
       clock->Pause(train_.stats().wait_seconds);
     }
-    if (SecondsSince(clock->last_report) >= options_.report_seconds) {
-      StepEvent e;
-      e.epoch = state_.epoch;
-      e.step = state_.step;
-      e.step_in_epoch = state_.step_in_epoch;
-      e.steps_per_epoch = steps_per_epoch_;
-      e.total_steps = total_steps_;
-      e.lr = LearningRate(Position() - 1);
-      runtime_.engine().WaitForVar(sums_);
-      e.loss = loss_.Total();
-      clock->Pause(train_.stats().wait_seconds);
-      e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
-      e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
-      e.seconds = SecondsSince(clock->start);
-      e.seconds_left = e.images_per_second > 0
-                           ? static_cast<double>((total_steps_ - state_.step) * train_.batch_size()) / e.images_per_second : 0;
-      listener.OnStep(e);
-      clock->BeginReport();
-    }
-    const SavePolicy& save = options_.save;
-    const bool by_steps = save.every_steps > 0 && state_.step % save.every_steps == 0;
-    const bool by_time = save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
-    const bool by_request = stop && *stop == 2;
-    if (by_steps || by_time || by_request) {
-      int request = 2;
-      if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
-      runtime_.engine().WaitForAll();
-      clock->Pause(train_.stats().wait_seconds);
-      Save({}, listener);
-      clock->last_save = Time::now();
-      clock->Resume(train_.stats().wait_seconds);
-    }
+    if (summed_batches_ > 0) continue;
+    if (SecondsSince(clock->last_report) >= options_.report_seconds) ReportStep(listener, clock);
+    SaveWhereDue(listener, stop, clock);
   }
   runtime_.engine().WaitForAll();
   clock->Pause(train_.stats().wait_seconds);
+}
+
+void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
+  StepEvent e;
+  e.epoch = state_.epoch;
+  e.step = state_.step;
+  e.step_in_epoch = state_.step_in_epoch;
+  e.steps_per_epoch = steps_per_epoch_;
+  e.total_steps = total_steps_;
+  e.lr = LearningRate(Position() - 1);
+  runtime_.engine().WaitForVar(sums_);
+  e.loss = loss_.Total();
+  clock->Pause(train_.stats().wait_seconds);
+  e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
+  e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
+  e.seconds = SecondsSince(clock->start);
+  if (e.images_per_second > 0) e.seconds_left = static_cast<double>((total_steps_ - state_.step) * ExamplesPerStep()) / e.images_per_second;
+  if (options_.time_limit_seconds > 0) e.seconds_left = std::min(e.seconds_left, options_.time_limit_seconds - e.seconds);
+  listener.OnStep(e);
+  clock->BeginReport();
+}
+
+// Saves by steps, by time and on request.
+void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
+  const SavePolicy& save = options_.save;
+  const bool by_steps = save.every_steps > 0 && state_.step % save.every_steps == 0;
+  const bool by_time = save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
+  const bool by_request = stop && *stop == 2;
+  if (!by_steps && !by_time && !by_request) return;
+  int request = 2;
+  if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
+  runtime_.engine().WaitForAll();
+  clock->Pause(train_.stats().wait_seconds);
+  Save({}, listener);
+  clock->last_save = Time::now();
+  clock->Resume(train_.stats().wait_seconds);
 }
 
 void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
@@ -213,14 +225,15 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   clock->epoch_seconds = 0;
   clock->epoch_images = 0;
   e.train = TrainValues();
-  auto stopping = [stop] { return stop && *stop == 1; };
-  if (evaluation_) e.val = evaluation_->Run({}, stopping);
-  if (stopping() && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
+  if (evaluation_) {
+    const WeightAverage::InUse averages(average_.get());
+    e.val = evaluation_->Run({}, [stop] { return Stops(stop); });
+  }
+  if (Stops(stop) && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
   result->last = evaluation_ ? e.val : e.train;
 
-  const bool last = state_.step >= total_steps_;
-  // A run that max_steps ends inside an epoch keeps its place there, so that a longer run can go on from it.
-  const bool whole = !last || state_.step_in_epoch >= steps_per_epoch_;
+  // A run that max_steps or the time limit ends inside an epoch keeps its place there, so that a longer run can go on from it.
+  const bool whole = state_.step_in_epoch >= steps_per_epoch_;
   e.epoch = state_.epoch + 1;
   state_.open = false;
   if (whole) {
@@ -229,20 +242,18 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     state_.examples_in_epoch = 0;
     loss_.Reset();
     metrics_.Reset();
-  }
-  for (const auto& [name, value] : result->last) {
-    if (name == state_.best_metric && IsBetter(value)) {
-      state_.best_value = value;
-      state_.best_epoch = e.epoch;
-      e.best = true;
+    if (const std::optional<double> value = FindValue(result->last, best_.first().metric)) {
+      schedule_->EndEpoch(*value, best_.HigherIsBetter());
+      state_.ended_early = early_stop_ && early_stop_->Exhausted(*value, best_.HigherIsBetter()) && state_.step < total_steps_;
     }
   }
+  std::vector<std::string> names = best_.Update(e.epoch, result->last);
+  e.best = !names.empty() && names[0] == "best";
   listener.OnEpoch(e);
 
-  std::vector<std::string> names;
+  const bool last = state_.step >= total_steps_ || state_.ended_early || OutOfTime(*clock);
   const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
   if (whole && (by_epoch || last)) names.push_back(format("epoch-{:04}", state_.epoch));
-  if (e.best) names.push_back("best");
   if (!names.empty() || last) {
     Save(names, listener);
     clock->last_save = Time::now();

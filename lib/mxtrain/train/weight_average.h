@@ -1,0 +1,60 @@
+#pragma once
+// Exponential moving averages of weights and of auxiliary states (the statistics of batch norm), which evaluation uses in their place:
+//   a <- d a + (1 - d) w   after update t = 0, 1, ..., with d = min(decay, t / (t + 9))
+// d rises as in TensorFlow's ExponentialMovingAverage, (1 + n) / (10 + n), but from 0: the first average is the weights as they are. That batch
+// norm's statistics are averaged by the same rule is timm's way (ModelEma).
+//
+// Used by the training thread; an update pushes engine operations and returns, and allocates nothing.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mxtrain/operator/imperative.h"
+
+namespace mxtrain {
+
+class MXTRAIN_API WeightAverage {
+ public:
+  // `values`: the arrays that are averaged, by name; kept. The averages lie as they do.
+  WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values);
+
+  // After the update of a step.
+  void Update();
+  // The averages lie in the place of the values, and the values in theirs, while this lives. Before the first update, and for null, nothing
+  // is exchanged.
+  class InUse {
+   public:
+    explicit InUse(WeightAverage* average) : average_(average && average->updates_ > 0 ? average : nullptr) {
+      if (average_) average_->Exchange();
+    }
+    ~InUse() {
+      if (average_) average_->Exchange();
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    WeightAverage* average_;
+  };
+
+  int64_t updates() const { return updates_; }
+  std::map<std::string, NDArray> Arrays() const;  // by the names of the values
+  // As they were saved after so many updates. Throws kConfig for an array that is missing or of another shape.
+  void Restore(const std::map<std::string, NDArray>& saved, int64_t updates);
+
+ private:
+  void Exchange();
+
+  struct Item {
+    std::string name;
+    NDArray value, average;
+    PreparedCall update;
+  };
+  Runtime& runtime_;
+  double decay_;
+  NDArray scalars_;  // of the update operator
+  std::vector<Item> items_;
+  int64_t updates_ = 0;
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Recipes from the shell: what ends a run, steps of several batches, averages, patterns on names, mixed examples. A run that is stopped and
+# resumed ends in the bytes of an unbroken one.
+. "$(dirname "$0")/common.sh"
+
+write_points
+"$helper" pictures train 12
+"$helper" pictures val 4
+write_photos train val 6
+
+# --- early stopping, and what comes after it
+expect 0 train points.yaml --out early train.epochs=50 train.early_stop=2 train.optimizer.lr=0 --json
+says "ended early after 3 epochs: 2 in which accuracy did not improve (train.early_stop)"
+prints '"end":"no_improvement"'
+expect 0 train points.yaml --out early --resume train.epochs=50 train.early_stop=2 train.optimizer.lr=0
+says "the run is finished after"
+expect 0 train points.yaml --out early --extend train.epochs=1 train.optimizer.lr=0 train.lr_schedule=cosine
+says "extended by 4 steps; the schedule 'cosine' begins anew with them, at a learning rate of 0, and is to end at 0"
+
+# --- time limits have a unit, and leave a run that goes on
+expect 3 train points.yaml train.time_limit=5
+says "train.time_limit: expected a time with its unit such as 90min, 2h or 30s, got '5'"
+expect 0 train points.yaml --out timed train.epochs=100000000 train.save.every=1000000epochs train.time_limit=1s --json
+says "train.time_limit of 0:01 reached after"
+says "to go on: mxtrain train timed/config.yaml --out timed --resume"
+prints '"end":"time_limit"'
+holds "a run that its time limit ended is not saved" test -s timed/checkpoints/last
+
+# --- several best checkpoints
+expect 0 train points.yaml --out bests train.epochs=3 'train.metrics=[accuracy, cross_entropy]' 'train.best=[cross_entropy, accuracy]'
+holds "no best by the second metric" test -s bests/checkpoints/best-accuracy
+expect 3 train points.yaml 'train.best=[accuracy, mse]'
+says "train.best.metric: 'mse' is not measured"
+
+# --- patterns on names of parameters
+expect 9 check points.yaml 'train.freeze=["fullyconected0*"]'
+says "train.freeze: 'fullyconected0*' matches no parameter; did you mean 'fullyconnected0*'?"
+expect 3 train points.yaml 'train.lr_mult={"*_bias": lots}'
+says "train.lr_mult: expected a number of 0 or more, got 'lots'"
+expect 3 train points.yaml 'train.freeze=["*"]'
+says "every parameter is frozen: nothing would be trained"
+expect 0 train points.yaml --out patterns 'train.freeze=["*_bias"]' 'train.lr_mult={"*_weight": 0.5}'
+
+# --- optimizers, and one that has no schedule
+for optimizer in rmsprop adagrad adadelta ftrl lamb lars; do
+  expect 0 train points.yaml --out $optimizer train.optimizer=$optimizer
+done
+expect 3 train points.yaml train.optimizer=ftrl train.lr_schedule=cosine
+says "optimizer ftrl wants a learning rate that stays as it is"
+expect 3 train points.yaml 'train.optimizer={name: rmsprop, gamma1: 0.9}'
+says "did you mean 'rho'?"
+
+# --- mixed pictures, averages and steps of two batches: stopped after any step and resumed, the same bytes
+recipe=(train.epochs=4 train.mixup=0.2 'train.cutmix={alpha: 1, off_epochs: 1}' train.ema=0.9 train.grad_accum=2 data.train.balanced=true
+  'data.train.transforms=[{random_resized_crop: 8}, trivial_augment, {rand_augment: {n: 1, magnitude: 5}}]'
+  'train.lr_schedule={name: plateau, patience: 1}' 'train.metrics=[accuracy, f1, auc]')
+expect 0 train photos.yaml --out whole "${recipe[@]}" data.workers=1
+for steps in 1 3 6; do
+  expect 0 train photos.yaml --out broken "${recipe[@]}" --overwrite train.save.every=1steps train.max_steps=$steps
+  cp broken/checkpoints/previous broken/checkpoints/last  # as killed before the run was ended
+  expect 0 train photos.yaml --out broken "${recipe[@]}" --resume data.workers=3
+  holds "stopped after $steps steps the run ends in other bytes" "$helper" compare whole/checkpoints/last broken/checkpoints/last
+done
+expect 0 eval whole val
+expect 0 infer whole val
+expect 0 bench photos.yaml train.mixup=0.2 --seconds 0.05 --rounds 1
+expect 3 train photos.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax, normalization: batch}}]' train.mixup=1
+says "train.mixup, train.cutmix: 'softmax' has use_ignore or normalization"
+finish
