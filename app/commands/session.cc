@@ -10,6 +10,7 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/fingerprint.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::commands {
@@ -427,6 +428,8 @@ TrainOptions Session::MakeTrainOptions() const {
   o.model.pipeline =
       PipelineSpec{SourceOf(validates).source, DataParams(validates), Transforms(chain), Metrics(), config().data.exact_decode}.ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
+  if (train_source_) o.model.train_data = io::Fingerprint(*train_source_);
+  if (val_source_) o.model.val_data = io::Fingerprint(*val_source_);
   return o;
 }
 

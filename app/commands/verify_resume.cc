@@ -124,6 +124,7 @@ class VerifyResume final : public Command {
       Compare("parameter", a.args, b.args, &found);
       Compare("auxiliary state", a.auxs, b.auxs, &found);
       Compare("optimizer state", a.optimizer, b.optimizer, &found);
+      Compare("average", a.averages, b.averages, &found);
     }
     if (flags.json) {
       Json differences = Json::array();

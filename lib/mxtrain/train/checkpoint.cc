@@ -58,6 +58,8 @@ Json HeaderOf(const Checkpoint& c) {
             {"classes", m.class_names},
             {"pipeline", m.pipeline},
             {"config", m.config},
+            {"train_data", m.train_data},
+            {"val_data", m.val_data},
             {"batch_size", m.batch_size}}},
           {"state",
            {{"step", s.step},
@@ -114,6 +116,8 @@ ModelInfo ModelFromJson(const Json& m) {
   model.class_names = m.at("classes").get<std::vector<std::string>>();
   model.pipeline = m.at("pipeline");
   model.config = m.at("config");
+  model.train_data = m.value("train_data", "");  // older files do not say
+  model.val_data = m.value("val_data", "");
   model.batch_size = m.at("batch_size");
   return model;
 }

@@ -27,6 +27,7 @@ struct ModelInfo {
   std::vector<std::string> class_names;
   std::string pipeline;              // the input pipeline as text of the program's own; opaque here
   std::string config;                // the resolved configuration, as text
+  std::string train_data, val_data;  // fingerprints (io/fingerprint.h); empty: not known
   int64_t batch_size = 0;
 };
 

@@ -19,6 +19,7 @@ struct Fixture {
     Checkpoint c;
     c.model.symbol_json = "{}";
     c.model.class_names = {"cat", "dog"};
+    c.model.train_data = "7 records, 0123";
     c.state.step = step;
     c.state.best = {{"accuracy", 0.1, 3}, {"loss", 1.0 / 3, 2}};
     c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
@@ -32,6 +33,8 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const Checkpoint c = LoadCheckpoint(runtime, folder.path("c"));
   CHECK(c.model.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(c.model.train_data == "7 records, 0123");
+  CHECK(c.model.val_data.empty());
   CHECK(c.state.step == 7);
   REQUIRE(c.state.best.size() == 2);
   CHECK(c.state.best[0].value == 0.1);

@@ -212,6 +212,11 @@ void Trainer::MakeUpdater() {
   }
 }
 
+void Trainer::WarnOfOtherData(const char* what, const std::string& then, const std::string& now) const {
+  if (then.empty() || now.empty() || then == now) return;
+  runtime_.log().Warning("the {} data are other than those of the checkpoint: {} then, {} now", what, then, now);
+}
+
 void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   if (checkpoint.state.seed != runtime_.options().seed) {
     Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}; resume with --seed {}", checkpoint.state.seed,
@@ -224,6 +229,8 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
     Restore(checkpoint.args, "parameter", executors_[w]->args());
     Restore(checkpoint.auxs, "auxiliary state", executors_[w]->auxs());
   }
+  WarnOfOtherData("training", checkpoint.model.train_data, options_.model.train_data);
+  WarnOfOtherData("validation", checkpoint.model.val_data, options_.model.val_data);
   const int threads = state_.threads;
   state_ = checkpoint.state;
   if (state_.threads != threads) {

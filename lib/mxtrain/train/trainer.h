@@ -144,6 +144,7 @@ class MXTRAIN_API Trainer {
   int64_t Position() const;
   double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
   int64_t ExamplesPerStep() const { return train_.batch_size() * options_.grad_accum; }
+  void WarnOfOtherData(const char* what, const std::string& then, const std::string& now) const;  // fingerprints
   void RestoreAverages(const Checkpoint& checkpoint);
   void Extend(int64_t planned_steps);
   void SumGradients(const DataBatch& batch);

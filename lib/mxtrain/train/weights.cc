@@ -38,8 +38,9 @@ std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& f
   const std::string checkpoint = CheckpointOf(file);
   if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
   Checkpoint c = LoadCheckpoint(runtime, checkpoint);
-  c.args.merge(c.auxs);
-  return std::move(c.args);
+  c.averages.merge(c.args);  // which gives only what has no average
+  c.averages.merge(c.auxs);
+  return std::move(c.averages);
 }
 
 // Shape of the net's array that takes the elements as they lie.

@@ -28,7 +28,7 @@ class MXTRAIN_API NameMap {
 };
 
 // Parameters and auxiliary states by the names that they have in the net; plain, on the CPU, of the file's element types. `file`: a run
-// folder or checkpoint, PREFIX@7 or .params of the reference system, .safetensors. Throws kData for a pickle (.pt, .pth, ...), which could
+// folder or checkpoint (averages, where the run kept them), PREFIX@7 or .params of the reference system, .safetensors. Throws kData for a pickle (.pt, .pth, ...), which could
 // run anything, and for two arrays that come to one name; else as the readers of these files.
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file, const NameMap& map = {});
 
