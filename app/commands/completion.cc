@@ -1,9 +1,9 @@
 // mxtrain completion SHELL: a completion script on stdout.
-#include <algorithm>
 #include <iostream>
 
 #include "app/commands/command.h"
 #include "app/commands/completion_scripts.h"
+#include "app/commands/exit_codes.h"
 #include "app/commands/session.h"
 
 namespace mxtrain::commands {
@@ -23,12 +23,19 @@ class Completion final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
-    const CompletionWords words = {ConfigurationKeys(), PublicOperators(*MakeRegistry(flags.plugins))};
+    const CompletionWords words = {ConfigurationKeys(), PublicOperators(*MakeRegistry(flags.plugins)), Topics()};
     std::cout << (shell_ == "bash" ? BashCompletion(line_, words) : shell_ == "zsh" ? ZshCompletion(line_, words) : FishCompletion(line_, words));
     return 0;
   }
 
  private:
+  std::vector<std::string> Topics() const {
+    std::vector<std::string> topics;
+    for (const ExitCode& code : ExitCodes()) topics.push_back(std::to_string(code.code));
+    for (const CommandInfo& command : line_.commands()) topics.push_back(command.name);
+    return topics;
+  }
+
   const CommandLine& line_;
   std::string shell_;
 };

@@ -1,6 +1,6 @@
 #include "app/commands/completion_scripts.h"
 
-#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "app/config/schema.h"
@@ -55,15 +55,22 @@ std::vector<std::string> CommandNames(const CommandLine& line) {
 }
 
 // How a positional argument is completed.
-enum class Positional { kFiles, kKeys, kOperators, kChoices };
+enum class Positional { kFiles, kKeys, kOperators, kTopics, kChoices };
 Positional KindOf(const ArgumentInfo& argument) {
   if (!argument.choices.empty()) return Positional::kChoices;
   if (argument.takes == "key=value") return Positional::kKeys;
+  if (argument.takes == "TOPIC") return Positional::kTopics;
   return argument.takes == "OPERATOR" ? Positional::kOperators : Positional::kFiles;
 }
 
-bool TakesKeys(const CommandInfo& command) {
-  return std::any_of(command.arguments.begin(), command.arguments.end(), [](const auto& a) { return a.positional() && KindOf(a) == Positional::kKeys; });
+// What completes the positional arguments of a command, each way once, as the shell says it.
+std::string WordsOf(const CommandInfo& command, const std::function<std::string(const ArgumentInfo&)>& in_shell) {
+  std::string text;
+  for (const ArgumentInfo& argument : command.arguments) {
+    const std::string words = argument.positional() ? in_shell(argument) : "";
+    if (text.find(words) == std::string::npos) text += words;
+  }
+  return text;
 }
 
 // Those of the command's own and of every command, with the command's name or "*".
@@ -90,18 +97,15 @@ std::string BashFlagValues(const CommandLine& line) {
   return text;
 }
 
-std::string BashWords(const CommandInfo& command) {
-  std::string text;
-  for (const ArgumentInfo& argument : command.arguments) {
-    if (!argument.positional()) continue;
-    switch (KindOf(argument)) {
-      case Positional::kFiles: text += " files=1"; break;
-      case Positional::kKeys: text += " reply=$keys"; break;
-      case Positional::kOperators: text += " reply=$operators"; break;
-      case Positional::kChoices: text += format(" reply='{}'", Joined(argument.choices)); break;
-    }
+std::string BashWords(const ArgumentInfo& argument) {
+  switch (KindOf(argument)) {
+    case Positional::kFiles: return " files=1";
+    case Positional::kKeys: return " reply=$keys";
+    case Positional::kOperators: return " reply=$operators";
+    case Positional::kTopics: return " reply=$topics";
+    case Positional::kChoices: return format(" reply='{}'", Joined(argument.choices));
   }
-  return text;
+  return "";
 }
 
 // --- zsh and fish
@@ -135,18 +139,15 @@ std::string ZshFlagValues(const CommandLine& line) {
   return text;
 }
 
-std::string ZshWords(const CommandInfo& command) {
-  std::string text;
-  for (const ArgumentInfo& argument : command.arguments) {
-    if (!argument.positional()) continue;
-    switch (KindOf(argument)) {
-      case Positional::kFiles: text += " _files;"; break;
-      case Positional::kKeys: text += " _mxtrain_keys;"; break;
-      case Positional::kOperators: text += " compadd -- $operators;"; break;
-      case Positional::kChoices: text += format(" compadd -- {};", Joined(argument.choices)); break;
-    }
+std::string ZshWords(const ArgumentInfo& argument) {
+  switch (KindOf(argument)) {
+    case Positional::kFiles: return " _files;";
+    case Positional::kKeys: return " _mxtrain_keys;";
+    case Positional::kOperators: return " compadd -- $operators;";
+    case Positional::kTopics: return " compadd -- $topics;";
+    case Positional::kChoices: return format(" compadd -- {};", Joined(argument.choices));
   }
-  return text;
+  return "";
 }
 
 std::string FishQuoted(const std::string& text) { return Quoted(text, "\\'"); }
@@ -186,11 +187,11 @@ std::string BashCompletion(const CommandLine& line, const CompletionWords& words
   }
   for (const CommandInfo& command : line.commands()) {
     flags += format("      {}) reply+=' {}' ;;\n", command.name, Joined(FlagNames(command)));
-    positionals += format("      {}){} ;;\n", command.name, BashWords(command));
+    positionals += format("      {}){} ;;\n", command.name, WordsOf(command, BashWords));
   }
   const std::string commands = Joined(CommandNames(line), "|");
   return "# Completion of mxtrain for bash, made by `mxtrain completion bash`.\n_mxtrain() {\n  local keys='" + keys + "'\n  local operators='" +
-         Joined(words.operators) + "'\n" + R"(  local line=${COMP_LINE:0:COMP_POINT} command= reply= files= i
+         Joined(words.operators) + "'\n  local topics='" + Joined(words.topics) + "'\n" + R"(  local line=${COMP_LINE:0:COMP_POINT} command= reply= files= i
   local -a typed
   read -ra typed <<<"$line"
   [[ $line == *[[:space:]] ]] && typed+=('')
@@ -252,7 +253,7 @@ std::string ZshCompletion(const CommandLine& line, const CompletionWords& words)
   for (const CommandInfo& command : line.commands()) {
     commands += ZshEntry(command.name, command.description);
     flags += format("    {}) flags+=(\n{}    ) ;;\n", command.name, ZshFlags(command));
-    positionals += format("    {}){} ;;\n", command.name, ZshWords(command));
+    positionals += format("    {}){} ;;\n", command.name, WordsOf(command, ZshWords));
   }
   return "#compdef mxtrain\n# Completion of mxtrain for zsh, made by `mxtrain completion zsh > DIR/_mxtrain`, DIR being a folder of $fpath.\n"
          "_mxtrain_keys() {\n  local -a keys=(\n" + keys + R"(  )
@@ -262,7 +263,7 @@ std::string ZshCompletion(const CommandLine& line, const CompletionWords& words)
 }
 
 _mxtrain() {
-  local -a operators=()" + Joined(words.operators) + R"()
+  local -a operators=()" + Joined(words.operators) + ")\n  local -a topics=(" + Joined(words.topics) + R"()
   local -a commands=(
 )" + commands + R"(  )
   local -a flags=(
@@ -295,15 +296,20 @@ std::string FishCompletion(const CommandLine& line, const CompletionWords& words
   std::vector<std::string> with_keys;
   for (const CommandInfo& command : line.commands()) {
     const std::string condition = " -n '__fish_seen_subcommand_from " + command.name + "'";
-    if (TakesKeys(command)) with_keys.push_back(command.name);
     for (const ArgumentInfo& argument : command.arguments) {
       if (!argument.positional()) {
         text += FishFlag(condition, argument);
-      } else if (KindOf(argument) == Positional::kOperators) {
-        text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(words.operators)));
-      } else if (KindOf(argument) == Positional::kChoices) {
-        text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(argument.choices)));
+        continue;
       }
+      std::vector<std::string> offered;
+      switch (KindOf(argument)) {
+        case Positional::kFiles: break;  // what fish offers by itself
+        case Positional::kKeys: with_keys.push_back(command.name); break;
+        case Positional::kOperators: offered = words.operators; break;
+        case Positional::kTopics: offered = words.topics; break;
+        case Positional::kChoices: offered = argument.choices; break;
+      }
+      if (!offered.empty()) text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(offered)));
     }
   }
   return text + FishKeys(" -n '__fish_seen_subcommand_from " + Joined(with_keys) + "'", words.keys);

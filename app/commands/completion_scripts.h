@@ -17,6 +17,7 @@ struct KeyWord {
 struct CompletionWords {
   std::vector<KeyWord> keys;
   std::vector<std::string> operators;
+  std::vector<std::string> topics;  // of `mxtrain help`
 };
 
 // The keys of the table, with those of optimizers, schedules and initializers; sorted.
