@@ -25,7 +25,7 @@ struct DataFindings {
 };
 
 // The most bits of a PictureHash, of 256, in which a picture may differ from another that it is a copy of.
-constexpr int kNearBits = 10;
+constexpr int kNearBits = 40;
 
 // Compares files byte for byte, decoded pictures pixel for pixel; numbers, of which equal rows mean nothing, are left alone. A finding is a
 // picture that is in both sets (the result of a validation is then too good) or has two classes; a note, one that is in a set twice.

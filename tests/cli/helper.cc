@@ -139,7 +139,11 @@ void WriteAgain(const fs::path& from, const fs::path& to, int quality) {
   io::Image half;
   half.Resize(whole.height / 2, whole.width / 2, whole.channels);
   for (int y = 0; y < half.height; ++y) {
-    for (int x = 0; x < half.width; ++x) std::copy_n(whole.row(2 * y) + 2 * x * whole.channels, whole.channels, half.row(y) + x * whole.channels);
+    for (int i = 0; i < half.width * half.channels; ++i) {
+      const int left = i / half.channels * 2 * half.channels + i % half.channels, right = left + half.channels;
+      const uint8_t *upper = whole.row(2 * y), *lower = whole.row(2 * y + 1);
+      half.row(y)[i] = static_cast<uint8_t>((upper[left] + upper[right] + lower[left] + lower[right] + 2) / 4);
+    }
   }
   WriteFileAtomically(to.string(), io::EncodeJpeg(half, quality));
 }

@@ -37,7 +37,7 @@ holds "nothing was drawn" sh -c '! cmp -s drawn/000.png photos/light/000.png'
 
 # --- probabilities: a row for each, NaN for one that cannot be read
 expect 0 infer model photos --probabilities plain.npy
-holds "the shape" grep -qaF "'shape': (16, 2)" plain.npy
+holds "the shape" grep -qaF "'shape': (16, 2,)" plain.npy
 expect 2 infer model photos --probabilities p.npy --output-layer flatten0 --output f.npy
 says "--copy-to, --annotate and --probabilities"
 
