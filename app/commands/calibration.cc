@@ -9,7 +9,9 @@ namespace {
 constexpr double kConfidences[] = {0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999};
 constexpr double kDecisions[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
 
-double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double Ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
 
 }  // namespace
 

@@ -131,7 +131,8 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   const std::vector<CalibrationBin> bins = CalibrationBins(report.predictions());
   const auto total = static_cast<double>(report.predictions().size());
   plot::Chart::Series accuracy{.name = "accuracy of the bin", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kSky};
-  plot::Chart::Series confidence{.name = "the same over the mean confidence", .kind = plot::Chart::Series::Kind::kPoints, .colour = plot::kVermilion};
+  plot::Chart::Series confidence{
+      .name = "the same over the mean confidence", .kind = plot::Chart::Series::Kind::kPoints, .colour = plot::kVermilion};
   plot::Chart::Series share{.name = "", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kGray};
   for (const CalibrationBin& bin : bins) {
     accuracy.width = share.width = bin.high - bin.low;
@@ -167,7 +168,8 @@ void WriteClassFiles(const ClassReport& report, const std::string& folder) {
   plot::Save(DrawClasses(report), file("classes"));
   plot::Save(DrawReliability(report), file("reliability"));
   const std::vector<report::SheetPicture> pictures = MistakePictures(report);
-  if (!pictures.empty()) plot::SaveAs(report::DrawSheet("the worst mistakes, with the probability of the predicted class", pictures), file("mistakes.png"));
+  if (!pictures.empty())
+    plot::SaveAs(report::DrawSheet("the worst mistakes, with the probability of the predicted class", pictures), file("mistakes.png"));
 }
 
 }  // namespace mxtrain::commands

@@ -7,8 +7,8 @@
 
 namespace mxtrain::commands {
 
-// Into `folder`, which is made: classes.csv, confusion.csv, calibration.csv, thresholds.csv, decisions.csv (of two classes) and mistakes.csv;
-// confusion, classes and reliability, each as .svg and .png; mistakes.png where the report kept pictures. Throws kFileSystem.
+// Into `folder`, which is made: classes.csv, confusion.csv, calibration.csv, thresholds.csv, decisions.csv (of two classes) and
+// mistakes.csv; confusion, classes and reliability, each as .svg and .png; mistakes.png where the report kept pictures. Throws kFileSystem.
 void WriteClassFiles(const ClassReport& report, const std::string& folder);
 
 plot::Drawing DrawConfusion(const ClassReport& report);

@@ -64,7 +64,9 @@ Facts EnvironmentOf(const RunSummary& run) {
   return facts;
 }
 
-std::string Number(std::optional<double> value) { return value && std::isfinite(*value) ? report::FormatNumber(*value) : ""; }
+std::string Number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? report::FormatNumber(*value) : "";
+}
 
 Facts MetricsOf(const RunSummary& run) {
   Facts facts{{"state", report::NameOf(run.state)}, {"epochs", std::to_string(run.epochs)}};
@@ -171,6 +173,8 @@ class Diff final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeDiff() { return std::make_unique<Diff>(); }
+std::unique_ptr<Command> MakeDiff() {
+  return std::make_unique<Diff>();
+}
 
 }  // namespace mxtrain::commands

@@ -18,7 +18,8 @@ struct RatePoint {
   double rate = 0, loss = 0, smooth = 0;  // loss of one step; its moving average
 };
 
-// Takes the loss of every step out of the means over the epoch that the trainer reports, and asks it to stop once the loss has clearly risen.
+// Takes the loss of every step out of the means over the epoch that the trainer reports, and asks it to stop once the loss has clearly
+// risen.
 class RateListener final : public TrainListener {
  public:
   explicit RateListener(std::atomic<int>* stop) : stop_(stop) {}
@@ -38,9 +39,9 @@ class RateListener final : public TrainListener {
   const std::vector<RatePoint>& points() const { return points_; }
 
  private:
-  static constexpr double kKept = 0.95;   // of the moving average, in each step
-  static constexpr double kRisen = 3;     // times the lowest average: nothing more is to be learned
-  static constexpr size_t kLeast = 10;    // steps before that counts
+  static constexpr double kKept = 0.95;  // of the moving average, in each step
+  static constexpr double kRisen = 3;    // times the lowest average: nothing more is to be learned
+  static constexpr size_t kLeast = 10;   // steps before that counts
   std::atomic<int>* stop_;
   std::vector<RatePoint> points_;
   double sum_ = 0, average_ = 0, weight_ = 0, lowest_ = HUGE_VAL;
@@ -72,7 +73,8 @@ class LrFind final : public Command {
     const double suggestion = Suggest(points);
     WriteFiles(session.config().name, points, suggestion);
     if (flags.json) {
-      std::cout << report::JsonText({{"suggestion", suggestion}, {"steps", points.size()}, {"diverged", diverged}, {"folder", out_}}) << "\n";
+      std::cout << report::JsonText({{"suggestion", suggestion}, {"steps", points.size()}, {"diverged", diverged}, {"folder", out_}})
+                << "\n";
     } else {
       std::cout << format("{}\n", report::FormatNumber(suggestion));
     }
@@ -110,7 +112,8 @@ class LrFind final : public Command {
   }
 
   static double Suggest(const std::vector<RatePoint>& points) {
-    const auto lowest = std::min_element(points.begin(), points.end(), [](const RatePoint& a, const RatePoint& b) { return a.smooth < b.smooth; });
+    const auto lowest =
+        std::min_element(points.begin(), points.end(), [](const RatePoint& a, const RatePoint& b) { return a.smooth < b.smooth; });
     return lowest->rate / 10;
   }
 
@@ -143,6 +146,8 @@ class LrFind final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeLrFind() { return std::make_unique<LrFind>(); }
+std::unique_ptr<Command> MakeLrFind() {
+  return std::make_unique<LrFind>();
+}
 
 }  // namespace mxtrain::commands

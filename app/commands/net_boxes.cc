@@ -42,7 +42,9 @@ std::string Strides(const Params& p) {
 
 std::string Convolution(const Params& p, const char* word) {
   const std::string groups = p.Text("num_group");
-  const std::string grouped = groups.empty() || groups == "1" ? "" : groups == p.Text("num_filter") ? ", depthwise" : format(", {} groups", groups);
+  const std::string grouped = groups.empty() || groups == "1"  ? ""
+                              : groups == p.Text("num_filter") ? ", depthwise"
+                                                               : format(", {} groups", groups);
   return format("{} {}, {}{}{}", word, p.Shape("kernel"), p.Text("num_filter"), grouped, Strides(p));
 }
 

@@ -13,8 +13,8 @@ namespace mxtrain::commands {
 struct NetBox {
   enum class Family { kInput, kConvolution, kMatrix, kPooling, kJoin, kHead, kOther };
   Family family = Family::kOther;
-  std::string what;  // "conv 3×3, 64, stride 2, batch norm, relu"
-  std::string name;  // of its first layer
+  std::string what;   // "conv 3×3, 64, stride 2, batch norm, relu"
+  std::string name;   // of its first layer
   std::string shape;  // of what it gives, per example: "64×56×56"
   int64_t parameters = 0;
   std::vector<int> inputs;  // boxes, each once

@@ -70,12 +70,12 @@ NetLayout LayOutNet(const std::vector<std::vector<int>>& inputs) {
   AddVertices(inputs, &layout);
   std::vector<int> by_row(layout.vertices.size());
   for (size_t v = 0; v < by_row.size(); ++v) by_row[v] = static_cast<int>(v);
-  std::stable_sort(by_row.begin(), by_row.end(), [&](int a, int b) {
-    return layout.vertices[static_cast<size_t>(a)].row < layout.vertices[static_cast<size_t>(b)].row;
-  });
+  std::stable_sort(by_row.begin(), by_row.end(),
+                   [&](int a, int b) { return layout.vertices[static_cast<size_t>(a)].row < layout.vertices[static_cast<size_t>(b)].row; });
   std::vector<bool> placed(layout.vertices.size());
   std::set<std::pair<int, int>> taken;  // (row, lane)
-  for (std::vector<int> way = LongestWay(layout.vertices, by_row, placed); !way.empty(); way = LongestWay(layout.vertices, by_row, placed)) {
+  for (std::vector<int> way = LongestWay(layout.vertices, by_row, placed); !way.empty();
+       way = LongestWay(layout.vertices, by_row, placed)) {
     const int lane = FreeLane(layout.vertices, way, taken);
     for (int v : way) {
       placed[static_cast<size_t>(v)] = true;

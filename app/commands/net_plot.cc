@@ -23,7 +23,8 @@ constexpr int kMostOfOneColumn = 14;  // rows that are not broken into columns
 const plot::Stroke kConnection{plot::kGray, 1.3, {}};
 
 plot::Colour ColourOf(NetBox::Family family) {
-  static constexpr std::array kColours = {plot::kBlack, plot::kSky, plot::kOrange, plot::kGreen, plot::kYellow, plot::kVermilion, plot::kPurple};
+  static constexpr std::array kColours = {plot::kBlack,  plot::kSky,       plot::kOrange, plot::kGreen,
+                                          plot::kYellow, plot::kVermilion, plot::kPurple};
   return kColours[static_cast<size_t>(family)];
 }
 
@@ -36,8 +37,8 @@ std::string ShortCount(int64_t count) {
 // Rows that follow a narrow one, up to the next narrow one: a chain's single row, or branches and where they join.
 struct Stretch {
   int first = 0, last = 0;
-  std::map<int, double> lanes;     // middle of each lane; lane 0 stands at 0
-  double left = 0, right = 0;      // how far boxes and connections reach
+  std::map<int, double> lanes;  // middle of each lane; lane 0 stands at 0
+  double left = 0, right = 0;   // how far boxes and connections reach
   int column = 0;
   int rows() const { return last - first + 1; }
 };
@@ -57,7 +58,8 @@ class NetPicture {
     for (double column : column_widths_) width += column + kColumnGap;
     int most = 0;
     for (const Stretch& s : stretches_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
-    Drawing drawing(std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}), kTop + kPitch * most + kMargin);
+    Drawing drawing(std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
+                    kTop + kPitch * most + kMargin);
     DrawTitle(&drawing);
     for (const Stretch& s : stretches_) DrawGround(s, &drawing);
     for (size_t v = 0; v < layout_.vertices.size(); ++v) DrawConnections(static_cast<int>(v), &drawing);
@@ -116,7 +118,8 @@ class NetPicture {
     }
     column_widths_.assign(static_cast<size_t>(column + 1), 0);
     column_lefts_.assign(static_cast<size_t>(column + 1), 0);
-    for (const Stretch& s : stretches_) column_lefts_[static_cast<size_t>(s.column)] = std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);
+    for (const Stretch& s : stretches_)
+      column_lefts_[static_cast<size_t>(s.column)] = std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);
     for (const Stretch& s : stretches_) {
       double& width = column_widths_[static_cast<size_t>(s.column)];
       width = std::max(width, s.right - column_lefts_[static_cast<size_t>(s.column)]);
@@ -146,16 +149,20 @@ class NetPicture {
     int64_t parameters = 0;
     for (const NetBox& box : boxes_) parameters += box.parameters;
     drawing->AddText({kMargin, 34}, format("{}: {} parameters", title_, parameters), {.size = 18});
-    static constexpr std::pair<NetBox::Family, const char*> kNames[] = {
-        {NetBox::Family::kConvolution, "convolution"}, {NetBox::Family::kMatrix, "fully connected"}, {NetBox::Family::kPooling, "pooling"},
-        {NetBox::Family::kJoin, "join"},               {NetBox::Family::kOther, "other"},            {NetBox::Family::kHead, "output"}};
+    static constexpr std::pair<NetBox::Family, const char*> kNames[] = {{NetBox::Family::kConvolution, "convolution"},
+                                                                        {NetBox::Family::kMatrix, "fully connected"},
+                                                                        {NetBox::Family::kPooling, "pooling"},
+                                                                        {NetBox::Family::kJoin, "join"},
+                                                                        {NetBox::Family::kOther, "other"},
+                                                                        {NetBox::Family::kHead, "output"}};
     double x = kMargin;
     for (const auto& [family, name] : kNames) {
       drawing->AddBox({x, 50}, 12, 12, plot::Between(plot::kWhite, ColourOf(family), 0.75));
       drawing->AddText({x + 17, 60.5}, name, {.size = 12});
       x += 38 + plot::TextWidth(name, 12);
     }
-    drawing->AddText({kMargin, 81}, "below in each box: the name of its first layer, the shape that it gives for one example, its parameters",
+    drawing->AddText({kMargin, 81},
+                     "below in each box: the name of its first layer, the shape that it gives for one example, its parameters",
                      {.size = 10.5, .colour = plot::kGray});
   }
 
@@ -194,7 +201,8 @@ class NetPicture {
       std::vector<Point> way{{from_x, bottom}};
       if (from_column != StretchOf(to).column) {
         // Below its column, up between the columns, and in from above.
-        const double between = ColumnMiddle(StretchOf(to).column) + column_lefts_[static_cast<size_t>(StretchOf(to).column)] - kColumnGap / 2;
+        const double between =
+            ColumnMiddle(StretchOf(to).column) + column_lefts_[static_cast<size_t>(StretchOf(to).column)] - kColumnGap / 2;
         const double below = bottom + (kPitch - kBoxHeight) / 2;
         way.insert(way.end(), {{from_x, below}, {between, below}, {between, turn}, {x, turn}});
       } else if (from_x != x) {
@@ -212,7 +220,8 @@ class NetPicture {
     const double left = MiddleOf(v) - kBoxWidth / 2, top = RowTop(v.row), inner = kBoxWidth - 14;
     const plot::Colour colour = ColourOf(box.family);
     const std::string facts = box.parameters > 0 ? format("{}  ·  {}", box.shape, ShortCount(box.parameters)) : box.shape;
-    drawing->AddBox({left, top}, kBoxWidth, kBoxHeight, plot::Between(plot::kWhite, colour, box.family == NetBox::Family::kInput ? 0 : 0.28), 1,
+    drawing->AddBox({left, top}, kBoxWidth, kBoxHeight,
+                    plot::Between(plot::kWhite, colour, box.family == NetBox::Family::kInput ? 0 : 0.28), 1,
                     format("{}: {}; {}, {} parameters", box.name, box.what, box.shape, box.parameters));
     drawing->AddFrame({left, top}, kBoxWidth, kBoxHeight, {plot::Between(colour, plot::kBlack, 0.3), 1, {}});
     drawing->AddText({left + 7, top + 15.5}, plot::FitText(box.what, 11.5, inner), {.size = 11.5});

@@ -10,7 +10,7 @@
 namespace mxtrain::commands {
 
 // `specs`: of one batch, complete. `inputs`: variables that are data; `labels`: variables that are left out. All others are parameters.
-plot::Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs, const std::set<std::string>& labels,
-                      const std::string& title);
+plot::Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+                      const std::set<std::string>& labels, const std::string& title);
 
 }  // namespace mxtrain::commands

@@ -19,13 +19,16 @@ class Runs final : public Command {
     Arguments arguments = line.Add("runs", "a table of the runs in a folder");
     arguments.Option("folder", &folder_, "folder of run folders").Takes("FOLDER").ShowsDefault();
     arguments.Option("--sort", &sort_, "name, best (the best of each metric first) or time").OneOf({"name", "best", "time"}).ShowsDefault();
-    arguments.Option("--format", &format_, "table, csv or jsonl (as --json: an object per line)").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
+    arguments.Option("--format", &format_, "table, csv or jsonl (as --json: an object per line)")
+        .OneOf({"table", "csv", "jsonl"})
+        .ShowsDefault();
     arguments.Examples("  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
-    if (!std::filesystem::is_directory(folder_)) Throw(ErrorKind::kFileSystem, "there is no folder {}; mxtrain train makes runs/ where it is started", folder_);
+    if (!std::filesystem::is_directory(folder_))
+      Throw(ErrorKind::kFileSystem, "there is no folder {}; mxtrain train makes runs/ where it is started", folder_);
     std::vector<RunSummary> runs = report::ReadRuns(folder_);
     if (runs.empty()) console.Message(LogLevel::kInfo, format("{} holds no runs", folder_));
     Sort(&runs);
@@ -33,7 +36,8 @@ class Runs final : public Command {
       std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
       for (const RunSummary& run : runs) {
         const Row row(run);
-        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name), report::NameOf(run.state), run.epochs, row.metric, row.best, row.epoch, row.last, run.seconds);
+        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name), report::NameOf(run.state), run.epochs, row.metric,
+                            row.best, row.epoch, row.last, run.seconds);
       }
     } else if (format_ == "jsonl") {
       for (const RunSummary& run : runs) std::cout << report::JsonText(ToJson(run)) << "\n";
@@ -68,9 +72,14 @@ class Runs final : public Command {
 
   static Json ToJson(const RunSummary& run) {
     Json best = nullptr, last = Json::object();
-    if (run.best) best = {{"metric", run.best->metric}, {"value", run.best->value}, {"epoch", run.best->epoch}, {"higher_is_better", run.best->higher_is_better}};
+    if (run.best)
+      best = {{"metric", run.best->metric},
+              {"value", run.best->value},
+              {"epoch", run.best->epoch},
+              {"higher_is_better", run.best->higher_is_better}};
     for (const std::string& measure : run.metrics.Measures()) last[measure] = *report::LastValue(run.metrics, measure);
-    return {{"run", run.path}, {"state", report::NameOf(run.state)}, {"epochs", run.epochs}, {"best", best}, {"last", last}, {"seconds", run.seconds}};
+    return {{"run", run.path},       {"state", report::NameOf(run.state)}, {"epochs", run.epochs}, {"best", best}, {"last", last},
+            {"seconds", run.seconds}};
   }
 
   static void Print(const std::vector<RunSummary>& runs) {
@@ -80,12 +89,12 @@ class Runs final : public Command {
       name_width = std::max(name_width, Row(run).name.size());
       metric_width = std::max(metric_width, Row(run).metric.size());
     }
-    std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric", metric_width,
-                        "best", "at epoch", "last", "time");
+    std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric",
+                        metric_width, "best", "at epoch", "last", "time");
     for (const RunSummary& run : runs) {
       const Row row(run);
-      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", row.name, name_width, report::NameOf(run.state), run.epochs,
-                          row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
+      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", row.name, name_width, report::NameOf(run.state),
+                          run.epochs, row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
     }
   }
 
@@ -94,6 +103,8 @@ class Runs final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeRuns() { return std::make_unique<Runs>(); }
+std::unique_ptr<Command> MakeRuns() {
+  return std::make_unique<Runs>();
+}
 
 }  // namespace mxtrain::commands

@@ -44,11 +44,15 @@ class Sweep final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("sweep", "many runs of one configuration, over values of its keys, and a sorted table");
     config_.Declare(arguments);
-    arguments.Option("--random", &random_, "so many random draws in place of all combinations; then key=low..high is a range").Takes("N").Positive();
-    arguments.Option("--out", &out_, "folder of the runs; the same command goes on there after a stop; default: runs/NAME-sweep").Takes("DIR");
-    arguments.Examples("  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
-                       "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' train.epochs=5\n"
-                       "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 --random 20 --out search");
+    arguments.Option("--random", &random_, "so many random draws in place of all combinations; then key=low..high is a range")
+        .Takes("N")
+        .Positive();
+    arguments.Option("--out", &out_, "folder of the runs; the same command goes on there after a stop; default: runs/NAME-sweep")
+        .Takes("DIR");
+    arguments.Examples(
+        "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
+        "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' train.epochs=5\n"
+        "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 --random 20 --out search");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -68,7 +72,8 @@ class Sweep final : public Command {
       return 128 + StopSignal();
     }
     const std::vector<const Trial*> sorted = Sorted();
-    if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); })) plot::Save(DrawTrials(sorted), out_ + "/results");
+    if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); }))
+      plot::Save(DrawTrials(sorted), out_ + "/results");
     Print(sorted, flags.json);
     console.Message(LogLevel::kInfo, format("table and picture: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
     return ExitCode(console);
@@ -77,6 +82,7 @@ class Sweep final : public Command {
  private:
   // A run that diverged is a result; any other error is one of the command.
   static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
+  static bool WasStopped(const Trial& trial) { return trial.exit_code.value_or(0) > 128; }  // by a signal
   static bool Ended(const Trial& trial) { return trial.exit_code == 0 || trial.exit_code == kDivergedCode; }
   static bool HasBest(const Trial& trial) { return trial.summary && trial.summary->best; }
 
@@ -125,8 +131,12 @@ class Sweep final : public Command {
     for (const SweepAxis& axis : axes_) {
       axes.push_back({{"key", axis.key}, {"values", axis.values}, {"low", axis.low}, {"high", axis.high}});
     }
-    return {{"config", fs::absolute(config_.file).lexically_normal().string()}, {"files", config_.more_files}, {"overrides", config_.overrides},
-            {"axes", axes}, {"random", random_}, {"seed", flags.seed.value_or(0)}};
+    return {{"config", fs::absolute(config_.file).lexically_normal().string()},
+            {"files", config_.more_files},
+            {"overrides", config_.overrides},
+            {"axes", axes},
+            {"random", random_},
+            {"seed", flags.seed.value_or(0)}};
   }
 
   void Save(const CommonFlags& flags) const {
@@ -175,7 +185,8 @@ class Sweep final : public Command {
     std::vector<std::string> arguments{"train", config_.file};
     for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
     for (const std::string& file : config_.more_files) arguments.insert(arguments.end(), {"-c", file});
-    arguments.insert(arguments.end(), {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine, "--threads", std::to_string(flags.threads)});
+    arguments.insert(arguments.end(), {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine, "--threads",
+                                       std::to_string(flags.threads)});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");
@@ -188,6 +199,7 @@ class Sweep final : public Command {
 
   static std::string Outcome(const Trial& trial) {
     if (trial.exit_code == kDivergedCode) return "diverged";
+    if (WasStopped(trial)) return "stopped";
     if (trial.exit_code != 0) return trial.exit_code ? format("exit code {}", *trial.exit_code) : "not run";
     if (!HasBest(trial)) return "finished";
     const RunSummary::Best& best = *trial.summary->best;
@@ -218,7 +230,8 @@ class Sweep final : public Command {
       if (HasBest(*trial)) {
         const RunSummary::Best& best = *trial->summary->best;
         const auto last = report::LastValue(trial->summary->metrics, best.metric);
-        text += format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch, last ? format("{}", *last) : "", trial->summary->seconds);
+        text +=
+            format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch, last ? format("{}", *last) : "", trial->summary->seconds);
       } else {
         text += ",,,,,\n";
       }
@@ -229,6 +242,7 @@ class Sweep final : public Command {
 
   static std::string StateOf(const Trial& trial) {
     if (trial.exit_code == kDivergedCode) return "diverged";
+    if (WasStopped(trial)) return "stopped";
     if (trial.exit_code.value_or(0) != 0) return format("exit code {}", *trial.exit_code);
     return trial.summary ? report::NameOf(trial.summary->state) : "not run";
   }
@@ -239,7 +253,8 @@ class Sweep final : public Command {
       for (const Trial* trial : sorted) {
         Json values = Json::object(), best = nullptr;
         for (const auto& [key, value] : trial->point) values[key] = value;
-        if (HasBest(*trial)) best = {{"metric", trial->summary->best->metric}, {"value", trial->summary->best->value}, {"epoch", trial->summary->best->epoch}};
+        if (HasBest(*trial))
+          best = {{"metric", trial->summary->best->metric}, {"value", trial->summary->best->value}, {"epoch", trial->summary->best->epoch}};
         rows.push_back({{"run", FolderOf(*trial)}, {"state", StateOf(*trial)}, {"values", values}, {"best", best}});
       }
       std::cout << report::JsonText({{"sweep", out_}, {"runs", rows}}) << "\n";
@@ -248,7 +263,8 @@ class Sweep final : public Command {
     size_t width = 6;
     for (const Trial* trial : sorted) width = std::max(width, Describe(trial->point).size());
     std::cout << format("{:<6}  {:<{}}  {}\n", "run", "values", width, "best");
-    for (const Trial* trial : sorted) std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width, Outcome(*trial));
+    for (const Trial* trial : sorted)
+      std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width, Outcome(*trial));
   }
 
   // The best value over each key that has numbers, one chart above the other, and the runs by rank.
@@ -306,6 +322,8 @@ class Sweep final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeSweep() { return std::make_unique<Sweep>(); }
+std::unique_ptr<Command> MakeSweep() {
+  return std::make_unique<Sweep>();
+}
 
 }  // namespace mxtrain::commands

@@ -46,10 +46,14 @@ std::optional<double> NumberOf(const std::string& text) {
   return value;
 }
 
-bool IsWhole(const std::string& text) { return text.find_first_not_of("+-0123456789") == std::string::npos; }
+bool IsWhole(const std::string& text) {
+  return text.find_first_not_of("+-0123456789") == std::string::npos;
+}
 
 // A number in [0, 1). std::uniform_real_distribution differs between libraries.
-double Uniform(std::mt19937_64* random) { return std::ldexp(static_cast<double>((*random)() >> 11), -53); }
+double Uniform(std::mt19937_64* random) {
+  return std::ldexp(static_cast<double>((*random)() >> 11), -53);
+}
 
 }  // namespace
 
@@ -84,7 +88,8 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
 std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes) {
   std::vector<SweepPoint> points(1);
   for (const SweepAxis& axis : axes) {
-    if (axis.is_range()) Throw(ErrorKind::kUsage, "{} is a range, which a grid cannot exhaust; say how many draws with --random N", axis.key);
+    if (axis.is_range())
+      Throw(ErrorKind::kUsage, "{} is a range, which a grid cannot exhaust; say how many draws with --random N", axis.key);
     std::vector<SweepPoint> longer;
     for (const SweepPoint& point : points) {
       for (const std::string& value : axis.values) {

@@ -43,7 +43,9 @@ void PutBytes(std::string* out, int field, std::string_view bytes) {
   *out += bytes;
 }
 
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double Now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 // Event: wall_time = 1, step = 2.
 std::string EventAt(int64_t step) {
@@ -54,7 +56,9 @@ std::string EventAt(int64_t step) {
 }
 
 // TFRecord stores checksums so, lest a checksum of data that hold one be weak.
-uint32_t Masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
+uint32_t Masked(uint32_t crc) {
+  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
 
 std::string FileName() {
   utsname host{};
@@ -91,14 +95,16 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
   Write(version);
   if (first_step > 0) {
     std::string session, start = EventAt(first_step + 1);  // what was told after `first_step` steps stays
-    PutInteger(&session, 1, 1);     // SessionLog: status = START
-    PutBytes(&start, 7, session);  // session_log
+    PutInteger(&session, 1, 1);                            // SessionLog: status = START
+    PutBytes(&start, 7, session);                          // session_log
     Write(start);
   }
   Flush();
 }
 
-EventFile::~EventFile() { std::fclose(file_); }
+EventFile::~EventFile() {
+  std::fclose(file_);
+}
 
 void EventFile::Write(const std::string& event) {
   std::string frame;
@@ -111,7 +117,7 @@ void EventFile::Write(const std::string& event) {
 
 void EventFile::AddValue(int64_t step, const std::string& value) {
   std::string summary, event = EventAt(step);
-  PutBytes(&summary, 1, value);   // Summary: value
+  PutBytes(&summary, 1, value);  // Summary: value
   PutBytes(&event, 5, summary);  // summary
   Write(event);
 }

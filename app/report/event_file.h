@@ -23,7 +23,7 @@ class EventFile {
   // A tag "train/loss" stands under the heading "train".
   void AddScalar(const std::string& tag, int64_t step, double value);
   void AddPng(const std::string& tag, int64_t step, std::string_view png);  // throws kData for bytes that are no PNG
-  void Flush();  // throws kFileSystem: a full disk ends the run
+  void Flush();                                                             // throws kFileSystem: a full disk ends the run
   const std::string& path() const { return path_; }
 
  private:

@@ -36,9 +36,10 @@ using Cells = std::vector<std::string>;
 class Page {
  public:
   explicit Page(const std::string& title) {
-    text_ = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-            EscapeXml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + EscapeXml(title) + "</h1>\n";
+    text_ =
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+        EscapeXml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + EscapeXml(title) + "</h1>\n";
   }
   void Heading(const std::string& text) { text_ += "<h2>" + EscapeXml(text) + "</h2>\n"; }
   void Table(const Cells& head, const std::vector<Cells>& rows) {
@@ -81,7 +82,9 @@ void AddPictures(Page* page, const fs::path& folder) {
   }
 }
 
-std::string TextOf(const Json& value) { return value.is_string() ? value.get<std::string>() : value.is_number() ? FormatNumber(value.get<double>()) : value.dump(); }
+std::string TextOf(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
+}
 
 void AddResult(Page* page, const fs::path& file) {
   if (!fs::exists(file)) return;
@@ -108,7 +111,8 @@ void AddMetrics(Page* page, const MetricsTable& table) {
   for (size_t i = 0; i < table.rows.size(); ++i) {
     if (i + kLast < table.rows.size() && table.rows[i][0] != best) continue;
     Cells& cells = rows.emplace_back();
-    for (double value : table.rows[i]) cells.push_back(std::isfinite(value) ? value == std::round(value) ? format("{}", value) : FormatNumber(value) : "");
+    for (double value : table.rows[i])
+      cells.push_back(std::isfinite(value) ? value == std::round(value) ? format("{}", value) : FormatNumber(value) : "");
   }
   page->Table(table.columns, rows);
 }

@@ -8,7 +8,7 @@
 namespace mxtrain::report {
 
 struct MetricsTable {
-  std::vector<std::string> columns;       // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ..., "best"
+  std::vector<std::string> columns;  // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ..., "best"
   std::vector<std::vector<double>> rows;  // a number for each column; NaN where a cell holds none
 
   // The values of one column; empty where there is none of that name.

@@ -15,7 +15,9 @@ std::vector<plot::Point> Points(const std::vector<double>& x, const std::vector<
   return points;
 }
 
-plot::AxisSpec EpochAxis() { return {.label = "epoch", .whole = true}; }
+plot::AxisSpec EpochAxis() {
+  return {.label = "epoch", .whole = true};
+}
 
 // "top_5_accuracy" as people write it.
 std::string Words(std::string name) {

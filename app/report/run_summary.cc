@@ -32,15 +32,21 @@ void ReadResult(const std::string& path, RunSummary* run) {
 
 const char* NameOf(RunSummary::State state) {
   switch (state) {
-    case RunSummary::State::kRunning: return "running";
-    case RunSummary::State::kFinished: return "finished";
-    case RunSummary::State::kStopped: return "stopped";
-    case RunSummary::State::kBrokenOff: return "broken off";
+    case RunSummary::State::kRunning:
+      return "running";
+    case RunSummary::State::kFinished:
+      return "finished";
+    case RunSummary::State::kStopped:
+      return "stopped";
+    case RunSummary::State::kBrokenOff:
+      return "broken off";
   }
   return "";
 }
 
-bool IsRunFolder(const std::string& path) { return fs::exists(fs::path(path) / "config.yaml") && fs::is_directory(fs::path(path) / "checkpoints"); }
+bool IsRunFolder(const std::string& path) {
+  return fs::exists(fs::path(path) / "config.yaml") && fs::is_directory(fs::path(path) / "checkpoints");
+}
 
 RunSummary ReadRun(const std::string& path) {
   if (!IsRunFolder(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder: it holds no config.yaml and checkpoints/", path);

@@ -9,7 +9,12 @@
 namespace mxtrain::report {
 
 struct RunSummary {
-  enum class State { kRunning, kFinished, kStopped, kBrokenOff };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by an error
+  enum class State {
+    kRunning,
+    kFinished,
+    kStopped,
+    kBrokenOff
+  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by an error
   struct Best {
     std::string metric;
     double value = 0;

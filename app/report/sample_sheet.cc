@@ -27,7 +27,8 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetPicture
   plot::Drawing drawing(page, 2 * kMargin + kTitle + row * static_cast<double>(rows) - kGap);
   drawing.AddText({kMargin, kMargin + 14}, title, {.size = 15});
   for (size_t i = 0; i < pictures.size(); ++i) {
-    const plot::Point at{kMargin + static_cast<double>(i % columns) * (cell + kGap), kMargin + kTitle + static_cast<double>(i / columns) * row};
+    const plot::Point at{kMargin + static_cast<double>(i % columns) * (cell + kGap),
+                         kMargin + kTitle + static_cast<double>(i / columns) * row};
     drawing.AddPicture({at.x + (cell - width) / 2, at.y}, width, height, pictures[i].image);
     for (size_t k = 0; k < pictures[i].lines.size(); ++k) {
       const std::string text = plot::FitText(pictures[i].lines[k], kTextSize, cell);

@@ -29,9 +29,9 @@ class PictureReader {
   std::vector<double> mean_{0}, std_{1};  // one number, or one per channel
 };
 
-// The first batch of a run, as training gets it, as FOLDER/train_batch.png (train_batch_INPUT.png where several inputs are pictures), at most
-// kMostOfSheet pictures; nothing where no input is of pictures. Resets the iterator, which the run does again. Throws kFileSystem, and what
-// the iterator throws.
+// The first batch of a run, as training gets it, as FOLDER/train_batch.png (train_batch_INPUT.png where several inputs are pictures), at
+// most kMostOfSheet pictures; nothing where no input is of pictures. Resets the iterator, which the run does again. Throws kFileSystem, and
+// what the iterator throws.
 inline constexpr int64_t kMostOfSheet = 32;
 void SaveFirstBatch(const std::string& folder, DataIter& train, const PictureReader& reader, const std::vector<std::string>& class_names);
 

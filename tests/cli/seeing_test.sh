@@ -103,6 +103,17 @@ expect 2 sweep points.yaml train.optimizer.lr=0.1..1
 says "--random N"
 expect 0 sweep points.yaml train.optimizer.lr=1e-3..1 train.epochs=1 --random 3 --out drawn
 holds "three draws" test "$(wc -l <drawn/results.csv)" -eq 4
+"$program" sweep points.yaml 'train.optimizer.lr=[0.1, 0.01]' train.epochs=100000000 --out endless 2>background &
+running=$!
+for _ in $(seq 100); do
+  [ -s endless/0001/metrics.csv ] && break
+  sleep 0.1
+done
+kill -INT $running
+wait $running
+holds "a sweep that is stopped ends with another code" test $? -eq 130
+holds "the run that was under way is not called stopped" grep -q "^0001,stopped" endless/results.csv
+holds "a run of a stopped sweep goes on" test ! -e endless/0002
 
 # --- a range test of the learning rate
 expect 0 lr-find points.yaml --steps 60 --to 10 --out rates

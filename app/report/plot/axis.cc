@@ -60,9 +60,13 @@ Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) :
   }
 }
 
-bool Axis::Shows(double value) const { return std::isfinite(value) && (!log_ || value > 0); }
+bool Axis::Shows(double value) const {
+  return std::isfinite(value) && (!log_ || value > 0);
+}
 
-double Axis::Place(double value) const { return ((log_ ? std::log10(value) : value) - low_) / (high_ - low_); }
+double Axis::Place(double value) const {
+  return ((log_ ? std::log10(value) : value) - low_) / (high_ - low_);
+}
 
 void Axis::AddLinearTicks(int count, bool whole) {
   double step = RoundStep(high_ - low_, count);

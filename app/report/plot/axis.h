@@ -7,9 +7,9 @@
 namespace mxtrain::plot {
 
 struct AxisSpec {
-  std::string label = {};  // with its unit: "time (s)"
-  bool log = false;    // of what lies above 0; the rest is left out
-  bool whole = false;  // epochs, steps: ticks on whole numbers only
+  std::string label = {};                     // with its unit: "time (s)"
+  bool log = false;                           // of what lies above 0; the rest is left out
+  bool whole = false;                         // epochs, steps: ticks on whole numbers only
   std::optional<double> low = {}, high = {};  // where it must reach; else the data and a little more
 };
 

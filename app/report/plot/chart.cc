@@ -21,7 +21,8 @@ struct LegendItem {
 // The rectangle that data are drawn in, on its page. What stands around it is added from the outside in.
 class Frame {
  public:
-  Frame(double width, double height) : drawing_(width, height), left_(kMargin), top_(kMargin), right_(width - kMargin), bottom_(height - kMargin) {}
+  Frame(double width, double height)
+      : drawing_(width, height), left_(kMargin), top_(kMargin), right_(width - kMargin), bottom_(height - kMargin) {}
 
   void AddTitle(const std::string& title, const std::string& subtitle) {
     if (!title.empty()) {
@@ -45,9 +46,15 @@ class Frame {
       const double width = kSample + kGap + TextWidth(name, kTextSize);
       if (x > left_ && x + width > right_) x = left_, top_ += kLineHeight;
       switch (item.kind) {
-        case Chart::Series::Kind::kLine: drawing_.AddLine({{x, top_ + 6}, {x + kSample, top_ + 6}}, LineStroke(item.colour, item.dashed)); break;
-        case Chart::Series::Kind::kPoints: drawing_.AddDot({x + kSample / 2, top_ + 6}, kDot, item.colour); break;
-        case Chart::Series::Kind::kColumns: drawing_.AddBox({x + 5, top_}, 12, 12, item.colour); break;
+        case Chart::Series::Kind::kLine:
+          drawing_.AddLine({{x, top_ + 6}, {x + kSample, top_ + 6}}, LineStroke(item.colour, item.dashed));
+          break;
+        case Chart::Series::Kind::kPoints:
+          drawing_.AddDot({x + kSample / 2, top_ + 6}, kDot, item.colour);
+          break;
+        case Chart::Series::Kind::kColumns:
+          drawing_.AddBox({x + 5, top_}, 12, 12, item.colour);
+          break;
       }
       drawing_.AddText({x + kSample + kGap, top_ + 10.5}, name, {.size = kTextSize});
       x += width + kBetween;
@@ -62,9 +69,7 @@ class Frame {
   }
 
   // Room for the numbers and the label of an axis; the axis itself is drawn when the rectangle stands.
-  void ReserveLeft(double width, const std::string& label) {
-    left_ += width + kTickLength + 4 + (label.empty() ? 0 : kLineHeight);
-  }
+  void ReserveLeft(double width, const std::string& label) { left_ += width + kTickLength + 4 + (label.empty() ? 0 : kLineHeight); }
   void ReserveBottom(const std::string& label) { bottom_ -= 18 + kTickLength + (label.empty() ? 0 : kLineHeight); }
   void ReserveRight(double width) { right_ -= width; }
 
@@ -283,7 +288,8 @@ Drawing Draw(const HeatMap& map) {
   const double cell = std::min(kMostCell, std::max(kWanted / count, 0.5)), side = cell * count;
   const bool names = cell >= kLeastForNames;
   const double name_size = std::min(kTextSize, cell * 0.9), names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
-  const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6, left = std::ceil(kMargin + kLineHeight + names_width);  // whole, lest seams show between cells
+  const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6,
+               left = std::ceil(kMargin + kLineHeight + names_width);  // whole, lest seams show between cells
   const double width = std::max(left + side + kScale, kMargin * 2 + TextWidth(map.title, kTitleSize));
   Frame frame(std::max(width, kMargin * 2 + TextWidth(map.subtitle, kTextSize)), top + side + names_width + kLineHeight + kMargin);
   frame.AddTitle(map.title, map.subtitle);

@@ -48,8 +48,8 @@ Drawing Draw(const BarChart& chart, double width = 720);
 // A table of numbers in shades of blue, the first row on top.
 struct HeatMap {
   std::string title, subtitle, row_label, column_label, value_label;
-  std::vector<std::string> names;           // of rows and columns alike
-  std::vector<std::vector<double>> shades;  // [row][column], 0 .. 1
+  std::vector<std::string> names;               // of rows and columns alike
+  std::vector<std::vector<double>> shades;      // [row][column], 0 .. 1
   std::vector<std::vector<std::string>> texts;  // in the cells, where there is room
 };
 Drawing Draw(const HeatMap& map);

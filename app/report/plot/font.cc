@@ -58,7 +58,9 @@ int Walk(std::string_view text, OnGlyph on_glyph) {
   return x;
 }
 
-double Scale(double size) { return stbtt_ScaleForMappingEmToPixels(&Font(), static_cast<float>(size)); }
+double Scale(double size) {
+  return stbtt_ScaleForMappingEmToPixels(&Font(), static_cast<float>(size));
+}
 
 // The straight lines of a curve of TrueType (quadratic) or of a straight line, from where the contour stands.
 void AddCurve(const stbtt_vertex& v, Point to, Point control, std::vector<Point>* contour) {

@@ -1,6 +1,6 @@
 #pragma once
-// The letters of pictures: DejaVu Sans (Debian's fonts-dejavu-core), which the program carries in itself. Latin, Greek, Cyrillic and more; a
-// letter that it lacks is drawn as an empty box. Thread-safe.
+// The letters of pictures: DejaVu Sans (Debian's fonts-dejavu-core), which the program carries in itself. Latin, Greek, Cyrillic and more;
+// a letter that it lacks is drawn as an empty box. Thread-safe.
 #include <string_view>
 #include <vector>
 

@@ -203,6 +203,8 @@ class Raster {
 
 }  // namespace
 
-io::Image ToImage(const Drawing& drawing, double scale) { return Raster(drawing, scale).Take(); }
+io::Image ToImage(const Drawing& drawing, double scale) {
+  return Raster(drawing, scale).Take();
+}
 
 }  // namespace mxtrain::plot

@@ -7,7 +7,9 @@
 namespace mxtrain::plot {
 namespace {
 
-std::string Hex(Colour c) { return format("#{:02x}{:02x}{:02x}", c.red, c.green, c.blue); }
+std::string Hex(Colour c) {
+  return format("#{:02x}{:02x}{:02x}", c.red, c.green, c.blue);
+}
 
 // Two decimals, without zeros at the end.
 std::string Number(double value) {
@@ -57,8 +59,9 @@ std::string Element(const Drawing::Text& text) {
 }
 
 std::string Element(const Drawing::Picture& p) {
-  return format("<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" image-rendering=\"pixelated\" href=\"{}\"/>\n",
-                Number(p.at.x), Number(p.at.y), Number(p.width), Number(p.height), PngDataUri(io::EncodePng(p.image)));
+  return format(
+      "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" image-rendering=\"pixelated\" href=\"{}\"/>\n",
+      Number(p.at.x), Number(p.at.y), Number(p.width), Number(p.height), PngDataUri(io::EncodePng(p.image)));
 }
 
 }  // namespace
@@ -80,16 +83,27 @@ std::string EscapeXml(const std::string& text) {
   std::string out;
   for (char c : clean) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;  // XML has no other control characters
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;  // XML has no other control characters
     }
   }
   return out;
 }
 
-std::string PngDataUri(std::string_view png) { return "data:image/png;base64," + Base64(png); }
+std::string PngDataUri(std::string_view png) {
+  return "data:image/png;base64," + Base64(png);
+}
 
 }  // namespace mxtrain::plot

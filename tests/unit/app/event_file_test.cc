@@ -72,15 +72,22 @@ Message Parse(const std::string& text) {
     const uint64_t key = varint();
     const int field = static_cast<int>(key >> 3);
     switch (key & 7) {
-      case 0: message.numbers[field] = varint(); break;
-      case 1: message.numbers[field] = LittleEndian(text, at, 8), at += 8; break;
-      case 5: message.numbers[field] = LittleEndian(text, at, 4), at += 4; break;
+      case 0:
+        message.numbers[field] = varint();
+        break;
+      case 1:
+        message.numbers[field] = LittleEndian(text, at, 8), at += 8;
+        break;
+      case 5:
+        message.numbers[field] = LittleEndian(text, at, 4), at += 4;
+        break;
       case 2: {
         const size_t length = varint();
         message.bytes[field] = text.substr(at, length), at += length;
         break;
       }
-      default: FAIL("wire type ", key & 7);
+      default:
+        FAIL("wire type ", key & 7);
     }
   }
   return message;
@@ -90,8 +97,8 @@ Message Parse(const std::string& text) {
 
 TEST_CASE("CRC-32C of known texts") {
   CHECK(Crc32c("") == 0);
-  CHECK(Crc32c("123456789") == 0xe3069283u);                 // the check value of the catalogue of CRCs
-  CHECK(Crc32c(std::string(32, '\0')) == 0x8a9136aau);       // RFC 3720, B.4
+  CHECK(Crc32c("123456789") == 0xe3069283u);            // the check value of the catalogue of CRCs
+  CHECK(Crc32c(std::string(32, '\0')) == 0x8a9136aau);  // RFC 3720, B.4
   CHECK(Crc32c(std::string(32, '\xff')) == 0x62a8ab43u);
 }
 

@@ -23,7 +23,9 @@ bool Inside(const std::vector<Point>& polygon, double x, double y) {
   return inside;
 }
 
-double Darkness(const io::Image& image, int x, int y) { return 1 - image.row(y)[3 * x] / 255.0; }
+double Darkness(const io::Image& image, int x, int y) {
+  return 1 - image.row(y)[3 * x] / 255.0;
+}
 
 double TotalDarkness(const io::Image& image) {
   double sum = 0;
@@ -42,7 +44,8 @@ int Count(const std::string& text, const std::string& what) {
 }  // namespace
 
 TEST_CASE("ticks stand at 1, 2 or 5 times a power of ten, within the axis, some of the wanted number") {
-  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
+  for (const auto& [low, high] :
+       std::vector<std::pair<double, double>>{{0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
     for (int count : {2, 5, 9}) {
       const Axis axis({}, {low, high}, count);
       REQUIRE(!axis.ticks().empty());
@@ -161,7 +164,14 @@ TEST_CASE("a chart draws every curve, interrupted where a value is missing, and 
 
 TEST_CASE("a heat map of few classes shows its numbers, one of many its shades") {
   for (const size_t n : {2, 80}) {
-    HeatMap map{.title = "t", .subtitle = "", .row_label = "true", .column_label = "predicted", .value_label = "part", .names = {}, .shades = {}, .texts = {}};
+    HeatMap map{.title = "t",
+                .subtitle = "",
+                .row_label = "true",
+                .column_label = "predicted",
+                .value_label = "part",
+                .names = {},
+                .shades = {},
+                .texts = {}};
     for (size_t k = 0; k < n; ++k) {
       map.names.push_back("class" + std::to_string(k));
       map.shades.emplace_back(n, 0.0)[k] = 1;
