@@ -322,7 +322,7 @@ Section<TrainConfig> TrainSection() {
       .Range(0, 1)
       .Help("moving averages of weights and statistics, which evaluation and the checkpoints' users take: a = d a + (1 - d) w after each step, "
             "d = min(decay, t / (t + 9)) after t steps")
-      .Also({"ema_decay", "momentum", "beta", "model_ema_decay"});
+      .Also({"ema_decay", "beta", "model_ema_decay"});
   s.Below("ema", &C::ema, std::move(ema), "averages of the weights", false, "decay");
   s.Below("mixup", &C::mixup, MixSection("one shining through the other"), "mixes examples and labels", false, "alpha");
   s.Below("cutmix", &C::cutmix, MixSection("a box of one in the other"), "mixes examples and labels", false, "alpha");

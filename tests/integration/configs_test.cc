@@ -8,6 +8,7 @@
 
 #include "app/config/load.h"
 #include "app/config/net.h"
+#include "tests/support/configs.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/plan_reader.h"
 #include "tests/support/small_nets.h"
@@ -21,16 +22,6 @@ namespace fs = std::filesystem;
 const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet", "resnet1001"};
 constexpr int64_t kBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that ask the data
-
-std::vector<fs::path> Nets() {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(MXTRAIN_SOURCE_DIR) / "configs")) {
-    // A file of data alone is included by others.
-    if (entry.path().extension() == ".yaml" && !entry.path().stem().string().starts_with("data_")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 config::Net Load(const fs::path& file) {
   config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
@@ -98,7 +89,7 @@ void CheckPlan(const Executor& executor) {
 
 TEST_CASE("every configuration binds; all but the slowest run a step") {
   const auto runtime = NewRuntime();
-  const std::vector<fs::path> files = Nets();
+  const std::vector<fs::path> files = WholeConfigs();
   CHECK(files.size() >= 8);
   for (const fs::path& file : files) {
     CAPTURE(file.string());

@@ -5,6 +5,7 @@
 
 #include "config_test.h"
 #include "shape_operators.h"
+#include "tests/support/configs.h"
 
 namespace mxtrain::test {
 namespace {
@@ -51,11 +52,10 @@ TEST_CASE("the numbers of parameters are the published ones") {
 
 TEST_CASE("every file of configs/ that is a whole configuration builds, with all shapes known") {
   int count = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(MXTRAIN_SOURCE_DIR) / "configs")) {
-    if (entry.path().extension() != ".yaml" || entry.path().filename().string().starts_with("data_")) continue;
-    CAPTURE(entry.path().string());
+  for (const fs::path& file : test::WholeConfigs()) {
+    CAPTURE(file.string());
     ++count;
-    const Outcome o = Load(entry.path());
+    const Outcome o = Load(file);
     REQUIRE(o.text == "");
     CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, o.loaded.config.data.batch_size)).complete);
   }

@@ -1,0 +1,20 @@
+#pragma once
+// The files of configs/ that are whole configurations: not what others include, nor lists of names; sorted.
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+namespace mxtrain::test {
+
+inline std::vector<std::filesystem::path> WholeConfigs() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(MXTRAIN_SOURCE_DIR) / "configs")) {
+    const std::filesystem::path& file = entry.path();
+    const bool part = file.filename().string().starts_with("data_") || file.parent_path().filename() == "names";
+    if (file.extension() == ".yaml" && !part) files.push_back(file);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace mxtrain::test
