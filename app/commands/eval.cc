@@ -12,6 +12,7 @@
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/fingerprint.h"
 #include "mxtrain/base/file.h"
 
 namespace mxtrain::commands {
@@ -84,7 +85,9 @@ class Eval final : public Command {
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
       if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
-      return io::MakeSource(spec.source, spec.source_params);
+      std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, spec.source_params);
+      WarnOfOtherData(model, *source, console);
+      return source;
     }
     static constexpr std::pair<const char*, const char*> kSets[] = {
         {"t10k-labels-idx1-ubyte", "mnist"}, {"t10k-labels-idx1-ubyte.gz", "mnist"}, {"test_batch.bin", "cifar10"}, {"test.bin", "cifar100"}};
@@ -99,6 +102,13 @@ class Eval final : public Command {
     if (data_ == "-") kwargs.emplace_back("root", ".");
     if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
+  }
+
+  static void WarnOfOtherData(const Model& model, const io::Source& source, report::Console& console) {
+    const std::string& then = model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
+    const std::string now = io::Fingerprint(source);
+    if (then.empty() || then == now) return;
+    console.Message(LogLevel::kWarning, format("the data are other than those that the run was measured on: {} then, {} now", then, now));
   }
 
   // Those of the flags, else those of the model's run, else accuracy for a model without a run (the reference system's files).

@@ -12,6 +12,17 @@ expect 2 verify-resume points.yaml train.epochs=1 data.batch_size=8
 says "the run makes 2 steps"
 expect 3 verify-resume points.yaml train.epoks=1
 
+# Other data than those of the run are noticed, on resuming and on measuring.
+expect 0 train points.yaml --out known train.epochs=1
+expect 0 eval known
+holds "the same data need no word" sh -c '! grep -q "data are other" stderr'
+sed -i '$s/.*/9,9,9,1/' points.csv
+expect 0 eval known
+says "the data are other than those that the run was measured on: 16 records, "
+expect 0 train points.yaml --out known --resume train.epochs=2
+says "the training data are other than those of the checkpoint: 16 records, "
+write_points
+
 # A learning rate that two layers do not bear: the second one's product overflows.
 write_deep
 expect 7 train deep.yaml --out hot train.optimizer.lr=1e30
