@@ -4,7 +4,7 @@
 #   finetune.sh CONFIG TRAIN VALIDATION [key=value...]   folders with a sub-folder per class; MXTRAIN names the program, OUT the folder for runs
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
-config=$1
+config=${1:?which configuration? see the head of this script}
 declare -A folders=([train]=$2 [val]=$3)
 shift 3
 out=${OUT:-runs/finetune}
@@ -30,6 +30,9 @@ accuracy() {
     sed -E 's/.*"best":\{[^}]*"value":([^,}]+).*/\1/'
 }
 
-echo "$((${#classes[@]} - 3)) classes:                  $(accuracy pretrained many "$@")"
-echo "the other three, scratch:    $(accuracy scratch few "$@" train.epochs=1)"
-echo "the other three, fine-tuned: $(accuracy finetuned few "$@" train.epochs=1 train.weights="$out/pretrained")"
+pretrained=$(accuracy pretrained many "$@")
+scratch=$(accuracy scratch few "$@" train.epochs=1)
+finetuned=$(accuracy finetuned few "$@" train.epochs=1 train.weights="$out/pretrained")
+echo "$((${#classes[@]} - 3)) classes:                  $pretrained"
+echo "the other three, scratch:    $scratch"
+echo "the other three, fine-tuned: $finetuned"

@@ -3,7 +3,7 @@
 #   kill_and_resume.sh CONFIG [SECONDS]       killed after at most so many seconds each time; MXTRAIN names the program, OUT the folder
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
-config=$1
+config=${1:?which configuration? see the head of this script}
 longest=${2:-5}
 out=${OUT:-runs/kill_and_resume}
 mkdir -p "$out"

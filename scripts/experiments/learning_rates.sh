@@ -3,7 +3,7 @@
 #   learning_rates.sh CONFIG [RATE...]        MXTRAIN names the program, OUT the folder for the runs
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
-config=$1
+config=${1:?which configuration? see the head of this script}
 shift
 rates=("$@")
 [[ ${#rates[@]} -gt 0 ]] || rates=(0.003 0.01 0.03 0.1 0.3)
@@ -22,4 +22,4 @@ for rate in "${rates[@]}"; do
   printf '%s\t%s\n' "$rate" "$best" >>"$table"
 done
 
-{ printf 'rate\tbest\tmetric\tepoch\n'; sort -t "$(printf '\t')" -k2,2gr "$table"; } | column -t -s "$(printf '\t')"
+{ printf 'rate\tbest\tmetric\tepoch\n'; sort -t "$(printf '\t')" -k2,2gr "$table"; } | awk -F '\t' '{ printf "%-10s  %-10s  %-16s  %s\n", $1, $2, $3, $4 }'
