@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Speed and memory beside PyTorch: the same nets, batches and threads, every contender in turn in one run, again and again.
 
-  rivals.py --python PYTHON [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--output FILE] [CASE...]
+  rivals.py --python PYTHON [--mxnet PYTHON] [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--output FILE] [CASE...]
 
 PYTHON is an interpreter that has torch and torchvision (for inference onnxruntime and onnx too): pip install torch torchvision, in an
-environment of its own. CASE is a name of the table below (resnet50, lenet-infer1, ...); by default all that train.
+environment of its own. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.9.1), a further rival in training, which is left out of
+"best". CASE is a name of the table below (resnet50, lenet-infer1, ...); by default all that train.
 
 A contender is a process that lives for one measurement; a round measures each of them once, so that what else the machine does falls on all.
 Writes a table of images/s (median of the rounds, quartiles), the ratios to PyTorch as installed (eager mode, default allocator) and at its best
@@ -21,6 +22,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+MXNET = "mxnet 1.9.1"
 # glibc's allocator told to keep what it once had: half of an untuned PyTorch's time is page faults.
 TUNED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "268435456"}
 
@@ -60,6 +62,10 @@ def contenders(args, case):
             command = [args.python, os.path.join(HERE, "rival_torch.py"), rival, "--batch", str(batch), "--mode", mode, "--threads", str(args.threads),
                        "--seconds", str(args.seconds), *more]
             made[f"{mode}, {allocator}"] = (command + (["--infer"] if infer else []), settings)
+    if args.mxnet and not infer:
+        command = [args.mxnet, os.path.join(HERE, "rival_mxnet.py"), rival, "--batch", str(batch), "--threads", str(args.threads), "--seconds",
+                   str(args.seconds), *more]
+        made[MXNET] = (command, {})
     if infer:
         command = [args.python, os.path.join(HERE, "rival_torch.py"), rival, "--batch", str(batch), "--mode", "onnxruntime", "--infer", "--threads",
                    str(args.threads), "--seconds", str(args.seconds), *more]
@@ -100,7 +106,7 @@ def run_case(args, name, case, out):
             peaks[label] = max(peaks.get(label, 0), result["peak_memory_bytes"])
             print(f"{name} round {round_number + 1}: {label}: {result['images_per_second']:.1f}", file=sys.stderr)
     ours = [label for label in rates if label.startswith("mxtrain")]
-    rivals = [label for label in rates if not label.startswith("mxtrain")]
+    rivals = [label for label in rates if label not in ours and label != MXNET]
     if not ours or not rivals:
         print(f"rivals.py: {name}: nothing to compare", file=sys.stderr)
         return
@@ -127,6 +133,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="*", metavar="CASE", help=", ".join(table))
     parser.add_argument("--python", required=True)
+    parser.add_argument("--mxnet")
     parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/mxtrain"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=5)
