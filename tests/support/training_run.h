@@ -1,0 +1,176 @@
+#pragma once
+// Small whole runs of the trainer: a table of pictures, nets, a process that trains, and what is left of it to compare.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <map>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/model.h"
+#include "mxtrain/train/trainer.h"
+#include "tests/support/operator_case.h"
+#include "tests/support/small_nets.h"
+#include "tests/support/temp_dir.h"
+
+namespace mxtrain::test {
+
+inline constexpr int kExamples = 44, kBatch = 8, kSide = 6;  // 5 batches to an epoch, and a remainder
+
+// A table of pictures in three classes that differ in brightness.
+inline void WriteTable(const TempDir& folder) {
+  std::string text = "class";
+  for (int i = 0; i < kSide * kSide; ++i) text += format(",p{}", i);
+  text += "\n";
+  for (int n = 0; n < kExamples; ++n) {
+    const int label = n % 3;
+    text += std::to_string(label);
+    for (double v : ValuesFor(format("example {}", n), kSide * kSide)) text += format(",{:.4f}", v + label - 1);
+    text += "\n";
+  }
+  folder.Write("table.csv", text);
+}
+
+struct RunSpec {
+  std::string engine = "threaded";
+  int data_threads = 1;
+  Symbol symbol;
+  int workers = 1;
+  int64_t epochs = 3;
+  NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
+  std::optional<double> clip_norm;
+  std::optional<DType> amp;
+  std::string folder;
+  uint64_t seed = 5;
+  int64_t batch = kBatch, max_steps = 0, save_every_steps = 0, grad_accum = 1;
+  NamedSpec lr_schedule{"multistep", {{"milestones", "[7, 12]"}, {"unit", "steps"}, {"factor", "0.5"}}};
+  LrPatterns lr_mult;
+  std::optional<double> average_decay;
+  EarlyStop early_stop;
+  std::vector<std::string> best_metrics;
+  double time_limit_seconds = 0;
+  double report_seconds = 0;
+};
+
+class Log final : public TrainListener {
+ public:
+  void OnEpoch(const EpochEvent& e) override { epochs.push_back(e); }
+  void OnSave(const SaveEvent&) override { ++saves; }
+  std::vector<EpochEvent> epochs;
+  int saves = 0;
+};
+
+// Ends a run after so many steps.
+class StopAfter final : public TrainListener {
+ public:
+  StopAfter(int64_t step, std::atomic<int>* stop) : step_(step), stop_(stop) {}
+  void OnStep(const StepEvent& e) override {
+    if (e.step == step_) *stop_ = 1;
+  }
+
+ private:
+  int64_t step_;
+  std::atomic<int>* stop_;
+};
+
+// Everything of one process that trains.
+struct Process {
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<DataIter> train, val;
+  std::unique_ptr<Trainer> trainer;
+
+  Process(const TempDir& data, const RunSpec& spec) : runtime(NewRuntime(spec.engine, 2, spec.seed)) {
+    train = Iter(data, spec, true);
+    val = Iter(data, spec, false);
+    TrainOptions options;
+    options.symbol = spec.symbol;
+    options.epochs = spec.epochs;
+    options.optimizer = spec.optimizer;
+    options.lr_schedule = spec.lr_schedule;
+    options.lr_mult = spec.lr_mult;
+    options.grad_accum = spec.grad_accum;
+    options.average_decay = spec.average_decay;
+    options.early_stop = spec.early_stop;
+    options.best_metrics = spec.best_metrics;
+    options.time_limit_seconds = spec.time_limit_seconds;
+    options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+    options.clip_norm = spec.clip_norm;
+    options.amp = spec.amp;
+    options.logical_workers = spec.workers;
+    options.checkpoint_folder = spec.folder;
+    options.report_seconds = spec.report_seconds;
+    options.max_steps = spec.max_steps;
+    options.save.every_steps = spec.save_every_steps;
+    trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
+  }
+
+  std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
+    std::shared_ptr<const io::Source> source = io::MakeSource(
+        "csv", {{"path", data.path("table.csv")}, {"label_columns", "class"}, {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+    io::PipelineParam param;
+    param.Init({{"batch_size", std::to_string(spec.batch)},
+                {"mode", training ? "training" : "evaluation"},
+                {"shuffle", training ? "True" : "False"},
+                {"seed", std::to_string(spec.seed)},
+                {"workers", std::to_string(spec.data_threads)},
+                {"label_name", "softmax_label"}},
+               "test");
+    return io::NewPipeline(*runtime, source, {}, param);
+  }
+};
+
+using Bits = std::map<std::string, std::vector<float>>;
+
+// The arrays of a checkpoint.
+inline Bits BitsOf(const Checkpoint& c) {
+  Bits bits;
+  for (const auto* arrays : {&c.args, &c.auxs, &c.optimizer}) {
+    for (const auto& [name, array] : *arrays) bits[name] = array.ToVector();
+  }
+  for (const auto& [name, array] : c.averages) bits["average of " + name] = array.ToVector();
+  return bits;
+}
+
+// Dropout and BatchNorm.
+inline Symbol NoisyNet() {
+  return DropoutNet(TestRegistry()).losses;
+}
+
+inline Symbol QuietNet() {
+  const OperatorRegistry& registry = TestRegistry();
+  const std::vector data{Symbol::Variable("data")};
+  const std::vector hidden{Symbol::Create(registry, "FullyConnected", "fc1", {{"num_hidden", "16"}}, data)};
+  const std::vector bent{Symbol::Create(registry, "Activation", "act1", {{"act_type", "tanh"}}, hidden)};
+  const std::vector scores{Symbol::Create(registry, "FullyConnected", "fc2", {{"num_hidden", "3"}}, bent)};
+  return Symbol::Create(registry, "SoftmaxOutput", "softmax", {}, scores);
+}
+
+struct Outcome {
+  std::string last;  // bytes of the checkpoint
+  std::vector<EpochEvent> epochs;
+  Bits bits;
+};
+
+inline Outcome RunWhole(const TempDir& data, RunSpec spec) {
+  const TempDir folder;
+  spec.folder = folder.path("checkpoints");
+  Process process(data, spec);
+  Log log;
+  const TrainResult result = process.trainer->Run(log);
+  CHECK(result.epochs == spec.epochs);
+  CHECK(result.end == RunEnd::kComplete);
+  const CheckpointFolder checkpoints(spec.folder);
+  return {ReadFile(checkpoints.File("last")), log.epochs, BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+}
+
+inline void CheckSameEpoch(const EpochEvent& a, const EpochEvent& b) {
+  CHECK(a.epoch == b.epoch);
+  CHECK(a.step == b.step);
+  CHECK(a.lr == b.lr);
+  CHECK(a.train == b.train);
+  CHECK(a.val == b.val);
+  CHECK(a.best == b.best);
+}
+
+}  // namespace mxtrain::test
