@@ -9,6 +9,7 @@
 #include "app/report/metrics_table.h"
 #include "app/report/plot/drawing.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
@@ -23,10 +24,11 @@ constexpr const char* kStyle = R"(
 body { background: var(--ground); color: var(--ink); font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; border-bottom: 1px solid var(--line); margin-top: 2.5rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
-th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right; } th { background: var(--soft); }
-td:first-child, th:first-child { text-align: left; }
+th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right; } th { background: var(--soft); vertical-align: bottom; }
+td { white-space: nowrap; } td:first-child, th:first-child { text-align: left; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; }
-figure { display: inline-block; margin: .5rem .5rem .5rem 0; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; max-width: 100%; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: .8rem; align-items: start; margin: .8rem 0; }
+figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; }
 figure svg, figure img { display: block; max-width: 100%; height: auto; }
 )";
 
@@ -48,6 +50,9 @@ class Page {
     for (const Cells& row : rows) Row(row, "td");
     text_ += "</table>\n";
   }
+  // Pictures between these two stand side by side where the window is wide enough.
+  void BeginPictures() { text_ += "<div class=\"pictures\">\n"; }
+  void EndPictures() { text_ += "</div>\n"; }
   void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
   void Png(const std::string& bytes, const std::string& what) {
     text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) + "\"></figure>\n";
@@ -76,14 +81,46 @@ std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending)
 }
 
 void AddPictures(Page* page, const fs::path& folder) {
+  page->BeginPictures();
   for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
   for (const fs::path& file : FilesOf(folder, ".png")) {
     if (!fs::exists(fs::path(file).replace_extension(".svg"))) page->Png(ReadFile(file), file.stem());
   }
+  page->EndPictures();
 }
 
 std::string TextOf(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return format("{}", value.get<int64_t>());
+  return value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
+}
+
+// "train_cross_entropy" as a person writes it.
+std::string Words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// What a person looks at first comes first.
+void AddCurves(Page* page, const fs::path& folder) {
+  if (!fs::is_directory(folder)) return;
+  page->Heading("curves");
+  page->BeginPictures();
+  for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg"}) {
+    if (fs::exists(folder / name)) page->Svg(ReadFile(folder / name));
+  }
+  page->EndPictures();
+}
+
+// A row of the result. Its file is for programs; what has a unit gets it here.
+Cells ResultRow(const std::string& key, const Json& value) {
+  if (key == "best" && value.is_object()) {
+    return {format("best {}", Words(TextOf(value.at("metric")))), format("{} in epoch {}", TextOf(value.at("value")), TextOf(value.at("epoch")))};
+  }
+  if (key == "images_per_second") return {"images/s", TextOf(value)};
+  if (key == "wait_share") return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
+  if (key == "peak_memory_bytes") return {"peak memory", FormatBytes(value.get<int64_t>())};
+  return {Words(key), TextOf(value)};
 }
 
 void AddResult(Page* page, const fs::path& file) {
@@ -91,10 +128,11 @@ void AddResult(Page* page, const fs::path& file) {
   std::vector<Cells> rows;
   const Json result = Json::parse(ReadFile(file));
   for (const auto& [key, value] : result.items()) {
-    if (value.is_object()) {
-      for (const auto& [inner, of] : value.items()) rows.push_back({key + " " + inner, TextOf(of)});
+    if (value.is_null() || value.is_boolean()) continue;  // no best epoch; "stopped", which "end" says too
+    if (key == "last") {
+      for (const auto& [metric, last] : value.items()) rows.push_back({"last " + Words(metric), TextOf(last)});
     } else {
-      rows.push_back({key, TextOf(value)});
+      rows.push_back(ResultRow(key, value));
     }
   }
   page->Heading("result");
@@ -114,7 +152,9 @@ void AddMetrics(Page* page, const MetricsTable& table) {
     for (double value : table.rows[i])
       cells.push_back(std::isfinite(value) ? value == std::round(value) ? format("{}", value) : FormatNumber(value) : "");
   }
-  page->Table(table.columns, rows);
+  Cells head;
+  for (const std::string& column : table.columns) head.push_back(Words(column));
+  page->Table(head, rows);
 }
 
 void AddEvaluation(Page* page, const fs::path& folder) {
@@ -123,7 +163,7 @@ void AddEvaluation(Page* page, const fs::path& folder) {
   const Json result = Json::parse(ReadFile(report));
   page->Heading(format("evaluation: {} on {} examples", TextOf(result.at("model")), result.at("examples").get<int64_t>()));
   std::vector<Cells> rows;
-  for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({name, TextOf(value)});
+  for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({Words(name), TextOf(value)});
   page->Table({"metric", "value"}, rows);
   AddPictures(page, folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -145,8 +185,7 @@ void WriteHtmlReport(const std::string& run_folder) {
   const fs::path run = fs::canonical(run_folder);
   Page page(run.filename().string());
   AddResult(&page, run / "result.json");
-  if (fs::is_directory(run / "plots")) page.Heading("curves");
-  AddPictures(&page, run / "plots");
+  AddCurves(&page, run / "plots");
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
   AddEvaluation(&page, run / "eval");
   if (fs::is_directory(run / "samples")) page.Heading("what the net sees in training");
