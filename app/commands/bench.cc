@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
 #include "app/commands/synthetic_iter.h"
 #include "app/report/output.h"
@@ -82,13 +83,17 @@ class Bench final : public Command {
     infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
     const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
-    const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5);
+    const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5), data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
+    // Data and net share the CPU's cores. In turn, each on all of them, they would give:
+    const double in_turn = real > 0 ? 1 / (1 / data + 1 / made) : 0;
     // A training step does a layer's work three times: forward, gradient of the data, gradient of the weights.
     const double share = made * (infer_ ? 1 : 3) * ForwardFlops(session) / static_cast<double>(batch) / matrix;
     if (flags.json) {
       Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", made},
                      {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
-                     {"real_images_per_second", real > 0 ? Json(real) : Json()}, {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
+                     {"real_images_per_second", real > 0 ? Json(real) : Json()},
+                     {"data_images_per_second", real > 0 ? Json(data) : Json()}, {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
+                     {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
                      {"peak_memory_bytes", peak_memory_}};
       Json list = Json::object();
       for (const auto& [name, time] : times_) list[name] = time;
@@ -99,7 +104,10 @@ class Bench final : public Command {
     std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,
                         report::FormatNumber(made), report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
                         report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
-    if (real > 0) std::cout << format("  real data:      {} images/s ({:.2f} of synthetic)\n", report::FormatNumber(real), real / made);
+    if (real > 0) {
+      std::cout << format("  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, {:.2f} of data and net in turn)\n",
+                          report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
+    }
     std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n", 100 * share, matrix / 1e9);
     std::cout << format("  peak memory:    {}\n\ntime per operator\n", FormatBytes(peak_memory_));
     for (const auto& [name, time] : times_) std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
@@ -146,19 +154,31 @@ class Bench final : public Command {
     return static_cast<double>(count) / SecondsSince(begin);
   }
 
-  // Synthetic batches, real ones (none where `real` is empty) and a matrix product in turn, `rounds_` times; then a trace fills times_.
-  void Measure(Session& session, const std::function<void()>& synthetic, const std::function<void()>& real) {
+  // What is measured; `next` and `real` are empty where there are no data.
+  struct Steps {
+    std::function<void()> synthetic;  // the net on one batch, again and again
+    std::function<void()> next;       // the next batch of the data, and no more
+    std::function<void()> real;       // the net on the next batch of the data
+  };
+
+  // Each of the steps and a matrix product in turn, `rounds_` times; then a trace fills times_.
+  void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
+    const auto& [synthetic, next, real] = steps;
     const double step_seconds = SecondsOf(runtime, synthetic);
     std::optional<MatrixProduct> product;
+    // Without what was prefetched before.
+    const auto rate_of_data = [&](const std::function<void()>& step) {
+      for (int i = 0; i <= session.config().data.prefetch; ++i) step();
+      runtime.engine().WaitForAll();
+      return batch * Rate(runtime, step_seconds, step);
+    };
     for (int r = 0; r < rounds_; ++r) {
       synthetic_rates_.push_back(batch * Rate(runtime, step_seconds, synthetic));
       if (real) {
-        // What was prefetched meanwhile does not count.
-        for (int i = 0; i <= session.config().data.prefetch; ++i) real();
-        runtime.engine().WaitForAll();
-        real_rates_.push_back(batch * Rate(runtime, step_seconds, real));
+        real_rates_.push_back(rate_of_data(real));
+        data_rates_.push_back(rate_of_data(next));
       }
       if (!product) {
         peak_memory_ = report::PeakMemoryBytes();  // the matrices are no part of the net
@@ -191,35 +211,75 @@ class Bench final : public Command {
     Trainer trainer(session.runtime(), options, real ? *real : *made, nullptr);
     DataBatch one, batch;
     made->Next(&one);
-    int64_t epoch = 0;
-    const auto step_real = [&] {
-      if (!real->Next(&batch)) {
-        real->Reset(++epoch);
-        if (!real->Next(&batch)) Throw(ErrorKind::kData, "the training data holds less than one batch of {}", real->batch_size());
-      }
-      trainer.Step(batch);
-    };
-    Measure(session, [&] { trainer.Step(one); }, real ? std::function<void()>(step_real) : nullptr);
+    Steps steps{[&] { trainer.Step(one); }, {}, {}};
+    if (real) {
+      steps.next = NextOf(real.get(), &batch);
+      steps.real = [&] {
+        steps.next();
+        trainer.Step(batch);
+      };
+    }
+    Measure(session, steps);
   }
 
+  // Forward passes on synthetic batches, and on pictures of the validation data as `infer` reads them.
   void MeasureInference(Session& session) {
-    SyntheticIter iter(session.runtime(), session.net(), session.config().data.batch_size);
-    auto executor = Executor::SimpleBind(session.runtime(), session.net().symbol, session.MakeBindRequest(false));
+    std::unique_ptr<DataIter> real;
+    if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
+    SyntheticIter made = real ? SyntheticIter(session.runtime(), real->provide_data(), real->provide_label())
+                              : SyntheticIter(session.runtime(), session.net(), session.config().data.batch_size);
+    executor::BindRequest request = session.MakeBindRequest(false);
+    for (const DataDesc& desc : made.provide_data()) request.shapes[desc.name] = desc.shape;
+    auto executor = Executor::SimpleBind(session.runtime(), session.net().symbol, std::move(request));
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
       for (const auto& [name, array] : *arrays) NDArray(array).Fill(0.01);
     }
-    DataBatch one;
-    iter.Next(&one);
-    std::vector<NDArray> inputs;
-    InputOrder(*executor, iter).Arrange(one, &inputs);
-    Measure(session, [&] { executor->Forward(inputs); }, nullptr);
+    DataBatch one, batch;
+    made.Next(&one);
+    const InputOrder order(*executor, made);
+    std::vector<NDArray> inputs, pictures;
+    order.Arrange(one, &inputs);
+    Steps steps{[&] { executor->Forward(inputs); }, {}, {}};
+    if (real) {
+      steps.next = NextOf(real.get(), &batch);
+      steps.real = [&] {
+        steps.next();
+        order.Arrange(batch, &pictures);
+        executor->Forward(pictures);
+      };
+    }
+    Measure(session, steps);
+  }
+
+  static std::unique_ptr<DataIter> InferenceIter(Session& session) {
+    ModelInfo model;
+    for (const config::NetInput& label : session.net().labels) model.labels.push_back({label.name, label.shape, label.dtype});
+    for (const config::NetInput& input : session.net().inputs) model.inputs.push_back({input.name, input.shape, input.dtype});
+    if (const auto val = session.ValIter()) {  // whose pictures may be of another size
+      model.inputs.clear();
+      for (const DataDesc& desc : val->provide_data()) {
+        model.inputs.push_back({desc.name, TShape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1))), desc.type});
+      }
+    }
+    auto source = session.EvaluationSource();
+    const PipelineSpec spec = PipelineSpec::FromJson(session.MakeTrainOptions().model.pipeline);
+    return NewModelIter(session.runtime(), std::move(source), spec, model, session.config().data.batch_size);
+  }
+
+  // Puts the next batch of an endless row of epochs into *batch.
+  static std::function<void()> NextOf(DataIter* iter, DataBatch* batch) {
+    return [iter, batch, epoch = int64_t{0}]() mutable {
+      if (iter->Next(batch)) return;
+      iter->Reset(++epoch);
+      if (!iter->Next(batch)) Throw(ErrorKind::kData, "the data hold less than one batch of {}", iter->batch_size());
+    };
   }
 
   ConfigArguments config_;
   double seconds_ = 1;
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
-  std::vector<double> synthetic_rates_, real_rates_;   // images/s of each round
+  std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
   std::vector<double> matrix_flops_;                   // per second, likewise
   int64_t peak_memory_ = 0;                            // bytes of the process, by the end of the first round
   std::vector<std::pair<std::string, double>> times_;  // share of the traced time

@@ -27,15 +27,8 @@ struct Record {
   }
 };
 
-// "first; second; and N more"
-std::string Some(const std::vector<std::string>& all) {
-  std::vector<std::string> named(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostNamed)));
-  if (all.size() > kMostNamed) named.push_back(format("and {} more", all.size() - kMostNamed));
-  return format("{}", join(named, "; "));
-}
-
 void AddTold(const std::vector<std::string>& all, const std::string& what, std::vector<std::string>* texts) {
-  if (!all.empty()) texts->push_back(format("{} {}: {}", all.size(), what, Some(all)));
+  if (!all.empty()) texts->push_back(format("{} {}: {}", all.size(), what, FirstOf(all, kMostNamed, "; ")));
 }
 
 std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
@@ -164,7 +157,7 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input) {
   std::vector<std::string> texts;
   const auto add = [&](const std::vector<std::string>& names, const std::string& what) {
-    if (!names.empty()) texts.push_back(format("{}: {} of {} pictures {}: {}", set.name, names.size(), set.facts.size(), what, Some(names)));
+    if (!names.empty()) texts.push_back(format("{}: {} of {} pictures {}: {}", set.name, names.size(), set.facts.size(), what, FirstOf(names, kMostNamed, "; ")));
   };
   if (input.ndim() == 3) {
     const auto is_smaller = [&input](const PictureFacts& f) { return f.height < input[1] || f.width < input[2]; };

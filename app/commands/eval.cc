@@ -6,14 +6,15 @@
 
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
+#include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/fingerprint.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/fingerprint.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -37,13 +38,15 @@ class Eval final : public Command {
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although examples could not be read");
     arguments.Option("--worst", &worst_, "how many of the worst mistakes to list and to show").NotNegative().ShowsDefault();
     arguments.Option("--output", &output_, "write tables (CSV, JSON) and pictures into this folder; default: RUN/eval, where the model is a run folder").Takes("DIR");
+    facts_.Declare(arguments);
     arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json\n"
                        "  mxtrain eval model.ckpt photos/test --output results");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
-    const auto [runtime, model] = OpenModel(flags, model_, console);
+    auto [runtime, model] = OpenModel(flags, model_, console);
+    facts_.Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
@@ -173,6 +176,7 @@ class Eval final : public Command {
     }
   }
 
+  ModelFacts facts_;
   std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_;
   int64_t batch_ = 0;

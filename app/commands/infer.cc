@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/predictions.h"
@@ -44,8 +45,7 @@ class Infer final : public Command {
     arguments.Option("--batch", &batch_, "pictures at a time; default: 64, less where their memory plan takes more than a quarter of what is free")
         .Positive();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although pictures could not be read");
-    arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
-    arguments.Option("--size", &size_, "C,H,W of the input, for models that hold none").Takes("C,H,W");
+    facts_.Declare(arguments);
     arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
                        "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
                        "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
@@ -56,7 +56,10 @@ class Infer final : public Command {
     CheckFlags();
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, console);
-    Complete(&model);
+    facts_.Complete(&model);
+    for (const InputInfo& input : model.info.inputs) {
+      if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model.file, input.name);
+    }
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     const std::vector<std::string> files = CollectPictures(inputs_, console);
     const auto iter = OpenPictures(*runtime, model, files, console);
@@ -197,23 +200,9 @@ class Infer final : public Command {
     return best;
   }
 
-  void Complete(Model* model) const {
-    if (!size_.empty()) {
-      const TShape shape = TShape::Parse(size_);
-      for (InputInfo& input : model->info.inputs) input.shape = shape;
-    }
-    for (const InputInfo& input : model->info.inputs) {
-      if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model->file, input.name);
-    }
-    if (labels_.empty()) return;
-    std::ifstream names(labels_);
-    if (!names) Throw(ErrorKind::kFileSystem, "cannot read {}", labels_);
-    model->info.class_names.clear();
-    for (std::string line; std::getline(names, line);) model->info.class_names.push_back(line);
-  }
-
-  std::string model_, format_ = "table", output_, output_layer_, labels_, size_, copy_to_, annotate_, probabilities_, tta_;
+  std::string model_, format_ = "table", output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
   std::vector<std::string> inputs_;
+  ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
   int64_t batch_ = 0;  // 0: not said
   std::optional<double> min_score_;

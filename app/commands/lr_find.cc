@@ -52,8 +52,9 @@ class LrFind final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("lr-find", "a learning rate range test: which rates train, and which are too high");
     config_.Declare(arguments);
+    arguments.Option("--from", &from_, "the lowest rate; default: a thousandth of the configuration's").Takes("RATE").Positive();
     arguments.Option("--to", &to_, "the highest rate; default: 30 times that of the configuration").Takes("RATE").Positive();
-    arguments.Option("--steps", &steps_, "over so many steps the rate rises evenly, from nearly 0").Within(20, 100000).ShowsDefault();
+    arguments.Option("--steps", &steps_, "over so many steps the rate rises, by the same factor in each").Within(20, 100000).ShowsDefault();
     arguments.Option("--out", &out_, "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find").Takes("DIR");
     arguments.Examples("  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps 300 --json");
   }
@@ -63,7 +64,7 @@ class LrFind final : public Command {
     Session session(config_, flags, console);
     session.BuildNet();
     auto train = session.TrainIter();
-    const TrainOptions options = RisingRate(session.MakeTrainOptions(), flags.deterministic);
+    const TrainOptions options = RisingRate(session.MakeTrainOptions());
     Trainer trainer(session.runtime(), options, *train, nullptr);
     RateListener listener(&StopFlag());
     const bool diverged = Train(&trainer, &listener);
@@ -84,15 +85,18 @@ class LrFind final : public Command {
   }
 
  private:
-  // The configuration's run, with a rate that rises evenly and nothing saved.
-  TrainOptions RisingRate(TrainOptions options, bool deterministic) {
-    constexpr double kDefaultTimes = 30;
+  // The configuration's run, with a rate that rises exponentially and nothing saved.
+  TrainOptions RisingRate(TrainOptions options) {
+    constexpr double kBelow = 1000, kAbove = 30;  // times the configuration's rate
     Kwargs& given = options.optimizer.params;
-    if (to_ == 0) to_ = kDefaultTimes * Optimizer::Create(options.optimizer.name, given)->base_lr();
+    const double configured = Optimizer::Create(options.optimizer.name, given)->base_lr();
+    if (from_ == 0) from_ = configured / kBelow;
+    if (to_ == 0) to_ = configured * kAbove;
+    if (from_ >= to_) Throw(ErrorKind::kUsage, "the rate is to rise from {} to {}; give --from below --to", from_, to_);
     std::erase_if(given, [](const auto& item) { return item.first == "lr"; });
-    given.emplace_back("lr", params::Print(to_));
-    options.deterministic = deterministic;
-    options.lr_schedule = {"constant", {{"warmup_steps", std::to_string(steps_)}}};
+    given.emplace_back("lr", params::Print(from_));
+    const double factor = std::pow(to_ / from_, 1.0 / static_cast<double>(steps_ - 1));
+    options.lr_schedule = {"exponential", {{"factor", params::Print(factor)}, {"every", "1"}, {"unit", "steps"}}};
     options.epochs = steps_;  // the steps end the run
     options.max_steps = steps_;
     options.save = {0, 0, 0, 0};
@@ -139,7 +143,7 @@ class LrFind final : public Command {
   }
 
   ConfigArguments config_;
-  double to_ = 0;
+  double from_ = 0, to_ = 0;
   int64_t steps_ = 200;
   std::string out_;
 };

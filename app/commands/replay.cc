@@ -170,7 +170,6 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   auto train = session.TrainIter();
   auto val = session.ValIter();
   TrainOptions options = session.MakeTrainOptions();
-  options.deterministic = flags.deterministic;
   options.save = {0, 0, 0, 1};
   options.report_seconds = 0;
   Watch watch;

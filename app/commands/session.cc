@@ -131,7 +131,7 @@ std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, st
 }
 
 Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console)
-    : console_(console), diagnostics_(std::make_shared<config::SourceMap>()), ctx_(DeviceOf(flags)) {
+    : console_(console), deterministic_(flags.deterministic), diagnostics_(std::make_shared<config::SourceMap>()), ctx_(DeviceOf(flags)) {
   config::LoadRequest request = ToRequest(arguments);
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   loaded_ = config::LoadConfig(request, &diagnostics_);
@@ -285,7 +285,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
     if (e.kind() != ErrorKind::kConfig) throw;
     Throw(ErrorKind::kConfig, "{}: {}", diagnostics_.sources().Where(c.place), e.what());
   }
-  CheckIter(*iter, c);
+  CheckIter(*iter, c, pass);
   return iter;
 }
 
@@ -328,8 +328,35 @@ std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c
   return statistics_ ? io::WithStatistics(ToTransforms(c.transforms), *statistics_) : ToTransforms(c.transforms);
 }
 
-// The shapes of the data against those that the net declares: the one error that everybody makes.
-void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c) {
+// Shapes of the net's parameters when its pictures have this size.
+std::vector<TShape> Session::ParameterShapes(const std::string& input, const TShape& size) const {
+  std::map<std::string, TShape> known = config::BatchShapes(net_, 1);
+  TShape& batch = known.at(input);
+  for (int i = 0; i < size.ndim(); ++i) batch[i + 1] = size[i];
+  const Symbol::Shapes shapes = net_.symbol.InferShape(known);
+  const std::vector<std::string> names = net_.symbol.ListArguments();
+  std::vector<TShape> parameters = shapes.auxiliaries;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!known.contains(names[i])) parameters.push_back(shapes.arguments[i]);
+  }
+  return parameters;
+}
+
+// Whether the net, with the same parameters, takes pictures of another height and width: convolutions and a global pooling do, a layer that is
+// fully connected to pixels does not.
+bool Session::TakesSize(const config::NetInput& input, const TShape& size) const {
+  if (size.ndim() != 3 || input.shape.ndim() != 3 || size[0] != input.shape[0]) return false;
+  try {
+    return ParameterShapes(input.name, size) == ParameterShapes(input.name, input.shape);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return false;
+  }
+}
+
+// The shapes of the data against those that the net declares: the one error that everybody makes. Evaluation may have larger or smaller
+// pictures than training where the net takes them.
+void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass) {
   std::vector<std::string> names;
   for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
   for (const config::NetInput& input : net_.inputs) {
@@ -341,10 +368,9 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c) {
       continue;
     }
     const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
-    if (!(given == input.shape)) {
-      diagnostics_.Error(c.place, format("the data give {} for input '{}', which the net declares as {}", given.ToString(), input.name, input.shape.ToString()),
-                         format("change net.input to {}, or add a transform that makes {}", given.ToString(), input.shape.ToString()));
-    }
+    if (given == input.shape || (pass == Pass::kEvaluation && TakesSize(input, given))) continue;
+    diagnostics_.Error(c.place, format("the data give {} for input '{}', which the net declares as {}", given.ToString(), input.name, input.shape.ToString()),
+                       format("change net.input to {}, or add a transform that makes {}", given.ToString(), input.shape.ToString()));
   }
   diagnostics_.ThrowIfErrors();
 }
@@ -398,6 +424,7 @@ TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o;
   o.symbol = net_.symbol;
   o.ctx = ctx_;
+  o.deterministic = deterministic_;
   o.epochs = t.epochs;
   o.max_steps = t.max_steps;
   o.optimizer = {t.optimizer.name, t.optimizer.params};

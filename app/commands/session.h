@@ -49,7 +49,7 @@ class Session {
 
   std::vector<MetricSpec> Metrics() const;
   std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
-  // Options of a training run as the configuration says them.
+  // Options of a training run as configuration and flags say them.
   TrainOptions MakeTrainOptions() const;
   int OptimizerStates() const;  // arrays that the optimizer keeps for each parameter
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
@@ -68,9 +68,12 @@ class Session {
   void MeasureFor(const config::SourceConfig& c);
   std::vector<io::TransformSpec> Transforms(const config::SourceConfig& c) const;  // with the numbers that were measured
   void AddMixing(Kwargs* pipeline) const;
-  void CheckIter(const DataIter& iter, const config::SourceConfig& c);
+  std::vector<TShape> ParameterShapes(const std::string& input, const TShape& size) const;
+  bool TakesSize(const config::NetInput& input, const TShape& size) const;
+  void CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass);
 
   report::Console& console_;
+  const bool deterministic_;
   config::Diagnostics diagnostics_;
   config::LoadedConfig loaded_;
   config::Net net_;

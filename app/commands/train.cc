@@ -66,7 +66,6 @@ class Train final : public Command {
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
-    options.deterministic = flags.deterministic;
     if (flags.deterministic) console.Message(LogLevel::kDebug, "every kernel of this build repeats bit for bit");
     Describe(session, console);
     if (dry_run_) return DryRun(session, options, *train, val.get(), console);

@@ -97,7 +97,6 @@ class VerifyResume final : public Command {
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
-    options.deterministic = flags.deterministic;
     steps_ = std::min(most_, options.epochs * train->batches_per_epoch());
     const int64_t stop = steps_ / 2 + 1;
     if (stop >= steps_) Throw(ErrorKind::kUsage, "the run makes {} steps; verify-resume needs 3, raise train.epochs", steps_);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What do trained weights bring? Trains on all classes of a folder but three, then one epoch on those three: from scratch, and with the weights
-# of the first run.
+# What do trained weights bring where pictures are few? Trains on all classes of a folder but the three smallest, then one epoch on those three:
+# from scratch, and with the weights of the first run.
 #   finetune.sh CONFIG TRAIN VALIDATION [key=value...]   folders with a sub-folder per class; MXTRAIN names the program, OUT the folder for runs
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
@@ -10,17 +10,25 @@ shift 3
 out=${OUT:-runs/finetune}
 mkdir -p "$out"
 
-# The last three classes by name are held back.
-mapfile -t classes < <(find -L "${folders[train]}" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort)
-rm -rf "$out/many" "$out/few"
-for part in train val; do
-  for i in "${!classes[@]}"; do
-    side=many
-    [[ $i -ge $((${#classes[@]} - 3)) ]] && side=few
+# "PICTURES CLASS" of every class, the smallest first.
+sizes() {
+  find -L "$1" -mindepth 2 -maxdepth 2 -type f -printf '%h\n' | sed 's|.*/||' | sort | uniq -c | sort -n | sed 's/^ *//'
+}
+mapfile -t classes < <(sizes "${folders[train]}" | cut -d' ' -f2-)
+few=("${classes[@]:0:3}") many=("${classes[@]:3}")
+
+# link SIDE CLASS...: folders of links to these classes
+link() {
+  local side=$1 part class
+  shift
+  rm -rf "${out:?}/$side"
+  for part in train val; do
     mkdir -p "$out/$side/$part"
-    ln -s "$(realpath "${folders[$part]}/${classes[i]}")" "$out/$side/$part/"
+    for class in "$@"; do ln -s "$(realpath "${folders[$part]}/$class")" "$out/$side/$part/"; done
   done
-done
+}
+link few "${few[@]}"
+link many "${many[@]}"
 
 # accuracy NAME SIDE key=value...: trains, and prints the best value.
 accuracy() {
@@ -33,6 +41,6 @@ accuracy() {
 pretrained=$(accuracy pretrained many "$@")
 scratch=$(accuracy scratch few "$@" train.epochs=1)
 finetuned=$(accuracy finetuned few "$@" train.epochs=1 train.weights="$out/pretrained")
-echo "$((${#classes[@]} - 3)) classes:                  $pretrained"
-echo "the other three, scratch:    $scratch"
-echo "the other three, fine-tuned: $finetuned"
+echo "the ${#many[@]} large classes:         $pretrained"
+echo "${few[*]}, scratch:    $scratch"
+echo "${few[*]}, fine-tuned: $finetuned"

@@ -19,4 +19,13 @@ std::string FormatBytes(int64_t bytes) {
   return text + " " + kUnits[unit];
 }
 
+std::string FirstOf(std::vector<std::string> all, size_t most, const char* separator) {
+  if (all.size() > most) {
+    const size_t rest = all.size() - most;
+    all.resize(most);
+    all.push_back(format("and {} more", rest));
+  }
+  return format("{}", join(all, separator));
+}
+
 }  // namespace mxtrain

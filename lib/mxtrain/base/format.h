@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <string>
+#include <vector>
 
 #include "mxtrain/base/macros.h"
 
@@ -13,4 +14,6 @@ using fmt::join;
 
 // "1.5 GiB", "12 KiB", "64 B": sizes for people. Machine-readable output uses the plain number.
 MXTRAIN_API std::string FormatBytes(int64_t bytes);
+// "a, b, c, and 4 more": the first `most` of a list.
+MXTRAIN_API std::string FirstOf(std::vector<std::string> all, size_t most, const char* separator = ", ");
 }  // namespace mxtrain

@@ -17,5 +17,11 @@ TEST_CASE("sizes are written for people") {
   CHECK(FormatBytes(-2048) == "-2 KiB");
 }
 
+TEST_CASE("a long list is cut short, with a word on the rest") {
+  CHECK(FirstOf({}, 2).empty());
+  CHECK(FirstOf({"a", "b"}, 2) == "a, b");
+  CHECK(FirstOf({"a", "b", "c", "d"}, 2, "; ") == "a; b; and 2 more");
+}
+
 }  // namespace
 }  // namespace mxtrain

@@ -52,8 +52,8 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
 struct ExponentialParam : WarmupParam, Parameter<ExponentialParam> {
   double every = 0, factor = 0;
   static void Declare(Fields<ExponentialParam>& f) {
-    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 1).Help("of the fall in each `every`");
-    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("in which the rate falls by the factor, in `unit`");
+    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 10).Help("of the change in each `every`; above 1 the rate rises");
+    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("in which the rate changes by the factor, in `unit`");
     f.Add("unit", &ExponentialParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
     DeclareWarmup(f);
   }

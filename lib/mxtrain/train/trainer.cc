@@ -85,7 +85,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   if (options_.grad_accum > 1) rescale_reason_ += format(", summed over {} batches", options_.grad_accum);
 
   options_.model.symbol_json = options_.symbol.ToJson();
-  options_.model.inputs = PerExample(train_.provide_data());
+  options_.model.inputs = PerExample((val_ ? *val_ : train_).provide_data());  // what a model takes is what it was evaluated on
   options_.model.labels = PerExample(train_.provide_label());
   options_.model.batch_size = train_.batch_size();
   state_.seed = runtime_.options().seed;

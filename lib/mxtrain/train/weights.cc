@@ -48,15 +48,7 @@ bool Fits(const TShape& file, const TShape& net) {
   return file == net || (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
 }
 
-// At most so many names of a list.
-template <typename T, typename F>
-std::string Some(const std::vector<T>& items, F text) {
-  constexpr size_t kMost = 6;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(items.size(), kMost); ++i) shown.push_back(text(items[i]));
-  if (items.size() > kMost) shown.push_back(format("and {} more", items.size() - kMost));
-  return format("{}", join(shown, ", "));
-}
+constexpr size_t kMostNamed = 6;  // of one kind
 
 }  // namespace
 
@@ -102,17 +94,21 @@ std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& 
 }
 
 std::string WeightsAccount::Text() const {
-  const auto same = [](const std::string& name) { return name; };
-  std::vector<Reset> missing, other_shape;
-  for (const Reset& r : reset) (r.in_file ? other_shape : missing).push_back(r);
-  std::string text = format("{} arrays taken", taken.size());
-  if (!other_shape.empty()) {
-    text += format("; {} begin anew, their shape is another: {}", other_shape.size(), Some(other_shape, [](const Reset& r) {
-                     return format("{} {} ({} in the file)", r.name, r.shape.ToString(), r.in_file->ToString());
-                   }));
+  std::vector<std::string> missing, other_shape;
+  for (const Reset& r : reset) {
+    if (r.in_file) {
+      other_shape.push_back(format("{} {} ({} in the file)", r.name, r.shape.ToString(), r.in_file->ToString()));
+    } else {
+      missing.push_back(r.name);
+    }
   }
-  if (!missing.empty()) text += format("; {} begin anew, the file has none: {}", missing.size(), Some(missing, [](const Reset& r) { return r.name; }));
-  if (!unused.empty()) text += format("; {} of the file are unused: {}", unused.size(), Some(unused, same));
+  std::string text = format("{} arrays taken", taken.size());
+  const auto add = [&text](const std::vector<std::string>& names, const char* what) {
+    if (!names.empty()) text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostNamed));
+  };
+  add(other_shape, "begin anew, their shape is another");
+  add(missing, "begin anew, the file has none");
+  add(unused, "of the file are unused");
   return text;
 }
 

@@ -1,0 +1,60 @@
+#include "app/commands/model_facts.h"
+
+#include <fstream>
+
+#include "app/commands/pipeline_spec.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+std::vector<std::string> ReadLines(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) Throw(ErrorKind::kFileSystem, "cannot read {}", path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// Brings pictures to the input's size, square ones by their middle, and normalizes them.
+PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::string& std) {
+  PipelineSpec spec;
+  if (input[1] == input[2]) {
+    spec.transforms.push_back({"resize", {{"size", params::Print(input[1])}}});  // of the shorter side
+    spec.transforms.push_back({"center_crop", {{"size", params::Print(input[1])}}});
+  } else {
+    spec.transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
+  }
+  Kwargs numbers;
+  if (!mean.empty()) numbers.emplace_back("mean", mean);
+  if (!std.empty()) numbers.emplace_back("std", std);
+  if (!numbers.empty()) spec.transforms.push_back({"normalize", numbers});
+  return spec;
+}
+
+}  // namespace
+
+void ModelFacts::Declare(Arguments& arguments) {
+  arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
+  arguments.Option("--size", &size_, "C,H,W of the input, for models that do not say how pictures are prepared: resized, and the middle cut out")
+      .Takes("C,H,W");
+  arguments.Option("--mean", &mean_, "with --size: of each channel; the net gets (pixel / 255 - mean) / std").Takes("R,G,B");
+  arguments.Option("--std", &std_, "of each channel, as --mean").Takes("R,G,B");
+}
+
+void ModelFacts::Complete(Model* model) const {
+  ModelInfo& info = model->info;
+  const bool prepares = !size_.empty() || !mean_.empty() || !std_.empty();
+  if (prepares && !info.pipeline.empty()) {
+    Throw(ErrorKind::kUsage, "{} says itself how its pictures are prepared; --size, --mean and --std are for files that do not", model->file);
+  }
+  if (size_.empty() && prepares) Throw(ErrorKind::kUsage, "--mean and --std are of pictures of one size; give --size C,H,W too");
+  if (prepares) {
+    const TShape shape = TShape::Parse(size_);
+    for (InputInfo& input : info.inputs) input.shape = shape;
+    if (shape.ndim() == 3) info.pipeline = Prepare(shape, mean_, std_).ToJson();
+  }
+  if (!labels_.empty()) info.class_names = ReadLines(labels_);
+}
+
+}  // namespace mxtrain::commands
