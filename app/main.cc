@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   // A closed stdout (`| head`) ends quietly.
   std::signal(SIGPIPE, SIG_DFL);
   std::string command_line;
-  for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + std::string(argv[i]);
+  for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + report::QuoteShell(argv[i]);
 
   CommandLine line("mxtrain", "Trains neural networks from a shell.", commands::VersionText);
   line.common().Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer runs/latest FOLDER\n"

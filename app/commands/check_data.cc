@@ -138,7 +138,7 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const 
     near.push_back(format("{} is like {} ({} of 256 bits differ)", val.source->Name(index), train.source->Name(other), bits));
   }
   DataFindings found;
-  AddTold(near, "validation pictures look like copies of training pictures", &found.findings);
+  AddTold(near, "validation pictures look like copies of training pictures; look at them", &found.notes);
   return found;
 }
 

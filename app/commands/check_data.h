@@ -31,7 +31,8 @@ constexpr int kNearBits = 40;
 // picture that is in both sets (the result of a validation is then too good) or has two classes; a note, one that is in a set twice.
 DataFindings FindDuplicates(const DataSet& train, const DataSet& val);
 // Pictures of validation that are a training picture but for their size, compression, brightness or contrast: at most kNearBits differ, and
-// LookAlike agrees. Those that FindDuplicates names are left out. Every pair of pictures is compared; `stop` is asked in between.
+// LookAlike agrees. A note, since two pictures of much alike things on one ground are as near. Those that FindDuplicates names are left out. Every
+// pair of pictures is compared; `stop` is asked in between.
 DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop);
 
 // Classes that have examples in one set and none in the other.

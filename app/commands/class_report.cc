@@ -132,6 +132,8 @@ double ClassReport::Accuracy() const {
 }
 
 bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
+  constexpr double kLeastAccuracy = 0.8;
+  if (Accuracy() < kLeastAccuracy) return false;
   const auto guess = static_cast<size_t>(mistake.guess);
   int64_t examples = 0;
   for (int64_t n : counts_[guess]) examples += n;

@@ -55,7 +55,8 @@ class ClassReport {
   const std::vector<Scored>& scored() const { return scored_; }  // of two classes, the second being the positive one; else empty
   const std::vector<Mistake>& mistakes() const { return mistakes_; }
   // Whether the label is the likelier one to be wrong: the net is at least as sure of the class that it predicts as it is, on average, of
-  // that class where it is the label (Northcutt, Jiang and Chuang 2021, "Confident Learning", the off-diagonal of the confident joint).
+  // that class where it is the label (Northcutt, Jiang and Chuang 2021, "Confident Learning", the off-diagonal of the confident joint). Never
+  // for a net that is right in less than 4 of 5 examples: it is no witness.
   bool LabelIsDoubtful(const Mistake& mistake) const;
 
   void Print(int worst) const;

@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 
 #include "app/commands/command.h"
 
@@ -8,6 +9,13 @@ namespace {
 
 std::atomic<int> stop_flag{0};
 std::atomic<int> stop_signal{0};
+std::atomic<int64_t> stop_time{0};  // of the first one, in nanoseconds
+
+int64_t Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 void OnSignal(int signal) {
   if (signal == SIGUSR1) {
@@ -15,7 +23,12 @@ void OnSignal(int signal) {
     stop_flag.compare_exchange_strong(none, 2);
     return;
   }
-  if (stop_signal != 0) std::_Exit(128 + signal);  // the second one: at once
+  constexpr int64_t kSame = 200'000'000;  // timeout(1) and service managers tell the process, and its group too: one signal that comes twice
+  if (stop_signal != 0) {
+    if (Now() - stop_time > kSame) std::_Exit(128 + signal);  // the second one: at once
+    return;
+  }
+  stop_time = Now();
   stop_signal = signal;
   stop_flag = 1;
 }
@@ -37,6 +50,9 @@ void CatchSignals() {
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  struct sigaction hang_up {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup asks for its being ignored
 }
 
 }  // namespace mxtrain::commands

@@ -107,6 +107,15 @@ class Eval final : public Command {
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
   }
 
+  // As the user called them; else where the model's run found them.
+  std::string DataName(const Model& model) const {
+    if (!data_.empty()) return data_;
+    for (const auto& [key, value] : PipelineSpec::FromJson(model.info.pipeline).source_params) {
+      if (key == "path") return value;
+    }
+    return "the model's own data";
+  }
+
   static void WarnOfOtherData(const Model& model, const io::Source& source, report::Console& console) {
     const std::string& then = model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
     const std::string now = io::Fingerprint(source);
@@ -130,7 +139,7 @@ class Eval final : public Command {
   Json ToJson(const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {
     Json metrics = Json::object();
     for (const auto& [name, value] : values) metrics[name] = value;
-    Json result = {{"model", model.file}, {"examples", examples}, {"metrics", metrics}};
+    Json result = {{"model", model.file}, {"data", DataName(model)}, {"examples", examples}, {"metrics", metrics}};
     for (const ClassReport& report : reports) {
       if (reports.size() > 1) {
         result["heads"][report.head()] = report.ToJson(worst_);
@@ -167,7 +176,7 @@ class Eval final : public Command {
     } else if (format_ == "jsonl") {
       std::cout << report::JsonText(result) << std::endl;
     } else {
-      std::cout << format("{} on {} examples\n", model.file, examples);
+      std::cout << format("{} on {} examples of {}\n", model.file, examples, DataName(model));
       for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
       for (const ClassReport& report : reports) {
         if (several) std::cout << format("\n{}\n", report.head());

@@ -61,6 +61,8 @@ constexpr ExitCode kExitCodes[] = {
      "`mxtrain check` found something\n"
      "the best metric of a run did not reach --min-metric",
      "Nothing broke. Each finding was said on stderr, and with --json is on stdout."},
+    {129, "hung up", "SIGHUP ended the command", "a terminal that was closed, a connection that was lost",
+     "As 130: training has saved, and --resume goes on to the same bits. `nohup mxtrain train ...` goes on without its terminal."},
     {130, "interrupted", "SIGINT (Ctrl-C) ended the command", "Ctrl-C",
      "Training has saved: the last lines say how to go on. A second Ctrl-C leaves at once, without a save."},
     {143, "terminated", "SIGTERM ended the command", "`kill`, a scheduler's time limit, a machine that shuts down",

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "app/commands/open_model.h"
+#include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -33,10 +34,14 @@ class Export final : public Command {
     if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;
       arrays.insert(model.auxs.begin(), model.auxs.end());
-      WriteFileAtomically(output_, SerializeSafetensors(arrays, {{"format", "pt"}, {"net", model.symbol.ToJson()}}));
+      WriteFileAtomically(output_, SerializeSafetensors(arrays, {{"format", "pt"}, {"net", model.symbol.ToJson()}, {"pipeline", model.info.pipeline},
+                                                                 {"classes", Json(model.info.class_names).dump()}}));
       files = {output_};
     } else {
       files = SaveReferenceModel(output_, model.symbol, model.args, model.auxs);
+      const std::string labels = WriteLabels(model);
+      if (!labels.empty()) files.push_back(labels);
+      if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model, labels));
     }
     if (flags.json) {
       std::cout << report::JsonText({{"files", files}}) << std::endl;
@@ -47,6 +52,33 @@ class Export final : public Command {
   }
 
  private:
+  // PREFIX-labels.txt, a class a line; "" for a model without names.
+  std::string WriteLabels(const Model& model) const {
+    if (model.info.class_names.empty()) return "";
+    std::string text;
+    for (const std::string& name : model.info.class_names) text += name + "\n";
+    const std::string path = output_.substr(0, output_.rfind('@')) + "-labels.txt";
+    WriteFileAtomically(path, text);
+    return path;
+  }
+
+  // The reference system's files say nothing of how pictures are prepared: the flags that do.
+  std::string HowToUse(const Model& model, const std::string& labels) const {
+    std::string flags;
+    const TShape& input = model.info.inputs.at(0).shape;
+    if (input.ndim() == 3) flags += format(" --size {},{},{}", input[0], input[1], input[2]);
+    for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.info.pipeline).transforms) {
+      if (transform.name != "normalize") continue;
+      for (auto [key, value] : transform.kwargs) {
+        std::erase_if(value, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+        flags += format(" --{} {}", key, value);
+      }
+    }
+    if (!labels.empty()) flags += " --labels " + report::QuoteShell(labels);
+    return format("these files do not say how pictures are prepared; to use them as the run did: mxtrain infer {} PICTURES{}", report::QuoteShell(output_),
+                  flags);
+  }
+
   std::string model_, output_;
 };
 

@@ -1,4 +1,4 @@
-// mxtrain help [TOPIC]: exit codes explained, the help of a command, man pages.
+// mxtrain help [TOPIC]: exit codes, commands and configuration keys explained, man pages.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -6,6 +6,7 @@
 #include "app/commands/command.h"
 #include "app/commands/exit_codes.h"
 #include "app/commands/man_page.h"
+#include "app/config/key_help.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -43,11 +44,12 @@ class Help final : public Command {
   bool Computes() const override { return false; }
 
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("help", "an exit code or a command explained");
-    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), or a command; default: a list of all").Takes("TOPIC");
+    Arguments arguments = line.Add("help", "a command, a configuration key or an exit code explained");
+    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), a command, a key or what it may name (train.optimizer, transforms, adam), or `keys` for all "
+                     "keys; default: a list of the codes").Takes("TOPIC");
     arguments.Flag("--man", &man_, "the man page of the command, or of the program, for `man -l -`");
     arguments.Option("--man-dir", &man_dir_, "write the man pages of the program and of every command into this folder").Takes("DIR");
-    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
+    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
@@ -59,6 +61,12 @@ class Help final : public Command {
       flags.json ? ListJson() : List();
     } else if (IsCommand()) {
       std::cout << line_.Help(topic_);
+    } else if (const std::string keys = config::HelpOnKey(topic_); !keys.empty() && !flags.json) {
+      std::cout << keys;
+      if (const ExitCode* code = FindExitCode(topic_)) {  // "data" is both
+        std::cout << "\n";
+        Explain(*code);
+      }
     } else {
       const ExitCode& code = Find();
       flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(code)) << "\n") : Explain(code);
@@ -70,7 +78,8 @@ class Help final : public Command {
   static void List() {
     std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
     for (const ExitCode& code : ExitCodes()) std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
-    std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n";
+    std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n"
+                 "`mxtrain help KEY` explains a key of the configuration, `mxtrain help keys` lists them; `mxtrain ops` is the reference of layers.\n";
   }
 
   static void ListJson() {
@@ -100,8 +109,10 @@ class Help final : public Command {
     std::vector<std::string> known;
     for (const ExitCode& code : ExitCodes()) known.emplace_back(code.name);
     for (const CommandInfo& command : line_.commands()) known.push_back(command.name);
-    const std::string guess = DidYouMean(topic_, known);
-    Throw(ErrorKind::kUsage, "there is no exit code or command '{}'{}", topic_, guess.empty() ? "; `mxtrain help` lists the codes" : guess);
+    for (std::string& topic : config::KeyTopics()) known.push_back(std::move(topic));
+    const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;  // no number resembles another code
+    const std::string guess = number ? "" : DidYouMean(topic_, known);
+    Throw(ErrorKind::kUsage, "there is no command, key or exit code '{}'{}", topic_, guess.empty() ? "; `mxtrain help` lists the codes, `mxtrain help keys` the keys" : guess);
   }
 
   void WriteManPages() const {

@@ -22,7 +22,8 @@ constexpr double kHoldout = 0.2;
 
 bool HasFolders(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) return true;
+    std::error_code broken;  // a link that leads nowhere is no folder
+    if (entry.is_directory(broken) && !entry.path().filename().string().starts_with('.')) return true;
   }
   return false;
 }
@@ -183,7 +184,7 @@ class Init final : public Command {
     std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_pictures,
                         f.val_pictures, f.val.empty() ? " (a fifth of each class, held out)" : "");
     std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
-    std::cout << format("next: mxtrain check {}, then mxtrain train {}\n", output_, output_);
+    std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n", report::QuoteShell(output_));
   }
 
   std::string folder_, output_;

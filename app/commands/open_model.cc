@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "app/commands/session.h"
 #include "app/config/document.h"
@@ -66,10 +67,14 @@ std::string PathInLine(std::string line, const fs::path& root) {
   return fs::exists(root / line) ? line : line.substr(0, line.find(','));
 }
 
+// Lines, or what `find -print0` ends with a zero byte.
 void ReadList(std::istream& in, const fs::path& root, std::vector<std::string>* files) {
   for (std::string line; std::getline(in, line);) {
-    const std::string path = PathInLine(line, root);
-    if (!path.empty()) files->push_back(root.empty() ? path : (root / path).string());
+    std::istringstream parts(line);
+    for (std::string part; std::getline(parts, part, '\0');) {
+      const std::string path = PathInLine(part, root);
+      if (!path.empty()) files->push_back(root.empty() ? path : (root / path).string());
+    }
   }
 }
 

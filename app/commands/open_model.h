@@ -21,7 +21,8 @@ struct OpenedModel {
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
 
 // The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or
-// the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the working folder).
+// the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the
+// working folder); zero bytes end a path as line ends do.
 // Throws kFileSystem for an input that is not there, kData when nothing is left to read.
 std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console);
 

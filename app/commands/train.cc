@@ -9,6 +9,7 @@
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
 #include "app/commands/session.h"
+#include "app/config/differences.h"
 #include "app/report/html_report.h"
 #include "app/report/listeners.h"
 #include "app/report/output.h"
@@ -77,7 +78,9 @@ class Train final : public Command {
                                               "evaluation in float32", session.config().train.amp));
     }
     if (!resume_from_.empty()) {
-      trainer.Resume(LoadCheckpoint(session.runtime(), resume_from_), extend_);
+      const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), resume_from_);
+      TellDifferences(session, checkpoint.model.config, console);
+      trainer.Resume(checkpoint, extend_);
     } else if (!resume_) {
       TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
     }
@@ -90,6 +93,7 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, &trainer, console);
     const bool was_finished = trainer.finished();
+    if (resume_ && !was_finished) Record(session, folder, ReadFile(folder.File("command.txt")));
     if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
     if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
 
@@ -121,7 +125,7 @@ class Train final : public Command {
     const std::string checkpoint = bundle + "/checkpoint";
     const int64_t from = std::filesystem::exists(checkpoint) ? PeekState(checkpoint).step : 0;
     if (error.step() - from <= kStepsAtOnce) console.Message(LogLevel::kError, Replay(bundle, flags, console).Text());
-    console.Message(LogLevel::kInfo, format("to look at it again: mxtrain replay {}", bundle));
+    console.Message(LogLevel::kInfo, format("to look at it again: mxtrain replay {}", report::QuoteShell(bundle)));
   }
 
   // Flags that contradict each other, or that nothing would read.
@@ -172,12 +176,25 @@ class Train final : public Command {
   report::RunFolder OpenFolder(Session& session) {
     const std::string name = NameOfRun(session);
     if (resume_) return ResumedFolder(name);
-    const report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
+    report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
+    Record(session, folder, "");
+    return folder;
+  }
+
+  // What is run, and how; `before`: the commands of the run so far.
+  void Record(Session& session, const report::RunFolder& folder, const std::string& before) const {
     folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
     folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
-    folder.Write("command.txt", command_line_ + "\n");
+    folder.Write("command.txt", before + command_line_ + "\n");
     folder.Write("env.txt", Environment(session));
-    return folder;
+  }
+
+  // A run that goes on with other settings is another run: each of them is named.
+  static void TellDifferences(const Session& session, const std::string& config_before, report::Console& console) {
+    for (const auto& [name, before, now] : config::Compare(config::FlattenText("the run's configuration", config_before), config::Flatten(session.loaded().resolved))) {
+      console.Message(LogLevel::kWarning, format("the run goes on with another {}: {}, before {}", name, now.empty() ? "default" : now,
+                                                 before.empty() ? "not set" : before));
+    }
   }
 
   // NAME=VALUE, a line each: the build, the machine, and the variables that are read.
@@ -211,17 +228,19 @@ class Train final : public Command {
     }
     const Checkpoint checkpoint = CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
+    TellDifferences(session, checkpoint.model.config, console);
     trainer->Resume(checkpoint, extend_);
     // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next save.
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
   // What limits the speed, and what to change.
-  static std::string Bottleneck(double wait_share) {
+  static std::string Bottleneck(double wait_share, const config::DataConfig& data) {
     const std::string share = format("{:.0f} % of the time training waited for data", 100 * wait_share);
     if (wait_share < 0.05) return format("limit: computing ({}); a smaller net, or smaller pictures, would be faster: mxtrain plan shows the cost of each layer", share);
-    const char* advice = "keep decoded pictures with data.cache=ram, store them smaller, or give reading more threads (data.workers)";
-    return format("limit: {} ({}); {}", wait_share < 0.3 ? "computing, and reading data" : "reading data", share, advice);
+    const char* cache = data.cache == "none" ? "keep decoded pictures with data.cache=ram, " : "";
+    return format("limit: {} ({}); {}store them smaller, or give reading more threads (data.workers)",
+                  wait_share < 0.3 ? "computing, and reading data" : "reading data", share, cache);
   }
 
   static Json ToJson(const report::RunFolder& folder, const TrainResult& r) {
@@ -243,8 +262,9 @@ class Train final : public Command {
 
   // How the run ended, and what comes after it.
   static std::string Next(const Session& session, const report::RunFolder& folder, const TrainResult& r) {
-    const std::string again = format("mxtrain train {0}/config.yaml --out {0} --resume", folder.path());
-    const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", folder.path());
+    const std::string path = report::QuoteShell(folder.path());
+    const std::string again = format("mxtrain train {} --out {} --resume", report::QuoteShell(folder.File("config.yaml")), path);
+    const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
     switch (r.end) {
       case RunEnd::kStopped:
         return format("stopped after {} steps, and saved; to go on: {}", r.steps, again);
@@ -263,13 +283,16 @@ class Train final : public Command {
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
     if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
+    const config::SourceConfig& val = session.config().data.val;
+    const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {
-      if (best.value) console.Message(LogLevel::kInfo, format("best: epoch {} by {} = {}", best.epoch, best.metric, report::FormatNumber(*best.value)));
+      if (!best.value) continue;
+      console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured, best.metric, report::FormatNumber(*best.value)));
     }
     // A run of a few steps has no speed worth a figure.
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
-    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share));
+    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, session.config().data));
     console.Message(LogLevel::kInfo, Next(session, folder, r));
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + StopSignal();

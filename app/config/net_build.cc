@@ -383,6 +383,7 @@ class Builder {
       diagnostics_.Error(layer.attrs.empty() ? layer.place : layer.attrs_place, error.what(), "", layer.notes);
       return false;
     }
+    WarnOfOverlap(layer, kwargs);
     for (size_t k = inputs.size(); k < arguments.size(); ++k) {
       if (named->contains(arguments[k])) continue;
       const std::string name = layer.name + "_" + arguments[k];
@@ -394,6 +395,20 @@ class Builder {
       }
     }
     return true;
+  }
+
+  // Keras and PyTorch take the kernel for the stride where none is given; here it is 1, as in the reference system.
+  void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs) {
+    if (layer.op != "Pooling") return;
+    const auto value = [&kwargs](std::string_view key) -> std::string {
+      const auto found = std::find_if(kwargs.begin(), kwargs.end(), [key](const auto& item) { return item.first == key; });
+      return found == kwargs.end() ? "" : found->second;
+    };
+    const std::string kernel = value("kernel"), global = value("global_pool");
+    const bool one = kernel.find_first_not_of("1(), ") == std::string::npos;
+    if (one || !value("stride").empty() || global == "true" || global == "True" || global == "1") return;
+    diagnostics_.Warning(layer.place, format("'{}' moves its window of {} by 1, since it has no stride", layer.name, kernel),
+                         format("write stride: {}, as Keras and PyTorch would take it, or stride: 1", kernel), layer.notes);
   }
 
   // --- heads ---

@@ -131,7 +131,7 @@ Section<SourceConfig> SourceSection(bool validation) {
         .Help("each class in proportion, where there are classes")
         .Also({"stratify"});
   }
-  s.Add("shuffle", &C::shuffle).Default(false).Help("a new order every epoch").Also({"random_order"});
+  s.Add("shuffle", &C::shuffle).Default(!validation).Help("a new order every epoch; off for validation, on for training unless you say otherwise").Also({"random_order"});
   if (!validation) {
     s.Add("balanced", &C::balanced)
         .Default(false)
@@ -314,7 +314,7 @@ Section<TrainConfig> TrainSection() {
       .Also({"lr_multipliers", "param_groups", "layer_lr", "lr_scale"});
   s.Add("freeze", &C::freeze)
       .Default({})
-      .Help("patterns on names of parameters that do not learn; statistics of batch norm among them still move (use_global_stats holds them)")
+      .Help("patterns on names of parameters that do not learn; statistics of batch norm still move where something before them learns (use_global_stats holds them everywhere)")
       .Also({"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
   Section<EmaConfig> ema;
   ema.Add("decay", &EmaConfig::decay)

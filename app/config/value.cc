@@ -200,6 +200,8 @@ std::string HintFor(const Value& value, const std::string& otherwise) {
   return Value::Scalar(meant).AsNumber() ? format("did you mean {}?", meant) : otherwise;
 }
 
+std::string ToFlow(const Value& value) { return Flow(value); }
+
 std::string ToYaml(const Value& value) {
   if (!value.is_list() && !value.is_map()) return Flow(value) + "\n";
   std::string out;

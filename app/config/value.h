@@ -54,5 +54,7 @@ std::string HintFor(const Value& value, const std::string& otherwise);
 
 // The tree as YAML that reads back to the same tree. Lists and maps that hold only scalars and are short stand on one line.
 std::string ToYaml(const Value& value);
+// The same on one line: [1, 2], {a: 1}.
+std::string ToFlow(const Value& value);
 
 }  // namespace mxtrain::config

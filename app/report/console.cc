@@ -122,7 +122,7 @@ void ConsoleListener::OnStart(const RunStart& s) {
   auto say = [this](const std::string& text) { console_.Message(LogLevel::kInfo, text); };
   say(format("data: {} training examples, {} for validation; {} steps an epoch, {} in all", s.train_examples, s.val_examples, s.steps_per_epoch,
              s.total_steps));
-  say(format("net: {} parameters", s.parameters));
+  say(format("net: {} parameters{}", s.parameters, s.learning_parameters < s.parameters ? format(", of which {} learn", s.learning_parameters) : ""));
   say(format("memory: parameters {}, gradients {}, optimizer {}, activations and workspaces {}", FormatBytes(s.parameter_bytes),
              FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes), FormatBytes(s.arena_bytes)));
   say(format("gradients are scaled by {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));

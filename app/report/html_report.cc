@@ -95,12 +95,6 @@ std::string TextOf(const Json& value) {
   return value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
 }
 
-// "train_cross_entropy" as a person writes it.
-std::string Words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 // What a person looks at first comes first.
 void AddCurves(Page* page, const fs::path& folder) {
   if (!fs::is_directory(folder)) return;
@@ -161,7 +155,8 @@ void AddEvaluation(Page* page, const fs::path& folder) {
   const fs::path report = folder / "report.json";
   if (!fs::exists(report)) return;
   const Json result = Json::parse(ReadFile(report));
-  page->Heading(format("evaluation: {} on {} examples", TextOf(result.at("model")), result.at("examples").get<int64_t>()));
+  page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")), result.at("examples").get<int64_t>(),
+                       TextOf(result.value("data", Json("the run's data")))));
   std::vector<Cells> rows;
   for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({Words(name), TextOf(value)});
   page->Table({"metric", "value"}, rows);

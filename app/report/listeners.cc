@@ -39,7 +39,7 @@ JsonlListener::~JsonlListener() { std::fclose(file_); }
 
 void JsonlListener::OnStart(const RunStart& s) {
   Emit(file_, path_, "start",
-       {{"schema", kEventsSchema}, {"parameters", s.parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
+       {{"schema", kEventsSchema}, {"parameters", s.parameters}, {"learning_parameters", s.learning_parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
         {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
         {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
 }

@@ -61,6 +61,11 @@ double MetricsTable::BestEpoch() const {
   return NAN;
 }
 
+std::string Words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 MetricsTable ReadMetrics(const std::string& path) {
   MetricsTable table;
   if (!std::filesystem::exists(path)) return table;

@@ -19,6 +19,8 @@ struct MetricsTable {
   double BestEpoch() const;
 };
 
+// "top_5_accuracy" as people write it.
+std::string Words(std::string name);
 // An empty table where there is no such file. Throws kData for a file that is no such table.
 MetricsTable ReadMetrics(const std::string& path);
 // The file with one more row; rows of the same epoch and later ones are replaced. Throws kFileSystem.

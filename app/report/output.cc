@@ -1,5 +1,7 @@
 #include "app/report/output.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +20,14 @@ std::string QuoteCsv(const std::string& text) {
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string QuoteShell(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("-_./:=,@%+", c) || c >= 0x80; };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 void FlushResults() {

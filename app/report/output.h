@@ -12,6 +12,8 @@ namespace mxtrain::report {
 std::string JsonText(const Json& value, int indent = -1);  // below 0: in one line
 // A field of CSV (RFC 4180).
 std::string QuoteCsv(const std::string& text);
+// A word of a command line as a POSIX shell takes it; quoted only where that is needed.
+std::string QuoteShell(const std::string& text);
 // Ends what was written to stdout. Throws kFileSystem where it did not arrive: a full disk, a closed descriptor.
 void FlushResults();
 

@@ -19,12 +19,6 @@ plot::AxisSpec EpochAxis() {
   return {.label = "epoch", .whole = true};
 }
 
-// "top_5_accuracy" as people write it.
-std::string Words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 // Training and validation over the epochs.
 plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   plot::Chart chart;

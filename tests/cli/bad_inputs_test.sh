@@ -97,7 +97,7 @@ for bad in cut huge huge_jpeg scans text; do
     scans) why="more than 500 scans" ;;
     text) why="not a JPEG, PNG or BMP (begins with 'these are wo')" ;;
   esac
-  row 4 "more than max_bad = 0.01 allows; the last is" train photos.yaml "$(on $bad)"
+  row 4 "more than max_bad = 0.01 (data.max_bad) allows; the last is" train photos.yaml "$(on $bad)"
   says "$why"
   row 0 "1 examples could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
   says "$why"

@@ -21,9 +21,9 @@ holds "a name explains another code than its number" cmp -s by_name stdout
 expect 0 help --json
 holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
 expect 2 help confguration
-says "there is no exit code or command 'confguration'; did you mean 'configuration'?"
+says "there is no command, key or exit code 'confguration'; did you mean 'configuration'?"
 expect 2 help 77
-says "\`mxtrain help\` lists the codes"
+says "\`mxtrain help\` lists the codes, \`mxtrain help keys\` the keys"
 expect 0 help check
 prints "Usage: "
 

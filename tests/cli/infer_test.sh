@@ -28,6 +28,45 @@ says "--min-score says which pictures --copy-to DIR puts aside; give both"
 expect 2 infer model photos --copy-to x --min-score 2
 if [ "$(id -u)" -ne 0 ]; then expect 8 infer model photos --copy-to /proc/none; fi
 
+# --- a list whose paths end in zero bytes
+checks=$((checks + 1))
+find photos/dark -name '*.png' -print0 | "$program" infer model - --format csv >stdout 2>stderr || fail "a list from find -print0"
+holds "not a line for each of 8 pictures" test "$(tail -n +2 stdout | wc -l)" -eq 8
+
+# --- a link that leads to itself is no picture and no folder
+ln -s loop photos/dark/loop
+expect 0 infer model photos
+rm photos/dark/loop
+
+# --- files that do not say how pictures are prepared: what was exported is told, and gives the same predictions
+expect 0 train photos.yaml --out measured 'data.val.transforms=[{resize: 8}, {center_crop: 8}, {normalize: {mean: [0.5, 0.4, 0.3], std: [0.25, 0.25, 0.5]}}]'
+expect 0 export measured zoo@1
+says "to use them as the run did: mxtrain infer zoo@1 PICTURES --size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt"
+flags=(--size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt)
+expect 0 infer measured photos --format csv
+cp stdout wanted
+expect 0 infer zoo@1 photos --format csv "${flags[@]}"
+holds "the exported files predict otherwise" cmp -s wanted stdout
+expect 0 eval zoo@1 photos "${flags[@]}"
+expect 2 infer measured photos --size 3,8,8
+says "says itself how its pictures are prepared"
+expect 2 infer zoo@1 photos --mean 0.5
+says "give --size C,H,W too"
+expect 3 infer zoo@1 photos --size 3,8,8 --mean 0.5,0.5
+says "mean has 2 numbers, the pictures have 3 channels"
+
+# --- evaluation in another size than training, where the net takes it; then the model takes that size
+pooled='net.layers=[{Convolution: {num_filter: 4, kernel: 3}}, {Pooling: {global_pool: true, kernel: 1, pool_type: avg}}, Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax}}]'
+larger='data.val.transforms=[{resize: [12, 12]}]'
+expect 0 train photos.yaml "$pooled" "$larger" --out sizes
+expect 0 infer sizes photos --probabilities large.npy
+"$helper" cut photos small 0 0 8 0
+expect 0 eval sizes small
+expect 0 bench photos.yaml "$pooled" "$larger" --infer --seconds 0.05 --rounds 1
+prints "of data and net in turn)"
+expect 3 train photos.yaml "$larger" --out refused
+says "the data give [3, 12, 12] for input 'data', which the net declares as [3, 8, 8]"
+
 # --- drawn on: a picture for each, of a size that can be read
 expect 0 infer model photos/light --annotate drawn
 holds "not a picture for each" test "$(find drawn -name '*.png' | wc -l)" -eq 8

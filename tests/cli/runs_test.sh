@@ -36,6 +36,34 @@ expect 0 train points.yaml --out place --resume data.batch_size=2 --json
 says "the checkpoint was made with batches of 4, this run has 2"
 prints '"epochs":2,"steps":10'
 
+# --- other settings: each is named, and the folder tells of them from then on
+lacks() { ! grep -qF -- "$1" stderr; }
+expect 0 train points.yaml --out other train.max_steps=6 train.optimizer.momentum=0.5
+expect 0 train other/config.yaml --out other --resume train.max_steps=7
+holds "settings are named that did not change" lacks "another train.optimizer"
+expect 0 train points.yaml --out other --resume train.optimizer.lr=0.5 train.optimizer.momentum=0.25
+says "the run goes on with another train.optimizer.lr: 0.5, before 0.01"
+says "the run goes on with another train.optimizer.momentum: 0.25, before 0.5"
+says "the run goes on with another train.max_steps: 0, before 7"
+holds "config.yaml tells of the former rate" grep -q "lr: 0.5" other/config.yaml
+holds "command.txt lacks a command" test "$(wc -l <other/command.txt)" -eq 3
+expect 3 train points.yaml --out other --extend train.optimizer=adam
+says "the run goes on with another train.optimizer.name: adam, before sgd"
+says "it belongs to another net or another optimizer"
+
+# --- classes stand for outputs by their place: folders that were renamed are refused
+"$helper" pictures shapes 8
+write_photos shapes shapes 4
+expect 0 train photos.yaml --out classes
+mv shapes/dark shapes/very_light
+expect 3 train photos.yaml --out classes --extend
+says "the run was trained on 2 classes (dark, light), the data now have 2 (light, very_light)"
+
+# --- the printed way to go on is one that a shell takes
+expect 0 train points.yaml --out 'my run' train.max_steps=3
+says "next: mxtrain eval 'my run'"
+holds "command.txt does not quote" grep -qF -- "--out 'my run'" 'my run/command.txt'
+
 # --- a finished run says so, and is extended
 expect 0 train points.yaml --out done
 expect 0 train points.yaml --out done --resume
@@ -52,6 +80,19 @@ kill -INT $running
 wait $running
 expect 2 train points.yaml --out stopped --extend
 says "the run is not finished"
+
+# --- a terminal that is closed is a reason to save; a signal that comes twice at once is one
+for signals in HUP "TERM TERM"; do
+  rm -rf stopped
+  "$program" train points.yaml --out stopped train.epochs=100000000 train.save.every=1000000epochs -q 2>background &
+  running=$!
+  wait_for stopped/metrics.csv
+  for signal in $signals; do kill -"$signal" $running; done
+  wait $running
+  code=$?
+  holds "$signals: exit code $code" test $code -eq "$([ "$signals" = HUP ] && echo 129 || echo 143)"
+  holds "$signals: nothing was saved" test -s stopped/checkpoints/last
+done
 
 # --- flags that contradict each other
 expect 2 train points.yaml --dry-run --extend

@@ -37,6 +37,10 @@ void InitializeByName(const std::string& name, std::string_view init_attribute, 
   for (const Ending& ending : kEndings) {
     if (name.ends_with(ending.text)) return array->Fill(ending.value);
   }
+  if (name.ends_with("_label")) {
+    Throw(ErrorKind::kConfig, "the label '{}' gets no data: the net has more losses than the data have labels (Softmax is another name of "
+          "SoftmaxOutput, which is a loss; SoftmaxActivation is none)", name);
+  }
   std::string endings = "_weight";
   for (const Ending& ending : kEndings) endings += format(", {}", ending.text);
   Throw(ErrorKind::kConfig,

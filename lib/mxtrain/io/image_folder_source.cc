@@ -21,6 +21,12 @@ bool IsPicture(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
 }
 
+// False for a link that leads nowhere or to itself.
+bool LeadsToFolder(const fs::directory_entry& entry) {
+  std::error_code broken;
+  return entry.is_directory(broken);
+}
+
 // What a walk through a folder finds.
 struct Found {
   std::vector<std::string> pictures;  // sorted
@@ -31,7 +37,7 @@ struct Found {
 void Walk(const fs::path& folder, bool recursive, Found* found) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (IsHidden(entry.path())) continue;
-    if (entry.is_directory()) {
+    if (LeadsToFolder(entry)) {
       if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);  // a link may lead back up
     } else if (IsPicture(entry.path())) {
       found->pictures.push_back(entry.path().string());
@@ -66,7 +72,7 @@ void RequireFolder(const std::string& path, const char* source) {
 std::vector<std::string> ClassFolders(const std::string& path) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-    if (entry.is_directory() && !IsHidden(entry.path())) names.push_back(entry.path().filename().string());
+    if (LeadsToFolder(entry) && !IsHidden(entry.path())) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) {

@@ -228,16 +228,17 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
   SaveCheckpoint(fresh, checkpoint);
   LingerInSave();
   std::error_code ignored;
-  auto give_name = [&](const std::string& name) {
+  // The bytes of a file under another name too. What had that name is there until the moment in which the new one is.
+  auto give_name = [&](const std::string& file, const std::string& name) {
     const std::string beside = File(name + ".new");
     fs::remove(beside, ignored);
     std::error_code failed;
-    fs::create_hard_link(fresh, beside, failed);
-    if (failed) fs::copy_file(fresh, beside, fs::copy_options::overwrite_existing);
+    fs::create_hard_link(file, beside, failed);
+    if (failed) fs::copy_file(file, beside, fs::copy_options::overwrite_existing);
     fs::rename(beside, File(name));
   };
-  for (const std::string& name : names) give_name(name);
-  if (fs::exists(File("last"))) fs::rename(File("last"), File("previous"));
+  for (const std::string& name : names) give_name(fresh, name);
+  if (fs::exists(File("last"))) give_name(File("last"), "previous");
   fs::rename(fresh, File("last"));
   RemoveAbandonedFiles(path_);
 

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -90,6 +92,20 @@ TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a 
   CHECK(warnings[1].find("is missing or damaged") != std::string::npos);
   for (const char* name : {"previous", "epoch-0002"}) folder.Write(format("checkpoints/{}", name), "nothing");
   CHECK_THROWS_WITH(checkpoints.LoadLast(runtime, &warnings), doctest::Contains("no whole checkpoint to resume from"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "last is there at every moment, for whoever reads beside a training") {
+  const CheckpointFolder checkpoints(folder.path("checkpoints"));
+  checkpoints.Save(Make(0), {}, 0);
+  std::atomic<bool> end = false;
+  std::atomic<int64_t> looks = 0, missed = 0;
+  std::thread reader([&] {
+    for (; !end; ++looks) missed += std::filesystem::exists(checkpoints.File("last")) ? 0 : 1;
+  });
+  for (int64_t step = 1; step <= 200 || looks < 1000; ++step) checkpoints.Save(Make(step), {"best"}, 0);
+  end = true;
+  reader.join();
+  CHECK(missed == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a last that cannot be read is not damaged: the reason comes through") {

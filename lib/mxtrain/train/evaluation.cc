@@ -38,7 +38,7 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
       if (fits && !head) head = &h;
     }
     if (!head && spec.output.empty()) {
-      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; say `output` and `label`", spec.name);
+      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; end it with one (SoftmaxOutput, LinearRegressionOutput, ...), or say `output` and `label`", spec.name);
     }
     item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";

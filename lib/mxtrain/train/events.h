@@ -13,6 +13,7 @@ using NamedValues = std::vector<std::pair<std::string, double>>;
 
 struct RunStart {
   int64_t parameters = 0;          // elements of all arguments that are no inputs
+  int64_t learning_parameters = 0; // of those that have a gradient
   int64_t train_examples = 0, val_examples = 0;
   int64_t steps_per_epoch = 0, total_steps = 0, first_step = 0;
   int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;

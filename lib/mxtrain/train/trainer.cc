@@ -47,11 +47,19 @@ std::vector<std::string> BestMetrics(const TrainOptions& options, const MetricSe
   return {metrics.Names().empty() ? "loss" : metrics.Names()[0]};
 }
 
+// An output of the net stands for a class by its position: folders that were renamed, added or removed would give it another meaning.
+void CheckClasses(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+  constexpr size_t kMostNamed = 12;
+  if (before.empty() || now.empty() || before == now) return;
+  Throw(ErrorKind::kConfig, "the run was trained on {} classes ({}), the data now have {} ({}); give them their names again, or begin a new run with "
+        "train.weights, which takes what still fits", before.size(), FirstOf(before, kMostNamed), now.size(), FirstOf(now, kMostNamed));
+}
+
 // The array of a checkpoint for a parameter; throws when its shape is another.
 void Restore(const std::map<std::string, NDArray>& from, const std::string& what, const std::map<std::string, NDArray>& to) {
   for (const auto& [name, target] : to) {
     const auto found = from.find(name);
-    if (found == from.end()) Throw(ErrorKind::kConfig, "the checkpoint has no {} '{}': it belongs to another net", what, name);
+    if (found == from.end()) Throw(ErrorKind::kConfig, "the checkpoint has no {} '{}': it belongs to another net or another optimizer", what, name);
     if (!(found->second.shape() == target.shape())) {
       Throw(ErrorKind::kConfig, "{} '{}' is {} in the checkpoint and {} in the net: they do not belong together", what, name,
             found->second.shape().ToString(), target.shape().ToString());
@@ -222,6 +230,7 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
     Throw(ErrorKind::kConfig, "the checkpoint was made with seed {}, the run has seed {}; resume with --seed {}", checkpoint.state.seed,
           runtime_.options().seed, checkpoint.state.seed);
   }
+  CheckClasses(checkpoint.model.class_names, options_.model.class_names);
   Restore(checkpoint.args, "parameter", executors_[0]->args());
   Restore(checkpoint.auxs, "auxiliary state", executors_[0]->auxs());
   Restore(checkpoint.optimizer, "optimizer state", updater_->States());

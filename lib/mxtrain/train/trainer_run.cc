@@ -79,6 +79,7 @@ NamedValues Trainer::TrainValues() const {
 RunStart Trainer::Describe() const {
   RunStart s;
   for (const auto& [name, array] : executors_[0]->args()) s.parameters += array.shape().Size();
+  for (const auto& [name, array] : executors_[0]->grads()) s.learning_parameters += array.shape().Size();
   s.train_examples = train_.examples();
   s.val_examples = val_ ? val_->examples() : 0;
   s.steps_per_epoch = steps_per_epoch_;

@@ -1,0 +1,76 @@
+#include "app/config/key_help.h"
+
+#include <functional>
+#include <set>
+
+#include "app/config/schema.h"
+
+namespace mxtrain::config {
+namespace {
+
+using Visit = std::function<void(const std::string& path, const Key& key)>;
+
+void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const Visit& visit) {
+  for (const Key& key : keys) {
+    visit(prefix + key.info.name, key);
+    ForEachKey(key.keys, prefix + key.info.name + ".", visit);
+  }
+}
+
+std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
+  std::string text = format("{}{}{}\n", indentation, kind.name, kind.help.empty() ? "" : ": " + kind.help);
+  for (const FieldInfo& param : kind.params) text += format("{}    {} {}\n", indentation, param.name, DescribeField(param));
+  return text;
+}
+
+// A key on a line, with what it may name below; sections with their keys.
+std::string TextOfKey(const std::string& path, const Key& key) {
+  std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help) : format("{} {}\n", path, key.Describe());
+  for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ");
+  for (const Key& below : key.keys) {
+    const std::string inner = path + "." + below.info.name;
+    text += below.is_section() ? format("  {}: {}; `mxtrain help {}`\n", inner, below.info.help, inner) : format("  {} {}\n", inner, below.Describe());
+    if (!below.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", inner);
+  }
+  return text;
+}
+
+bool Names(const std::string& topic, const std::string& path) { return path == topic || path.ends_with("." + topic); }
+
+std::string EveryKey() {
+  std::string text;
+  ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key) {
+    text += key.is_section() ? format("\n{}: {}\n", path, key.info.help) : format("  {} {}\n", path, key.Describe());
+    if (!key.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", path);
+  });
+  return text;
+}
+
+}  // namespace
+
+std::string HelpOnKey(const std::string& topic) {
+  if (topic == "keys") return EveryKey();
+  std::string keys, kinds;
+  std::set<std::string> told;
+  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
+    if (Names(topic, path)) keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
+    for (const NamedKind& kind : key.kinds) {
+      if (kind.name != topic) continue;
+      const std::string text = TextOfKind(kind, "");
+      if (told.insert(text).second) kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
+    }
+  });
+  return keys.empty() ? kinds : keys;
+}
+
+std::vector<std::string> KeyTopics() {
+  std::vector<std::string> topics{"keys"};
+  ForEachKey(Schema(), "", [&topics](const std::string& path, const Key& key) {
+    topics.push_back(path);
+    topics.push_back(key.info.name);
+    for (const NamedKind& kind : key.kinds) topics.push_back(kind.name);
+  });
+  return topics;
+}
+
+}  // namespace mxtrain::config
