@@ -17,7 +17,7 @@ struct OuterBytes {
   int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + inputs + outputs; }
 };
 
-// `graph` is what the passes made for `request`; the optimizer keeps `states` arrays for each parameter.
+// `graph` is what the passes made for `request`; the optimizer (and an average of the weights) keeps `states` arrays for each parameter.
 OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, int states);
 // Bytes of training as the request says, without recomputation.
 int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states);

@@ -46,7 +46,7 @@ class Plan final : public Command {
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
-    const OuterBytes outer = BytesOutsideArena(trained, train, session.OptimizerStates());
+    const OuterBytes outer = BytesOutsideArena(trained, train, session.StatesPerParameter());
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -83,7 +83,7 @@ class Plan final : public Command {
   static int64_t TotalBytes(Session& session, int64_t batch) {
     executor::BindRequest request = session.MakeBindRequest(true);
     request.shapes = config::BatchShapes(session.net(), batch);
-    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.OptimizerStates());
+    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.StatesPerParameter());
   }
 
   Fit LargestBatch(Session& session) const {

@@ -169,7 +169,7 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   const auto bytes_of = [this](int64_t batch) {
     executor::BindRequest request = MakeBindRequest(true);
     request.shapes = config::BatchShapes(net_, batch);
-    return TrainingBytes(*runtime_, net_.symbol, std::move(request), OptimizerStates());
+    return TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesPerParameter());
   };
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
@@ -460,9 +460,9 @@ TrainOptions Session::MakeTrainOptions() const {
   return o;
 }
 
-int Session::OptimizerStates() const {
+int Session::StatesPerParameter() const {
   const config::Named& optimizer = config().train.optimizer;
-  return Optimizer::Create(optimizer.name, optimizer.params)->NumStates();
+  return Optimizer::Create(optimizer.name, optimizer.params)->NumStates() + (config().train.ema.decay ? 1 : 0);
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {

@@ -51,7 +51,7 @@ class Session {
   std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
   // Options of a training run as configuration and flags say them.
   TrainOptions MakeTrainOptions() const;
-  int OptimizerStates() const;  // arrays that the optimizer keeps for each parameter
+  int StatesPerParameter() const;  // arrays that the optimizer and the average of the weights keep for each parameter
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
   executor::BindRequest MakeBindRequest(bool training) const;
 
