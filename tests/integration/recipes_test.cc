@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/class_weights.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
@@ -35,6 +37,53 @@ TEST_CASE("gradients summed over batches are those of one large batch") {
       for (size_t i = 0; i < values.size(); ++i) CHECK(summed.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-4));
     }
   }
+}
+
+// A class of weight 2 counts as if each of its examples stood there twice; gradients are means over what there is.
+TEST_CASE("weights of classes are copies of their examples") {
+  const TempDir data, copies;
+  WriteTable(data);
+  std::string text;
+  int64_t count = -1;  // without the header
+  std::istringstream lines(ReadFile(data.path("table.csv")));
+  for (std::string line; std::getline(lines, line);) {
+    const int times = line.starts_with("1,") ? 2 : 1;
+    count += times;
+    for (int i = 0; i < times; ++i) text += line + "\n";
+  }
+  copies.Write("table.csv", text);
+  RunSpec plain;
+  plain.symbol = QuietNet();
+  plain.batch = count;
+  const auto sgd = [](double lr) { return NamedSpec{"sgd", {{"lr", params::Print(lr)}, {"momentum", "0.9"}}}; };
+  plain.optimizer = sgd(0.1 * static_cast<double>(count) / kExamples);
+  const Outcome copied = RunWhole(copies, plain);
+  RunSpec weighted = plain;
+  const ClassifierHead head = FindClassifier(plain.symbol, {{"data", {1, 1, kSide, kSide}}});
+  CHECK(head.classes == 3);
+  CHECK(head.label == "softmax_label");
+  weighted.symbol = WithClassWeights(TestRegistry(), plain.symbol, head, {1, 2, 1});
+  weighted.optimizer = sgd(0.1);
+  for (const int64_t batches : {1, 4}) {
+    CAPTURE(batches);
+    weighted.batch = kExamples / batches;
+    weighted.grad_accum = batches;
+    const Outcome outcome = RunWhole(data, weighted);
+    for (const auto& [name, values] : copied.bits) {
+      for (size_t i = 0; i < values.size(); ++i) CHECK(outcome.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-3));
+    }
+    for (size_t e = 0; e < copied.epochs.size(); ++e) {
+      const double loss = copied.epochs[e].train[0].second * static_cast<double>(count) / kExamples;
+      CHECK(outcome.epochs[e].train[0].second == doctest::Approx(loss).epsilon(1e-4));
+    }
+  }
+  CHECK_THROWS_WITH_AS(WithClassWeights(TestRegistry(), weighted.symbol, head, {1, 1, 1}),
+                       "'softmax' has class_weights of its own: keep one of the two", Error);
+}
+
+TEST_CASE("weights of classes that are balanced") {
+  CHECK(BalancedWeights({12, 4}) == std::vector<double>{16.0 / 24, 2});
+  CHECK(BalancedWeights({3, 0, 1}) == std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn does not know of the class without examples
 }
 
 // The formula, in double, from the weights that each step's checkpoint holds.

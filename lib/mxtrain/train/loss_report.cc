@@ -17,6 +17,13 @@ std::string VariableName(const Graph& graph, const Node& node, int index) {
   return source.is_variable() ? source.name : "";
 }
 
+// What class k of probability p adds for a label that is that class.
+double TermOf(const LossReport::Head& head, int64_t k, double p) {
+  if (std::isnan(p)) return p;
+  const double weight = head.class_weights.empty() ? 1.0 : head.class_weights[static_cast<size_t>(k)];
+  return -weight * std::pow(std::max(1 - p, 0.0), head.focal_gamma) * std::log(std::max(p, 1e-30));
+}
+
 // p: probabilities with the classes on the axis before `inner`; labels: one per row and inner position, or probabilities like p.
 double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count, double* weight) {
   const int axis = head.class_axis_1 ? 1 : p.shape.ndim() - 1;
@@ -30,7 +37,7 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
     for (int64_t i = 0; i < inner; ++i) {
       const float* row = prob + r * classes * inner + i;
       if (soft) {
-        for (int64_t k = 0; k < classes; ++k) loss -= y[r * classes * inner + k * inner + i] * std::log(std::max<double>(row[k * inner], 1e-30));
+        for (int64_t k = 0; k < classes; ++k) loss += y[r * classes * inner + k * inner + i] * TermOf(head, k, row[k * inner]);
         *weight += 1;
         continue;
       }
@@ -41,8 +48,7 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
         Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name, y[r * inner + i], classes);
       }
       *weight += 1;
-      const double value = row[k * inner];
-      loss += std::isnan(value) ? value : -std::log(std::max(value, 1e-30));
+      loss += TermOf(head, k, row[k * inner]);
     }
   }
   return loss;
@@ -65,6 +71,8 @@ LossReport::LossReport(const Symbol& symbol) {
       head.ignores = ParamOf(*node.op, "use_ignore") == "True";
       head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
       params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
+      if (const std::string weights = ParamOf(*node.op, "class_weights"); !weights.empty()) params::Parse(weights, &head.class_weights);
+      if (const std::string gamma = ParamOf(*node.op, "focal_gamma"); !gamma.empty()) params::Parse(gamma, &head.focal_gamma);
     } else if (op == "LinearRegressionOutput") {
       head.kind = Head::Kind::kLinear;
     } else if (op == "LogisticRegressionOutput") {

@@ -1,5 +1,6 @@
 #pragma once
-// The value of each loss of a net, for reports: loss operators output predictions, not losses. SoftmaxOutput: cross entropy. Regression outputs:
+// The value of each loss of a net, for reports: loss operators output predictions, not losses. SoftmaxOutput: cross entropy, with the weights of
+// classes and the focal factor that the operator has, and without its smoothing of labels. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed over the outputs of an example. Other heads
 // (MakeLoss): their own mean over elements, times grad_scale left out. Each a mean over examples; the total is their sum.
 #include <map>
@@ -22,6 +23,8 @@ class MXTRAIN_API LossReport {
     bool ignores = false;      // SoftmaxOutput: use_ignore
     double ignore_label = -1;
     bool class_axis_1 = false; // SoftmaxOutput: multi_output
+    std::vector<double> class_weights;  // SoftmaxOutput; none: 1 each
+    double focal_gamma = 0;             // SoftmaxOutput
   };
   explicit LossReport(const Symbol& symbol);
   const std::vector<Head>& heads() const { return heads_; }

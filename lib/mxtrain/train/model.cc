@@ -7,6 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
 
 namespace mxtrain {
 namespace {
@@ -23,6 +24,17 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   model.auxs = std::move(c.auxs);
   for (const auto& [name, average] : c.averages) (model.args.contains(name) ? model.args : model.auxs)[name] = average;
   return model;
+}
+
+// Without parameters of losses that the reference system refuses to read, and predictions do not need.
+std::string ForReferenceSystem(const std::string& symbol_json) {
+  bool changed = false;
+  Json json = Json::parse(symbol_json);
+  for (Json& node : json.at("nodes")) {
+    if (node.at("op") != "SoftmaxOutput") continue;
+    for (const char* key : {"class_weights", "focal_gamma"}) changed = node.at("attrs").erase(key) > 0 || changed;
+  }
+  return changed ? json.dump(2) + "\n" : symbol_json;
 }
 
 // "prefix@7" -> "prefix", 7.
@@ -114,7 +126,7 @@ std::vector<std::string> SaveReferenceModel(const std::string& where, const Symb
   add("arg:", args);
   add("aux:", auxs);
   SaveArrays(files[1], arrays);
-  WriteFileAtomically(files[0], symbol.ToJson());
+  WriteFileAtomically(files[0], ForReferenceSystem(symbol.ToJson()));
   return files;
 }
 

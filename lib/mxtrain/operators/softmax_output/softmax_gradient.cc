@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 namespace mxtrain {
 namespace {
@@ -49,6 +50,15 @@ SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxVi
     target.off = param.smooth_alpha / static_cast<double>(view.classes - 1);
   }
   return target;
+}
+
+double SoftmaxTerm::operator()(int64_t k, double p) const {
+  const double weight = weights_.empty() ? 1.0 : weights_[static_cast<size_t>(k)];
+  if (gamma_ == 0) return -weight;
+  const double q = 1 - p;
+  // p log p is 0 at p = 0, log p / (1 - p) is -1 at p = 1.
+  const double ratio = p <= 0 ? 0.0 : q <= 0 ? -1.0 : p * std::log(p) / q;
+  return weight * std::pow(std::max(q, 0.0), gamma_) * (gamma_ * ratio - 1);
 }
 
 }  // namespace mxtrain

@@ -26,4 +26,15 @@ struct SoftmaxTarget {
 };
 SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label);
 
+// p dL/dp for the term L = w (1 - p)^gamma (-log p) of one class.
+class SoftmaxTerm {
+ public:
+  explicit SoftmaxTerm(const SoftmaxOutputParam& param) : weights_(param.class_weights), gamma_(param.focal_gamma) {}
+  double operator()(int64_t k, double p) const;
+
+ private:
+  std::span<const double> weights_;
+  double gamma_;
+};
+
 }  // namespace mxtrain

@@ -1,6 +1,7 @@
 #include "mxtrain/operators/softmax_output/softmax_output.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mxtrain/operator/registry.h"
 
@@ -21,12 +22,38 @@ void SoftmaxOutputParam::Declare(Fields<SoftmaxOutputParam>& f) {
           "labels other than ignore_label");
   f.Add("out_grad", &P::out_grad).Default(false).Help("multiply by the head gradient");
   f.Add("smooth_alpha", &P::smooth_alpha).Range(0, 1).Default(0).Help("label smoothing; without effect for multi_output");
+  f.Add("class_weights", &P::class_weights)
+      .Default({})
+      .Help("a factor of the loss for each class, 0 or more: sum of t w (-log p) over the classes, t being the label; default: 1 each");
+  f.Add("focal_gamma", &P::focal_gamma)
+      .Range(0, 100)
+      .Default(0)
+      .Help("focal loss: the loss of a class times (1 - p)^gamma, so that what is learned already counts less; 2 is usual");
 }
 
 void SoftmaxOutputProperty::Check() {
   if (param_.multi_output && param_.preserve_shape) {
     Throw(ErrorKind::kConfig, "SoftmaxOutput: multi_output and preserve_shape choose different class axes; set one of them");
   }
+  for (const double weight : param_.class_weights) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    Throw(ErrorKind::kConfig, "SoftmaxOutput: class_weights = '{}': expected numbers of 0 or more", params::Print(param_.class_weights));
+  }
+}
+
+Kwargs SoftmaxOutputProperty::GetParams() const {
+  Kwargs kwargs = param_.ToKwargs();
+  std::erase_if(kwargs, [this](const auto& item) {
+    return (item.first == "class_weights" && param_.class_weights.empty()) || (item.first == "focal_gamma" && param_.focal_gamma == 0);
+  });
+  return kwargs;
+}
+
+void SoftmaxOutputProperty::CheckWeights(const TShape& data) const {
+  const auto given = static_cast<int64_t>(param_.class_weights.size());
+  if (given == 0 || given == View(data).classes) return;
+  Throw(ErrorKind::kConfig, "SoftmaxOutput: class_weights holds {} numbers, but the data of shape {} have {} classes", given,
+        data.ToString(), View(data).classes);
 }
 
 SoftmaxView SoftmaxOutputProperty::View(const TShape& data) const {
@@ -58,6 +85,7 @@ bool SoftmaxOutputProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
   if (data.has_rank() && data[0] == TShape::kUnknown && label.has_rank() && label.ndim() > 0) data[0] = label[0];
   (*out)[0] = data;
   if (!data.known()) return false;
+  CheckWeights(data);
   if (!label.known()) {
     const TShape wanted = DefaultLabelShape(data);
     if (LabelFits(wanted, data)) {

@@ -29,7 +29,9 @@ class SoftmaxOutputCpu final : public Operator {
       using T = typename decltype(tag)::type;
       const T* head = param_.out_grad ? out_grad[0].dptr<T>() : nullptr;
       SwitchReq(req[0], [&](auto accumulate) {
-        if (in[1].shape == in_grad[0].shape) {
+        if (param_.weighted()) {
+          Weighted<accumulate()>(out[0].dptr<T>(), in[1], head, in_grad[0].dptr<T>());
+        } else if (in[1].shape == in_grad[0].shape) {
           FromProbabilities<accumulate()>(out[0].dptr<T>(), in[1], head, in_grad[0].dptr<T>());
         } else {
           FromClasses<accumulate()>(out[0].dptr<T>(), in[1], head, in_grad[0].dptr<T>());
@@ -92,6 +94,32 @@ class SoftmaxOutputCpu final : public Operator {
         A g = scale * (A(p[i]) - static_cast<A>(labels(i)));
         if (head != nullptr) g *= A(head[i]);
         grad[i] = static_cast<T>(kAccumulate ? A(grad[i]) + g : g);
+      }
+    });
+  }
+
+  // With a_k = p_k dL_k/dp_k of the terms: t_j a_j - p_j sum_k t_k a_k.
+  template <bool kAccumulate, typename T>
+  void Weighted(const T* p, const TBlob& label, const T* head, T* grad) const {
+    const bool classes = label.Size() == view_.outer * view_.inner;  // numbers of them; else distributions
+    const SoftmaxTarget target = classes ? MakeSoftmaxTarget(param_, view_, label) : SoftmaxTarget{.scale = param_.grad_scale};
+    const LabelReader labels(label);
+    const SoftmaxTerm term(param_);
+    ForEachSoftmax([=, this](int64_t which, int64_t first) {
+      const int64_t chosen = classes ? labels.Class(which) : -1;
+      const double scale = target.use_ignore && chosen == target.ignore ? 0 : target.scale;
+      const auto pull = [&](int64_t k) {
+        const int64_t i = first + k * view_.inner;
+        const double share = !classes ? labels(i) : k == chosen ? target.on : target.off;
+        return share == 0 ? 0 : share * term(k, static_cast<double>(p[i]));
+      };
+      double sum = 0;
+      for (int64_t k = 0; k < view_.classes; ++k) sum += pull(k);
+      for (int64_t k = 0; k < view_.classes; ++k) {
+        const int64_t i = first + k * view_.inner;
+        double g = scale * (pull(k) - static_cast<double>(p[i]) * sum);
+        if (head != nullptr) g *= static_cast<double>(head[i]);
+        grad[i] = static_cast<T>(kAccumulate ? static_cast<double>(grad[i]) + g : g);
       }
     });
   }

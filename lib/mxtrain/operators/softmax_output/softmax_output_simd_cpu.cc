@@ -181,6 +181,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
   if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"it does not add to its output"};
   if (request.in[1].shape == request.in[0].shape) return Refusal{"class numbers as labels only"};
+  if (property.param().weighted()) return Refusal{"neither class_weights nor focal_gamma"};
   if (property.param().out_grad) return Refusal{"it does not multiply by the head gradient"};
   Plan plan = PlainPlan(property, request);
   plan.cost += 0.5 * static_cast<double>(request.in[0].shape.Size());

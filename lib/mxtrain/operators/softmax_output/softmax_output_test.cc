@@ -140,6 +140,106 @@ TEST_CASE("SoftmaxOutput: probabilities as labels know no normalization, ignorin
   RunCase(c);
 }
 
+// sum_k t_k w_k (1 - p_k)^gamma (-log p_k) over all softmaxes; t is [outer, classes, inner].
+double WeightedLoss(const Values& x, const Values& t, const Values& weights, double gamma, const View& v) {
+  const Values p = Probabilities(x, v.outer, v.classes, v.inner);
+  double loss = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const size_t k = i / static_cast<size_t>(v.inner) % static_cast<size_t>(v.classes);
+    loss -= t[i] * (weights.empty() ? 1 : weights[k]) * std::pow(1 - p[i], gamma) * std::log(p[i]);
+  }
+  return loss;
+}
+
+// Class numbers as distributions; ignored positions have none.
+Values Targets(const Values& label, const View& v, const Options& opt) {
+  Values t(static_cast<size_t>(v.outer * v.classes * v.inner));
+  const double smooth = opt.multi ? 0 : opt.alpha;
+  for (size_t i = 0; i < t.size(); ++i) {
+    const auto inner = static_cast<int64_t>(i) % v.inner, k = static_cast<int64_t>(i) / v.inner % v.classes;
+    const double l = label[static_cast<size_t>(static_cast<int64_t>(i) / v.inner / v.classes * v.inner + inner)];
+    t[i] = k == static_cast<int64_t>(l) ? 1 - smooth : smooth / static_cast<double>(v.classes - 1);
+    if (opt.use_ignore && l == opt.ignore) t[i] = 0;
+  }
+  return t;
+}
+
+// The gradient by central differences of the loss in double.
+OperatorCase WeightedCase(const std::string& name, Kwargs kwargs, const TShape& data, const TShape& label, const View& v,
+                          const Options& opt, const Values& weights, double gamma, double divisor = 1) {
+  std::vector<double> listed(weights.begin(), weights.end());
+  if (!weights.empty()) kwargs.emplace_back("class_weights", params::Print(listed));
+  if (gamma > 0) kwargs.emplace_back("focal_gamma", params::Print(gamma));
+  OperatorCase c = Case(name, kwargs, data, label, v, opt);
+  c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
+    const Values t = label == data ? in[1] : Targets(in[1], v, opt);
+    Values x = in[0], gradient(x.size());
+    constexpr double kStep = 1e-5;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double at = x[i];
+      x[i] = at + kStep;
+      const double above = WeightedLoss(x, t, weights, gamma, v);
+      x[i] = at - kStep;
+      gradient[i] = (above - WeightedLoss(x, t, weights, gamma, v)) / (2 * kStep) * opt.scale / divisor * (opt.out_grad ? head[0][i] : 1);
+      x[i] = at;
+    }
+    return Arrays{gradient, {}};
+  };
+  c.must_accept = {};
+  c.types = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};  // differences are good to ten digits, not to those of float64
+  c.tolerance = {64, "exponentials, logarithms and powers of them"};
+  return c;
+}
+
+TEST_CASE("SoftmaxOutput: weights of classes and focal loss are the gradient of their loss") {
+  const Values weights = {0.5, 2, 0, 1, 3};
+  for (const double gamma : {0.0, 0.5, 1.0, 2.0, 5.0}) {
+    for (const Values& w : {weights, Values{}}) {
+      if (gamma == 0 && w.empty()) continue;
+      const std::string name = format("gamma {}, {} weights", gamma, w.size());
+      RunCase(WeightedCase(name, {}, {9, 5}, TShape{9}, {9, 5, 1}, {}, w, gamma));
+      RunCase(WeightedCase(name + ", smoothed", {{"smooth_alpha", "0.25"}}, {9, 5}, TShape{9}, {9, 5, 1}, {.alpha = 0.25}, w, gamma));
+      OperatorCase c = WeightedCase(name + ", distributions", {{"grad_scale", "3"}}, {9, 5}, {9, 5}, {9, 5, 1}, {.scale = 3}, w, gamma);
+      c.inputs = {Uniform(-2, 2), Uniform(0, 0.4)};
+      RunCase(c);
+    }
+  }
+  const Options ignoring{.ignore = 2, .use_ignore = true};
+  RunCase(WeightedCase("ignored", {{"use_ignore", "1"}, {"ignore_label", "2"}}, {20, 5}, TShape{20}, {20, 5, 1}, ignoring, weights, 2));
+  // Divisors count labels, not weights.
+  RunCase(WeightedCase("batch", {{"normalization", "batch"}}, {8, 5}, TShape{8}, {8, 5, 1}, {}, weights, 2, 8));
+  RunCase(WeightedCase("positions", {{"multi_output", "1"}, {"smooth_alpha", "0.5"}}, {2, 5, 3, 2}, {2, 6}, {2, 5, 6},
+                       {.alpha = 0.5, .multi = true}, weights, 2, 6));
+  RunCase(WeightedCase("last axis", {{"preserve_shape", "1"}}, {2, 3, 5}, {2, 3}, {6, 5, 1}, {}, weights, 2));
+  RunCase(WeightedCase("head gradient", {{"out_grad", "1"}}, {6, 5}, TShape{6}, {6, 5, 1}, {.out_grad = true}, weights, 2));
+}
+
+// Where a probability is 0 or 1 in float the formula has limits.
+TEST_CASE("SoftmaxOutput: focal loss of certain answers") {
+  OperatorCase c = WeightedCase("certain", {}, {2, 2}, TShape{2}, {2, 2, 1}, {}, {}, 0.5);
+  c.inputs = {Cycle({200, -200, 200, -200}), Cycle({0, 1})};
+  // Right: nothing to learn. Wrong: that of the cross-entropy.
+  c.gradient = [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{{0, 0, 1, -1}, {}}; };
+  c.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 0, 1, 0}}; };
+  RunCase(c);
+}
+
+TEST_CASE("SoftmaxOutput: weights that cannot be, and files of the reference system") {
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("SoftmaxOutput", {{"class_weights", "(1, -2)"}}),
+                       "SoftmaxOutput: class_weights = '(1, -2)': expected numbers of 0 or more", Error);
+  std::vector<TShape> in = {{4, 3}, {}}, out = {{}}, aux;
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("SoftmaxOutput", {{"class_weights", "(1, 2)"}})->InferShape(&in, &out, &aux),
+                       "SoftmaxOutput: class_weights holds 2 numbers, but the data of shape [4, 3] have 3 classes", Error);
+  const auto has = [](const Kwargs& given, const std::string& key) {
+    const Kwargs params = TestRegistry().Create("SoftmaxOutput", given)->GetParams();
+    return std::any_of(params.begin(), params.end(), [&](const auto& item) { return item.first == key; });
+  };
+  CHECK(!has({}, "class_weights"));
+  CHECK(!has({}, "focal_gamma"));
+  CHECK(has({{"class_weights", "(1, 2)"}}, "class_weights"));
+  CHECK(has({{"focal_gamma", "2"}}, "focal_gamma"));
+}
+
 TEST_CASE("SoftmaxOutput: labels of other types") {
   for (const DType type : {DType::kInt32, DType::kInt64, DType::kUint8, DType::kFloat32}) {
     OperatorCase c = Case("labels", {}, {7, 3}, TShape{7}, {7, 3, 1}, {});

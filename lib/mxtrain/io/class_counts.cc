@@ -1,0 +1,42 @@
+#include "mxtrain/io/class_counts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::io {
+namespace {
+
+// Position of the field whose numbers are classes.
+size_t FindLabel(const Source& source, std::string_view label) {
+  const auto is_picture = [](const FieldSpec& field) { return field.kind == FieldKind::kPicture; };
+  const std::vector<FieldSpec>&data = source.data_fields(), &labels = source.label_fields();
+  const auto found =
+      labels.size() == 1 ? labels.begin() : std::find_if(labels.begin(), labels.end(), [&](const FieldSpec& f) { return f.name == label; });
+  if (std::any_of(data.begin(), data.end(), is_picture) || found == labels.end() || found->shape.Size() != 1 ||
+      !source.class_names().empty()) {
+    Throw(ErrorKind::kConfig, "the data name no classes that could be counted");
+  }
+  return static_cast<size_t>(found - labels.begin());
+}
+
+}  // namespace
+
+std::vector<int64_t> CountClasses(const Source& source, std::string_view label, int64_t classes) {
+  std::vector<int64_t> counts(static_cast<size_t>(classes));
+  const bool named = source.size() > 0 && source.ClassOf(0).has_value();
+  const size_t field = named ? 0 : FindLabel(source, label);
+  Sample sample;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    if (!named) source.Read(i, &sample);
+    const float k = named ? static_cast<float>(source.ClassOf(i).value_or(-1)) : sample.labels[field].values[0];
+    if (!(k >= 0 && k < static_cast<float>(classes)) || k != std::floor(k)) {
+      Throw(ErrorKind::kData, "{}: the label {} is none of the {} classes of the net", source.Name(i), k, classes);
+    }
+    ++counts[static_cast<size_t>(k)];
+  }
+  return counts;
+}
+
+}  // namespace mxtrain::io
