@@ -133,7 +133,8 @@ class CsvSource final : public Source {
  public:
   explicit CsvSource(const CsvParam& param) {
     CheckParam(param);
-    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path, !param.picture_fields.empty(), NamesColumns(param));
+    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path, !param.picture_fields.empty() || !param.label_delim.empty(),
+                          NamesColumns(param));
     if (!param.data_fields.empty()) {
       NameFields(all, param);
       return;
@@ -160,7 +161,7 @@ class CsvSource final : public Source {
   }
   std::string Name(int64_t index) const override { return format("{}:{}", data_[0].file, data_[0].lines[static_cast<size_t>(index)]); }
   std::optional<int> ClassOf(int64_t index) const override {
-    if (class_names_.empty()) return std::nullopt;
+    if (class_names_.empty() || label_sets_) return std::nullopt;
     return static_cast<int>(labels_[class_label_].cells[static_cast<size_t>(index)]);
   }
   const std::vector<std::string>& class_names() const override { return class_names_; }
@@ -177,8 +178,8 @@ class CsvSource final : public Source {
     if (!named && !(param.label_fields.empty() && param.field_shapes.empty())) {
       Throw(ErrorKind::kConfig, "csv: 'label_fields' and 'field_shapes' go with 'data_fields'");
     }
-    if (!named && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty())) {
-      Throw(ErrorKind::kConfig, "csv: 'picture_fields', 'root' and 'classes' go with 'data_fields'");
+    if (!named && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty() && param.label_delim.empty())) {
+      Throw(ErrorKind::kConfig, "csv: 'picture_fields', 'root', 'classes' and 'label_delim' go with 'data_fields'");
     }
     if (named && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
       Throw(ErrorKind::kConfig, "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
@@ -211,7 +212,8 @@ class CsvSource final : public Source {
     add(GroupByField(param.data_fields, "data_fields"), false, &data_, &data_fields_);
     add(GroupByField(param.label_fields, "label_fields"), true, &labels_, &label_fields_);
     for (const std::string& name : param.picture_fields) MakePictures(name, param);
-    NumberLabels(param.classes);
+    label_sets_ = !param.label_delim.empty();
+    label_sets_ ? NumberLabelSets(param) : NumberLabels(param.classes);
     for (size_t i = 0; i < data_.size(); ++i) {
       if (data_fields_[i].kind == FieldKind::kValues) RequireNumbers(data_[i]);
     }
@@ -243,6 +245,18 @@ class CsvSource final : public Source {
       class_names_ = std::move(classes.classes);
       class_label_ = i;
     }
+  }
+
+  void NumberLabelSets(const CsvParam& param) {
+    const auto found = std::find_if(labels_.begin(), labels_.end(), [](const Table& table) { return table.columns == 1; });
+    if (found == labels_.end()) Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column", param.label_delim);
+    ClassLabels sets = NumberClassSets(found->words, param.label_delim, param.classes,
+                                       [&](size_t row) { return format("{}:{}", found->file, found->lines[row]); });
+    found->cells = std::move(sets.labels);
+    found->columns = sets.classes.size();
+    found->words.clear();
+    class_names_ = std::move(sets.classes);
+    label_fields_[static_cast<size_t>(found - labels_.begin())].shape = TShape{static_cast<int64_t>(found->columns)};
   }
 
   static void RequireNumbers(const Table& table) {
@@ -278,6 +292,7 @@ class CsvSource final : public Source {
   std::vector<FieldSpec> data_fields_, label_fields_;
   std::vector<std::string> class_names_;  // none where labels are numbers: those alone do not say whether they are classes
   size_t class_label_ = 0;                // which label the classes are of
+  bool label_sets_ = false;               // it holds a 0 or 1 for each of them
 };
 
 }  // namespace

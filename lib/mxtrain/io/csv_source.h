@@ -9,7 +9,7 @@
 namespace mxtrain::io {
 
 struct CsvParam : Parameter<CsvParam> {
-  std::string path, data_csv, label_csv, root;
+  std::string path, data_csv, label_csv, root, label_delim;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields, classes;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
@@ -28,9 +28,12 @@ struct CsvParam : Parameter<CsvParam> {
         .Help("with data_fields: FIELD=SHAPE of one example, y=1 or image=1x28x28; default: as data_shape and label_shape");
     f.Add("picture_fields", &CsvParam::picture_fields).Default({}).Help("with data_fields: those whose one column holds paths of pictures");
     f.Add("root", &CsvParam::root).Default("").Help("folder to which the paths are relative; default: that of the file");
+    f.Add("label_delim", &CsvParam::label_delim)
+        .Default("")
+        .Help("with data_fields: what parts the classes in the first label of one column, which names any number of them: ';' in cat;dog");
     f.Add("classes", &CsvParam::classes)
         .Default({})
-        .Help("with picture_fields: class names of the label in order of their numbers; default: the words found, sorted");
+        .Help("with picture_fields or label_delim: class names of the label in order of their numbers; default: the words found, sorted");
     f.Add("data_shape", &CsvParam::data_shape).Default(TShape()).Help("of one example; default: a row of all data columns");
     f.Add("label_shape", &CsvParam::label_shape).Default(TShape()).Help("of one label; default: a scalar, or a row of several columns");
   }
@@ -38,8 +41,9 @@ struct CsvParam : Parameter<CsvParam> {
 
 // Holds all numbers in memory; pictures are read when asked for. With pictures a label may be words: the names of classes. Fields: those
 // that data_fields and label_fields name, or one "data" of data_shape and one "label" of label_shape. Columns that no field names are left
-// out. Throws kConfig for parameters that contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no
-// number, for lines of different lengths, for a width that the shape does not fit, and for files of different lengths.
+// out. With label_delim the first label of one column becomes a 0 or 1 for each class, [classes]. Throws kConfig for parameters that
+// contradict, kFileSystem for a missing file, and kData, with file, line and column, for what is no number, for lines of different lengths,
+// for a width that the shape does not fit, and for files of different lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
 
 }  // namespace mxtrain::io

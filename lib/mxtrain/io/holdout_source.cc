@@ -17,7 +17,7 @@ struct Stratum {
 };
 
 std::vector<Stratum> MakeStrata(const Source& source, bool stratified) {
-  const bool by_class = stratified && source.num_classes() > 0;
+  const bool by_class = stratified && source.num_classes() > 0 && source.ClassOf(0);
   std::vector<Stratum> strata(by_class ? static_cast<size_t>(source.num_classes()) : 1);
   for (int64_t i = 0; i < source.size(); ++i) strata[by_class ? static_cast<size_t>(*source.ClassOf(i)) : 0].members.push_back(i);
   return strata;
@@ -68,7 +68,35 @@ class Subset final : public Source {
 
 }  // namespace
 
+namespace {
+
+// All examples in a random order within their strata are dealt out to the folds in turn.
+std::vector<int64_t> FoldIndices(const Source& source, const HoldoutParam& param) {
+  if (param.holdout > 0) Throw(ErrorKind::kConfig, "holdout and holdout_folds exclude each other");
+  if (param.holdout_folds < 2 || param.holdout_fold >= param.holdout_folds) {
+    Throw(ErrorKind::kConfig, "there is no fold {} of {}; two folds are the least, and they count from 0", param.holdout_fold,
+          param.holdout_folds);
+  }
+  if (source.size() < param.holdout_folds) {
+    Throw(ErrorKind::kConfig, "{} examples are too few for {} folds", source.size(), param.holdout_folds);
+  }
+  std::vector<int64_t> indices;
+  int64_t dealt = 0;
+  for (Stratum& s : MakeStrata(source, param.holdout_stratified)) {
+    Shuffle(static_cast<uint64_t>(param.holdout_seed), &s.members);
+    for (const int64_t i : s.members) {
+      const bool held_out = dealt++ % param.holdout_folds == param.holdout_fold;
+      if (held_out == (param.holdout_side == HoldoutParam::kHeldOut)) indices.push_back(i);
+    }
+  }
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+}  // namespace
+
 std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param) {
+  if (param.holdout_folds > 0) return FoldIndices(source, param);
   if (source.size() < 2 || param.holdout <= 0 || param.holdout >= 1) {
     Throw(ErrorKind::kConfig, "holdout = {} of {} examples leaves nothing on one side; give a number between 0 and 1", param.holdout,
           source.size());

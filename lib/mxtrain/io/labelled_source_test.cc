@@ -7,6 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/class_counts.h"
 #include "mxtrain/io/epoch_order.h"
 #include "mxtrain/io/holdout_source.h"
 #include "mxtrain/io/image.h"
@@ -106,6 +107,65 @@ TEST_CASE("list: several labels, and the reference system's lines") {
   const auto reference = MakeSource("list", {{"path", folder.path("all.lst")}});
   CHECK(Classes(*reference) == std::vector<int>{3, 0});
   CHECK(Label(*reference, 0) == std::vector<float>{3});
+}
+
+TEST_CASE("labels that hold any number of classes") {
+  const TempDir folder;
+  for (const char* name : {"x.png", "y.png", "z.png"}) folder.Write(name, "xx");
+  folder.Write("tags.csv", "x.png,cat;dog\ny.png,\nz.png,bird; cat\n");
+  const auto tags = MakeSource("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}});
+  CHECK(tags->class_names() == Strings{"bird", "cat", "dog"});
+  CHECK(tags->label_fields()[0].shape == TShape{3});
+  CHECK(Label(*tags, 0) == std::vector<float>{0, 1, 1});
+  CHECK(Label(*tags, 1) == std::vector<float>{0, 0, 0});
+  CHECK(Label(*tags, 2) == std::vector<float>{1, 1, 0});
+  CHECK(!tags->ClassOf(0));
+  folder.Write("spaces.txt", "x.png\tcat dog\ny.png\tdog\n");
+  CHECK(Label(*MakeSource("list", {{"path", folder.path("spaces.txt")}, {"label_delim", " "}, {"classes", "(dog, cat, cow)"}}), 0) ==
+        std::vector<float>{1, 1, 0});
+  folder.Write("numbers.txt", "x.png 0|2\ny.png 1\n");
+  CHECK(Label(*MakeSource("list", {{"path", folder.path("numbers.txt")}, {"label_delim", "|"}}), 0) == std::vector<float>{1, 0, 1});
+  folder.Write("one.txt", "x.png cat\n");  // a single class is a row of one, too
+  CHECK(MakeSource("list", {{"path", folder.path("one.txt")}, {"label_delim", ";"}})->label_fields()[0].shape == TShape{1});
+  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"classes", "(cat, dogs, bird)"}}),
+           "tags.csv:1: the label 'dog' is none of the 3 classes (cat, dogs, bird); did you mean 'dogs'?");
+  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}}), "tags.csv:2: expected PATH LABEL");
+  folder.Write("commas.csv", "x.png,cat,dog\n");
+  CheckHas(WhyNot("list", {{"path", folder.path("commas.csv")}, {"label_delim", ","}}),
+           "path and label want a tab or a comma between them");
+  folder.Write("empty.csv", "x.png,\ny.png,\n");
+  CheckHas(WhyNot("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}), "no label names a class");
+  // Held out without strata: there is no one class.
+  CHECK(MakeSource("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"holdout_folds", "3"}, {"holdout_side", "held_out"}})
+            ->size() == 1);
+}
+
+TEST_CASE("csv: labels that hold any number of classes, beside numbers") {
+  const TempDir folder;
+  folder.Write("table.csv", "a,b,tags,size\n1,2,cat dog,5\n3,4,,6\n");
+  const auto source = MakeSource(
+      "csv",
+      {{"path", folder.path("table.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "(y=tags, z=size)"}, {"label_delim", " "}});
+  CHECK(source->class_names() == Strings{"cat", "dog"});
+  CHECK(source->label_fields()[0].shape == TShape{2});
+  Sample sample;
+  source->Read(1, &sample);
+  CHECK(std::vector<float>(sample.labels[0].values.begin(), sample.labels[0].values.end()) == std::vector<float>{0, 0});
+  CHECK(sample.labels[1].values[0] == 6);
+  CHECK(sample.data[0].values[1] == 4);
+  CHECK(Label(*source, 0) == std::vector<float>{1, 1});
+  CHECK(!source->ClassOf(0));
+}
+
+TEST_CASE("classes are counted by name, or by the numbers of a label") {
+  const TempDir folder;
+  CHECK(CountClasses(*Uneven(folder, {}), "", 4) == std::vector<int64_t>{60, 30, 11, 0});
+  folder.Write("points.csv", "a,y,z\n1,0,2\n2,1,2\n3,1,0\n");
+  const auto points = MakeSource("csv", {{"path", folder.path("points.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y, z=z)"}});
+  CHECK(CountClasses(*points, "y", 2) == std::vector<int64_t>{1, 2});
+  CHECK(CountClasses(*points, "z", 3) == std::vector<int64_t>{1, 0, 2});
+  CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2), doctest::Contains("points.csv:2: the label 2 is none of the 2 classes"), Error);
+  CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data name no classes that could be counted", Error);
 }
 
 TEST_CASE("list says what is wrong and where") {
@@ -240,6 +300,49 @@ TEST_CASE("a holdout parts a source: disjoint, whole, each class in proportion, 
   const auto plain = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_stratified", "False"}}));
   CHECK(plain.size() == 30);
   CHECK(plain != seed0);
+}
+
+TEST_CASE("folds: every example is held out once, each class in proportion, and never trained on where it is") {
+  const TempDir folder;
+  const auto all = Names(*Uneven(folder, {}));
+  for (const int folds : {2, 5, 10, 101}) {
+    Strings held;
+    std::set<int64_t> sizes;
+    for (int fold = 0; fold < folds; ++fold) {
+      const Kwargs part{{"holdout_folds", std::to_string(folds)}, {"holdout_fold", std::to_string(fold)}, {"holdout_seed", "3"}};
+      Kwargs side = part;
+      side.emplace_back("holdout_side", "held_out");
+      const auto train = Uneven(folder, part), val = Uneven(folder, side);
+      Strings both = Names(*train), val_names = Names(*val);
+      held.insert(held.end(), val_names.begin(), val_names.end());
+      both.insert(both.end(), val_names.begin(), val_names.end());
+      std::sort(both.begin(), both.end());
+      CHECK(both == all);
+      sizes.insert(val->size());
+      const std::vector<int> classes = Classes(*val);
+      const int counts[] = {60, 30, 11};
+      for (int c = 0; c < 3; ++c) {
+        const auto here = std::count(classes.begin(), classes.end(), c);
+        CHECK(here >= counts[c] / folds);
+        CHECK(here <= (counts[c] + folds - 1) / folds);
+      }
+    }
+    std::sort(held.begin(), held.end());
+    CHECK(held == all);
+    CHECK(*sizes.rbegin() - *sizes.begin() <= 1);
+  }
+  CHECK(Names(*Uneven(folder, {{"holdout_folds", "5"}, {"holdout_seed", "1"}})) != Names(*Uneven(folder, {{"holdout_folds", "5"}})));
+  const auto why_not = [&](const char* folds, const char* fold) {
+    try {
+      Uneven(folder, {{"holdout_folds", folds}, {"holdout_fold", fold}});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CheckHas(why_not("102", "0"), "101 examples are too few for 102 folds");
+  CheckHas(why_not("5", "5"), "there is no fold 5 of 5");
+  CheckHas(why_not("1", "0"), "two folds are the least");
 }
 
 TEST_CASE("a holdout shards like any source, and says when it leaves nothing") {

@@ -33,25 +33,27 @@ std::string WholeNumber(std::string_view text) {
   return std::string(whole ? text.substr(0, point) : text);
 }
 
-Line Parse(std::string_view text, int64_t number, const std::string& file) {
+// `sets`: a label may be missing, and is left as it is written.
+Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets) {
   const char separator = text.find('\t') != std::string_view::npos ? '\t' : text.find(',') != std::string_view::npos ? ',' : ' ';
   std::vector<std::string_view> cells = SplitCells(text, separator);
   std::erase(cells, std::string_view());
+  if (sets && cells.size() == 1) cells.emplace_back();
   if (cells.size() < 2) Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number, text.substr(0, 60));
   if (separator == '\t' && IsNumberedLine(cells)) {
     std::rotate(cells.begin(), cells.end() - 1, cells.end());
     cells.erase(cells.begin() + 1);
   }
   Line line{number, std::string(cells[0]), {}};
-  for (size_t i = 1; i < cells.size(); ++i) line.labels.push_back(WholeNumber(cells[i]));
+  for (size_t i = 1; i < cells.size(); ++i) line.labels.push_back(sets ? std::string(cells[i]) : WholeNumber(cells[i]));
   return line;
 }
 
-std::vector<Line> ReadLines(const std::string& file) {
+std::vector<Line> ReadLines(const std::string& file, bool sets) {
   std::vector<Line> lines;
   ForEachLine(ReadMaybeGzip(file, kMaxBytes), [&](std::string_view text, int64_t number) {
     if (text.starts_with('#')) return;
-    lines.push_back(Parse(text, number, file));
+    lines.push_back(Parse(text, number, file, sets));
     const size_t wanted = lines[0].labels.size();
     if (lines.back().labels.size() == wanted) return;
     Throw(ErrorKind::kData, "{}:{}: {} labels, but the lines before have {}; a path that holds spaces wants tabs or commas", file, number,
@@ -64,7 +66,8 @@ std::vector<Line> ReadLines(const std::string& file) {
 }  // namespace
 
 std::unique_ptr<Source> NewListSource(const ListParam& param) {
-  const std::vector<Line> lines = ReadLines(param.path);
+  const bool sets = !param.label_delim.empty();
+  const std::vector<Line> lines = ReadLines(param.path, sets);
   const std::filesystem::path root =
       param.root.empty() ? std::filesystem::path(param.path).parent_path() : std::filesystem::path(param.root);
   const auto place = [&](size_t i) { return format("{}:{}", param.path, lines[i].number); };
@@ -74,6 +77,20 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   for (const Line& line : lines) {
     table.paths.push_back((root / line.path).string());
     words.push_back(line.labels[0]);
+  }
+  if (sets && table.label_width != 1) {
+    Throw(ErrorKind::kData,
+          "{}: {} labels, parted by what parts path and label; with label_delim = '{}' one is due: path and label want a tab or a comma "
+          "between them",
+          place(0), table.label_width, param.label_delim);
+  }
+  if (sets) {
+    ClassLabels labels = NumberClassSets(words, param.label_delim, param.classes, place);
+    table.labels = std::move(labels.labels);
+    table.classes = std::move(labels.classes);
+    table.label_width = static_cast<int64_t>(table.classes.size());
+    table.label_sets = true;
+    return NewPictureFiles(std::move(table));
   }
   if (table.label_width == 1) {
     ClassLabels labels = NumberClasses(words, param.classes, place);

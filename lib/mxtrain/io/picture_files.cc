@@ -7,6 +7,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -19,7 +20,8 @@ class PictureFiles final : public Source {
     warnings_ = std::move(table_.warnings);
     if (table_.label_width == 0) return;
     const TShape scalar(std::span<const int64_t>{});
-    label_fields_ = {{"softmax_label", FieldKind::kValues, table_.label_width == 1 ? scalar : TShape{table_.label_width}}};
+    label_fields_ = {
+        {"softmax_label", FieldKind::kValues, table_.label_width == 1 && !table_.label_sets ? scalar : TShape{table_.label_width}}};
   }
 
   int64_t size() const override { return static_cast<int64_t>(table_.paths.size()); }
@@ -33,7 +35,7 @@ class PictureFiles final : public Source {
   }
   std::string Name(int64_t index) const override { return table_.paths[static_cast<size_t>(index)]; }
   std::optional<int> ClassOf(int64_t index) const override {
-    if (table_.classes.empty()) return std::nullopt;
+    if (table_.classes.empty() || table_.label_sets) return std::nullopt;
     return static_cast<int>(Labels(index)[0]);
   }
   const std::vector<std::string>& class_names() const override { return table_.classes; }
@@ -105,6 +107,28 @@ ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vect
     result.labels.push_back(found->second);
   }
   return result;
+}
+
+ClassLabels NumberClassSets(const std::vector<std::string>& words, const std::string& delim, const std::vector<std::string>& given,
+                            const std::function<std::string(size_t)>& place) {
+  std::vector<std::string> members;  // of all sets
+  std::vector<size_t> rows;          // of each member
+  for (size_t row = 0; row < words.size(); ++row) {
+    for (size_t begin = 0; begin <= words[row].size();) {
+      const size_t end = std::min(words[row].find(delim, begin), words[row].size());
+      const std::string_view member = Trim(std::string_view(words[row]).substr(begin, end - begin));
+      if (!member.empty()) {
+        members.emplace_back(member);
+        rows.push_back(row);
+      }
+      begin = end + delim.size();
+    }
+  }
+  const ClassLabels numbered = NumberClasses(members, given, [&](size_t i) { return place(rows[i]); });
+  if (numbered.classes.empty()) Throw(ErrorKind::kData, "{}: no label names a class, here or below", place(0));
+  ClassLabels sets{std::vector<float>(words.size() * numbered.classes.size()), numbered.classes};
+  for (size_t i = 0; i < rows.size(); ++i) sets.labels[rows[i] * sets.classes.size() + static_cast<size_t>(numbered.labels[i])] = 1;
+  return sets;
 }
 
 }  // namespace mxtrain::io

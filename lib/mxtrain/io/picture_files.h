@@ -14,6 +14,7 @@ struct PictureTable {
   std::vector<float> labels;         // label_width of each picture
   int64_t label_width = 0;           // 0: no labels; 1: a scalar
   std::vector<std::string> classes;  // empty: the labels name no classes
+  bool label_sets = false;           // a label is a 0 or 1 for each class, not a number of one
   std::vector<std::string> warnings;
 };
 
@@ -29,5 +30,9 @@ struct ClassLabels {
 };
 ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vector<std::string>& given,
                           const std::function<std::string(size_t)>& place);
+
+// The same for labels that hold any number of classes, parted by `delim`: a row of a 0 or 1 for each class, [words, classes].
+ClassLabels NumberClassSets(const std::vector<std::string>& words, const std::string& delim, const std::vector<std::string>& given,
+                            const std::function<std::string(size_t)>& place);
 
 }  // namespace mxtrain::io

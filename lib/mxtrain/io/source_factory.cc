@@ -68,7 +68,7 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
     Kwargs own = kwargs;
     const HoldoutParam holdout = TakeHoldout(&own);
     std::unique_ptr<Source> whole = entry.make(own, kind);
-    if (holdout.holdout == 0) return whole;
+    if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
     std::vector<int64_t> indices = HoldoutIndices(*whole, holdout);
     return NewSubset(std::move(whole), std::move(indices));
   }

@@ -22,6 +22,8 @@ const std::vector<Entry>& Entries() {
                                              {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
                                              {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
                                              {"f1", {}, NewF1, DescribeF1},
+                                             {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
+                                             {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
                                              {"auc", {}, NewAuc, NoParam::Describe},
                                              {"mse", {}, NewMse, NoParam::Describe},
                                              {"rmse", {}, NewRmse, NoParam::Describe},

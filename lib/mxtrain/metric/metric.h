@@ -16,8 +16,9 @@ namespace mxtrain {
 
 class MXTRAIN_API Metric {
  public:
-  // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro or binary); auc; mse; rmse; mae; r2; also
-  // under the reference system's names (acc, ce, ...). The class metrics take ignore_label: examples with it do not count. Throws kConfig with
+  // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro or binary); multilabel_accuracy and
+  // multilabel_f1 (average: macro or micro), of labels that are a 0 or 1 for each class; auc; mse; rmse; mae; r2; also under the reference
+  // system's names (acc, ce, ...). The class metrics take ignore_label: examples with it do not count. Throws kConfig with
   // the nearest name or parameter.
   static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
   static std::vector<std::string> Names();

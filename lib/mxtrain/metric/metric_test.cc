@@ -159,6 +159,27 @@ double PairArea(const std::vector<float>& scores, const std::vector<bool>& posit
   return won / pairs;
 }
 
+// Against counts of all pairs, by hand.
+TEST_CASE("metrics of examples with any number of classes") {
+  const Host scores({3, 3}, {0.9f, 0.2f, 0.5f,  //
+                             0.6f, 0.4f, 0.1f,  //
+                             0.7f, 0.8f, 0.3f});
+  const Host labels({3, 3}, {1, 0, 0,  //
+                             0, 0, 0,  //
+                             1, 1, 0});
+  // Class 0: 2 right, 2 labelled, 3 guessed; class 1: 1, 1, 1; class 2: 0, 0, 1.
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 3) == doctest::Approx(7.0 / 9));
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 2) == doctest::Approx(4.0 / 6));
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
+  CHECK(ValueOf(*Metric::Create("multilabel_f1"), labels, scores, 3) == doctest::Approx((0.8 + 1 + 0) / 3));
+  CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"average", "micro"}}), labels, scores, 3) == doctest::Approx(2 * 3.0 / (3 + 5)));
+  // A class that nobody has and nobody guesses does not count.
+  CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
+  CHECK(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}), Host({1, 2}, {0.1f, std::nanf("")}), 1) == 0);
+  CHECK_THROWS_WITH_AS(ValueOf(*Metric::Create("multilabel_f1"), Host({3}, {0, 1, 2}), scores, 3),
+                       "metric multilabel_f1: labels [3] do not fit an output [3, 3]; it takes a label of 0 or 1 for each score", Error);
+}
+
 TEST_CASE("auc is that of brute force over all pairs of examples") {
   constexpr int kRows = 50, kCounted = kRows - 3;
   for (const int classes : {2, 3}) {
@@ -234,7 +255,9 @@ TEST_CASE("errors say what was expected") {
   CHECK_THROWS_AS(accuracy->Update({nullptr, {1}, DType::kInt32, {}, Context::cpu()}, kScores, 1), Error);
   CHECK_THROWS_WITH_AS(Metric::Create("acuracy"), "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
-                       "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, perplexity, f1, auc, mse, rmse, mae, r2", Error);
+                       "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, perplexity, f1, multilabel_accuracy, "
+                       "multilabel_f1, auc, mse, rmse, mae, r2",
+                       Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);
   CHECK_THROWS_AS(Metric::Create("mse", {{"k", "1"}}), Error);
   CHECK(Metric::Describe("top_k").size() == 2);

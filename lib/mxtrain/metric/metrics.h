@@ -27,6 +27,8 @@ std::unique_ptr<Metric> NewTopK(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewCrossEntropy(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewPerplexity(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewF1(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMultilabelAccuracy(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMultilabelF1(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewAuc(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMse(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs);
@@ -36,5 +38,7 @@ std::vector<FieldInfo> DescribeAccuracy();
 std::vector<FieldInfo> DescribeTopK();
 std::vector<FieldInfo> DescribeCrossEntropy();
 std::vector<FieldInfo> DescribeF1();
+std::vector<FieldInfo> DescribeMultilabelAccuracy();
+std::vector<FieldInfo> DescribeMultilabelF1();
 
 }  // namespace mxtrain

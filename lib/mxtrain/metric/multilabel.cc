@@ -1,0 +1,129 @@
+// Metrics of examples that have any number of classes: a score and a label of 0 or 1 for each.
+#include "mxtrain/base/error.h"
+#include "mxtrain/metric/metrics.h"
+
+namespace mxtrain {
+namespace {
+
+struct MultilabelAccuracyParam : Parameter<MultilabelAccuracyParam> {
+  double threshold;
+  static void Declare(Fields<MultilabelAccuracyParam>& f) {
+    f.Add("threshold", &MultilabelAccuracyParam::threshold).Default(0.5).Help("scores from here on say that the class is there");
+  }
+};
+
+struct MultilabelF1Param : Parameter<MultilabelF1Param> {
+  enum Average { kMacro, kMicro };
+  double threshold;
+  int average;
+  static void Declare(Fields<MultilabelF1Param>& f) {
+    using P = MultilabelF1Param;
+    f.Add("average", &P::average)
+        .Enum({{"macro", kMacro}, {"micro", kMicro}})
+        .Default(kMacro)
+        .Help("macro: the mean over classes; micro: of all answers together");
+    f.Add("threshold", &P::threshold).Default(0.5).Help("scores from here on say that the class is there");
+  }
+};
+
+// Calls f(class, guessed, labelled) for every score of the first `count` rows. A score that is no number guesses nothing.
+template <typename F>
+void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count, double threshold, F&& f) {
+  if (label.Size() != pred.Size()) {
+    Throw(ErrorKind::kConfig, "metric {}: labels {} do not fit an output {}; it takes a label of 0 or 1 for each score", metric,
+          label.shape.ToString(), pred.shape.ToString());
+  }
+  const int64_t classes = pred.shape.Product(1, pred.shape.ndim());
+  for (int64_t i = 0; i < count * classes; ++i) {
+    f(static_cast<size_t>(i % classes), static_cast<double>(pred.dptr<float>()[i]) >= threshold, label.dptr<float>()[i] > 0.5f);
+  }
+}
+
+// The share of right answers, over all classes of all examples.
+class MultilabelAccuracy final : public MeanMetric {
+ public:
+  explicit MultilabelAccuracy(double threshold) : MeanMetric("multilabel_accuracy"), threshold_(threshold) {}
+  bool higher_is_better() const override { return true; }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    ForEachAnswer(name(), label, pred, count, threshold_, [this](size_t, bool guessed, bool labelled) {
+      sum_ += guessed == labelled ? 1 : 0;
+      weight_ += 1;
+    });
+  }
+
+ private:
+  const double threshold_;
+};
+
+// 2 tp / (2 tp + fp + fn); a class that is neither labelled nor guessed does not count in the mean.
+class MultilabelF1 final : public Metric {
+ public:
+  explicit MultilabelF1(const MultilabelF1Param& param) : Metric("multilabel_f1"), param_(param) {}
+  bool higher_is_better() const override { return true; }
+  void Reset() override { counts_.clear(); }
+  double value() const override {
+    Counts all;
+    double sum = 0;
+    int64_t classes = 0;
+    for (const Counts& n : counts_) {
+      all = {all.right + n.right, all.labelled + n.labelled, all.guessed + n.guessed};
+      if (n.labelled + n.guessed == 0) continue;
+      sum += n.F1();
+      ++classes;
+    }
+    if (classes == 0) return 0;
+    return param_.average == MultilabelF1Param::kMicro ? all.F1() : sum / static_cast<double>(classes);
+  }
+
+ protected:
+  void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
+    counts_.resize(static_cast<size_t>(pred.shape.Product(1, pred.shape.ndim())));
+    ForEachAnswer(name(), label, pred, count, param_.threshold, [this](size_t k, bool guessed, bool labelled) {
+      counts_[k].right += guessed && labelled ? 1 : 0;
+      counts_[k].labelled += labelled ? 1 : 0;
+      counts_[k].guessed += guessed ? 1 : 0;
+    });
+  }
+  std::vector<double> Sums() const override {
+    std::vector<double> sums;
+    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() % 3 != 0) return false;
+    counts_.clear();
+    for (size_t i = 0; i < sums.size(); i += 3) counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
+    return true;
+  }
+
+ private:
+  struct Counts {
+    double right = 0, labelled = 0, guessed = 0;
+    double F1() const { return 2 * right / (labelled + guessed); }
+  };
+  const MultilabelF1Param param_;
+  std::vector<Counts> counts_;  // by class
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> NewMultilabelAccuracy(const Kwargs& kwargs) {
+  MultilabelAccuracyParam param;
+  param.Init(kwargs, "metric multilabel_accuracy");
+  return std::make_unique<MultilabelAccuracy>(param.threshold);
+}
+std::unique_ptr<Metric> NewMultilabelF1(const Kwargs& kwargs) {
+  MultilabelF1Param param;
+  param.Init(kwargs, "metric multilabel_f1");
+  return std::make_unique<MultilabelF1>(param);
+}
+std::vector<FieldInfo> DescribeMultilabelAccuracy() {
+  return MultilabelAccuracyParam::Describe();
+}
+std::vector<FieldInfo> DescribeMultilabelF1() {
+  return MultilabelF1Param::Describe();
+}
+
+}  // namespace mxtrain
