@@ -1,4 +1,4 @@
-// mxtrain diff RUN RUN: configuration, environment and metrics of two runs, side by side.
+// mxtrain diff RUN RUN: configuration, data, environment and metrics of two runs, side by side.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/train/checkpoint.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -64,6 +65,17 @@ Facts EnvironmentOf(const RunSummary& run) {
   return facts;
 }
 
+// Fingerprints of the data, which its last checkpoint holds.
+Facts DataOf(const RunSummary& run) {
+  Facts facts;
+  const std::string last = run.path + "/checkpoints/last";
+  if (!fs::exists(last)) return facts;
+  const ModelInfo model = PeekModel(last);
+  if (!model.train_data.empty()) facts.emplace_back("training", model.train_data);
+  if (!model.val_data.empty()) facts.emplace_back("validation", model.val_data);
+  return facts;
+}
+
 std::string Number(std::optional<double> value) {
   return value && std::isfinite(*value) ? report::FormatNumber(*value) : "";
 }
@@ -99,7 +111,7 @@ std::vector<Difference> Compare(const Facts& left, const Facts& right, bool all)
 class Diff final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("diff", "two runs side by side: configuration, environment, metrics");
+    Arguments arguments = line.Add("diff", "two runs side by side: configuration, data, environment, metrics");
     arguments.Option("left", &left_, "run folder").Required().Takes("RUN");
     arguments.Option("right", &right_, "run folder").Required().Takes("RUN");
     arguments.Flag("--all", &all_, "also what both have in common");
@@ -111,6 +123,7 @@ class Diff final : public Command {
     const RunSummary left = report::ReadRun(left_), right = report::ReadRun(right_);
     const std::pair<const char*, std::vector<Difference>> parts[] = {
         {"configuration", Compare(ConfigOf(left), ConfigOf(right), all_)},
+        {"data", Compare(DataOf(left), DataOf(right), all_)},
         {"environment", Compare(EnvironmentOf(left), EnvironmentOf(right), all_)},
         {"metrics", Compare(MetricsOf(left), MetricsOf(right), true)},
     };

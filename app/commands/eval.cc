@@ -104,6 +104,9 @@ class Eval final : public Command {
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
     if (data_ == "-") kwargs.emplace_back("root", ".");
     if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
+    for (const auto& [key, value] : spec.source_params) {
+      if (list && key == "label_delim") kwargs.emplace_back(key, value);
+    }
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
   }
 

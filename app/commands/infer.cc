@@ -31,6 +31,10 @@ class Infer final : public Command {
     arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
     arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin").Required().Takes("INPUT");
     arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
+    arguments
+        .Option("--threshold", &threshold_,
+                "of a model that gives any number of classes: scores from here on say that one is there; default: 0.5")
+        .Within(0.0, 1.0);
     arguments.Option("--format", &format_, "table, csv or jsonl").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
     arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
     arguments.Option("--copy-to", &copy_to_, "copy each picture into the folder DIR/CLASS; nothing is overwritten").Takes("DIR");
@@ -82,7 +86,8 @@ class Infer final : public Command {
     if (min_score_ && copy_to_.empty()) Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both");
     if (output_layer_.empty()) return;
     if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
-    const bool predicts = format_ != "table" || top_k_ != 1 || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
+    const bool predicts =
+        format_ != "table" || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
     if (predicts) {
       Throw(ErrorKind::kUsage, "--format and --top-k are of predictions, and so are --copy-to, --annotate and --probabilities; --output-layer "
             "writes .npy");
@@ -168,9 +173,11 @@ class Infer final : public Command {
       if (!file) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
     }
     std::ostream& out = output_.empty() ? std::cout : file;
-    const auto sinks = MakeSinks(out, ClassNames(model.info.class_names), files, classes);
+    const Answer answer = AnswerOf(model.symbol, classes);
+    CheckAnswer(answer);
+    const auto sinks = MakeSinks(out, answer, ClassNames(model.info.class_names), files, classes);
     ForEach(evaluation, classes, static_cast<int64_t>(files.size()), console, [&](int64_t index, const float* scores) {
-      const Prediction prediction{index, iter.ExampleName(index), scores, Best(scores, classes)};
+      const Prediction prediction{index, iter.ExampleName(index), scores, Best(answer, scores, classes)};
       for (const auto& sink : sinks) sink->Take(prediction);
     });
     for (const auto& sink : sinks) sink->Finish();
@@ -178,24 +185,50 @@ class Infer final : public Command {
     if (!out && !output_.empty()) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
   }
 
-  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(std::ostream& out, const ClassNames& names, const std::vector<std::string>& files,
-                                                         int64_t classes) const {
+  // By the loss that the net was trained with.
+  static Answer AnswerOf(const Symbol& symbol, int64_t outputs) {
+    using Kind = LossReport::Head::Kind;
+    for (const LossReport::Head& head : LossReport(symbol).heads()) {
+      if (head.output != 0) continue;
+      if (head.kind == Kind::kLinear || head.kind == Kind::kAbsolute) return Answer::kValues;
+      if (head.kind == Kind::kLogistic && outputs > 1) return Answer::kAnyClasses;
+    }
+    return Answer::kOneClass;
+  }
+
+  void CheckAnswer(Answer answer) const {
+    if (threshold_ && answer != Answer::kAnyClasses)
+      Throw(ErrorKind::kUsage, "--threshold is for models that give any number of classes; this one does not");
+    if (top_k_ != 1 && answer != Answer::kOneClass)
+      Throw(ErrorKind::kUsage, "--top-k is for models that give one class of several; this one does not");
+    if (!copy_to_.empty() && answer == Answer::kValues) Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model gives values");
+  }
+
+  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(std::ostream& out, Answer answer, const ClassNames& names,
+                                                         const std::vector<std::string>& files, int64_t classes) const {
     std::vector<std::unique_ptr<PredictionSink>> sinks;
-    sinks.push_back(NewListing(out, format_, names, files, top_k_));
-    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, names, min_score_.value_or(0)));
-    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, names));
+    sinks.push_back(NewListing(out, format_, answer, names, files, answer == Answer::kValues ? static_cast<int>(classes) : top_k_));
+    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, answer, names, min_score_.value_or(0)));
+    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, answer, names));
     if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, static_cast<int64_t>(files.size()), classes));
     return sinks;
   }
 
-  // The classes of the highest scores, best first.
-  std::vector<std::pair<int64_t, float>> Best(const float* scores, int64_t classes) const {
+  // The classes of the highest scores, best first; those of the threshold or more; or all values.
+  std::vector<std::pair<int64_t, float>> Best(Answer answer, const float* scores, int64_t classes) const {
+    std::vector<std::pair<int64_t, float>> best;
+    if (answer == Answer::kValues) {
+      for (int64_t j = 0; j < classes; ++j) best.emplace_back(j, scores[j]);
+      return best;
+    }
     std::vector<int64_t> order(static_cast<size_t>(classes));
     std::iota(order.begin(), order.end(), 0);
-    const int64_t k = std::min<int64_t>(top_k_, classes);
+    const bool any = answer == Answer::kAnyClasses;
+    const auto least = static_cast<float>(threshold_.value_or(0.5));
+    const int64_t k =
+        any ? std::count_if(scores, scores + classes, [least](float score) { return score >= least; }) : std::min<int64_t>(top_k_, classes);
     std::partial_sort(order.begin(), order.begin() + k, order.end(),
                       [scores](int64_t a, int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
-    std::vector<std::pair<int64_t, float>> best;
     for (int64_t j = 0; j < k; ++j) best.emplace_back(order[static_cast<size_t>(j)], scores[order[static_cast<size_t>(j)]]);
     return best;
   }
@@ -205,7 +238,7 @@ class Infer final : public Command {
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
   int64_t batch_ = 0;  // 0: not said
-  std::optional<double> min_score_;
+  std::optional<double> min_score_, threshold_;
   bool skip_bad_ = false;
 };
 

@@ -17,37 +17,66 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUnsure = "unsure";
 
+// "cat 0.9312", or the value alone where it is none of a class.
+std::string TextOf(Answer answer, const ClassNames& names, const std::pair<int64_t, float>& scored) {
+  return answer == Answer::kValues ? mxtrain::format("{}", scored.second)
+                                   : mxtrain::format("{} {:.4f}", names[scored.first], scored.second);
+}
+
 class Listing final : public PredictionSink {
  public:
-  Listing(std::ostream& out, std::string format, const ClassNames& names, const std::vector<std::string>& files, int top_k)
-      : out_(out), format_(std::move(format)), names_(names) {
+  Listing(std::ostream& out, std::string format, Answer answer, const ClassNames& names, const std::vector<std::string>& files, int count)
+      : out_(out), format_(std::move(format)), answer_(answer), names_(names) {
     for (const std::string& file : files) width_ = std::max(width_, file.size());
     if (format_ == "table") out_ << mxtrain::format("{:<{}}  prediction\n", "file", width_);
     if (format_ != "csv") return;
-    out_ << "file";
-    for (int k = 1; k <= top_k; ++k) out_ << mxtrain::format(",class_{},score_{}", k, k);
+    out_ << "file" << (answer_ == Answer::kAnyClasses ? ",classes,scores" : "");
+    for (int k = 1; k <= count && answer_ == Answer::kOneClass; ++k) out_ << mxtrain::format(",class_{},score_{}", k, k);
+    for (int k = 1; k <= count && answer_ == Answer::kValues; ++k) out_ << mxtrain::format(",value_{}", k);
     out_ << "\n";
   }
 
   void Take(const Prediction& p) override {
     if (format_ == "jsonl") {
-      Json best = Json::array();
-      for (const auto& [k, score] : p.best) best.push_back({{"class", names_[k]}, {"index", k}, {"score", score}});
-      out_ << report::JsonText({{"file", p.file}, {"predictions", best}}) << "\n";
+      out_ << report::JsonText(ToJson(p)) << "\n";
     } else if (format_ == "csv") {
-      out_ << report::QuoteCsv(p.file);
-      for (const auto& [k, score] : p.best) out_ << mxtrain::format(",{},{}", report::QuoteCsv(names_[k]), score);
-      out_ << "\n";
+      out_ << report::QuoteCsv(p.file) << CsvCells(p) << "\n";
     } else {
       out_ << mxtrain::format("{:<{}}", p.file, width_);
-      for (const auto& [k, score] : p.best) out_ << mxtrain::format("  {} {:.4f}", names_[k], score);
-      out_ << "\n";
+      for (const auto& scored : p.best) out_ << "  " << TextOf(answer_, names_, scored);
+      out_ << (p.best.empty() ? "  -\n" : "\n");
     }
   }
 
  private:
+  Json ToJson(const Prediction& p) const {
+    Json best = Json::array();
+    for (const auto& [k, score] : p.best) {
+      best.push_back(answer_ == Answer::kValues ? Json(score) : Json{{"class", names_[k]}, {"index", k}, {"score", score}});
+    }
+    return {{"file", p.file}, {answer_ == Answer::kValues ? "values" : "predictions", best}};
+  }
+
+  // Any number of classes stands in one cell, parted by semicolons, and so do their scores.
+  std::string CsvCells(const Prediction& p) const {
+    std::string cells;
+    if (answer_ == Answer::kAnyClasses) {
+      std::vector<std::string> classes, scores;
+      for (const auto& [k, score] : p.best) {
+        classes.push_back(names_[k]);
+        scores.push_back(mxtrain::format("{}", score));
+      }
+      return "," + report::QuoteCsv(mxtrain::format("{}", join(classes, ";"))) + "," + mxtrain::format("{}", join(scores, ";"));
+    }
+    for (const auto& [k, score] : p.best) {
+      cells += answer_ == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", report::QuoteCsv(names_[k]), score);
+    }
+    return cells;
+  }
+
   std::ostream& out_;
   const std::string format_;
+  const Answer answer_;
   const ClassNames names_;
   size_t width_ = 4;
 };
@@ -82,7 +111,11 @@ std::string FolderName(std::string name) {
 
 class Sorter final : public PredictionSink {
  public:
-  Sorter(const std::string& folder, const ClassNames& names, double least_score) : folder_(folder), names_(names), least_score_(least_score) {
+  Sorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score)
+      : folder_(folder), answer_(answer), names_(names), least_score_(least_score) {
+    if (answer == Answer::kAnyClasses && names.Contains(kUnsure)) {
+      Throw(ErrorKind::kUsage, "--copy-to puts pictures without a class into the folder '{0}', but a class is called '{0}' too", kUnsure);
+    }
     if (least_score > 0 && names.Contains(kUnsure)) {
       Throw(ErrorKind::kUsage, "--min-score puts pictures into the folder '{0}', but a class is called '{0}' too; leave --min-score out", kUnsure);
     }
@@ -90,26 +123,30 @@ class Sorter final : public PredictionSink {
   }
 
   void Take(const Prediction& p) override {
-    const auto& [k, score] = p.best[0];
-    const std::string folder = score < least_score_ ? kUnsure : FolderName(names_[k]);
-    Shelf(folder_ / folder).Put(fs::path(p.file).filename(), ReadFile(p.file));
+    std::vector<std::string> folders;
+    for (const auto& [k, score] : p.best) {
+      if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses)) folders.push_back(FolderName(names_[k]));
+    }
+    if (folders.empty()) folders.emplace_back(kUnsure);
+    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.file).filename(), ReadFile(p.file));
   }
 
  private:
   const fs::path folder_;
+  const Answer answer_;
   const ClassNames names_;
   const double least_score_;
 };
 
 class Annotator final : public PredictionSink {
  public:
-  Annotator(const std::string& folder, const ClassNames& names) : shelf_(folder), names_(names) {}
+  Annotator(const std::string& folder, Answer answer, const ClassNames& names) : shelf_(folder), answer_(answer), names_(names) {}
 
   void Take(const Prediction& p) override {
     io::Image image;
     // The net has seen the picture; it may be gone by now.
     if (auto refusal = decoder_.Decode(ReadFile(p.file), {}, &image)) Throw(ErrorKind::kData, "{}: {}", p.file, refusal->reason);
-    io::DrawLabel(mxtrain::format("{} {:.3f}", names_[p.best[0].first], p.best[0].second), &image);
+    io::DrawLabel(Label(p), &image);
     fs::path name = fs::path(p.file).filename();
     std::string ending = name.extension().string();
     std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -118,7 +155,15 @@ class Annotator final : public PredictionSink {
   }
 
  private:
+  std::string Label(const Prediction& p) const {
+    if (answer_ == Answer::kOneClass) return mxtrain::format("{} {:.3f}", names_[p.best[0].first], p.best[0].second);
+    std::vector<std::string> parts;
+    for (const auto& scored : p.best) parts.push_back(TextOf(answer_, names_, scored));
+    return parts.empty() ? "-" : mxtrain::format("{}", join(parts, ", "));
+  }
+
   const Shelf shelf_;
+  const Answer answer_;
   const ClassNames names_;
   io::ImageDecoder decoder_;
 };
@@ -141,17 +186,17 @@ std::string ClassNames::operator[](int64_t k) const {
 
 bool ClassNames::Contains(const std::string& name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
 
-std::unique_ptr<PredictionSink> NewListing(std::ostream& out, const std::string& format, const ClassNames& names,
-                                           const std::vector<std::string>& files, int top_k) {
-  return std::make_unique<Listing>(out, format, names, files, top_k);
+std::unique_ptr<PredictionSink> NewListing(std::ostream& out, const std::string& format, Answer answer, const ClassNames& names,
+                                           const std::vector<std::string>& files, int count) {
+  return std::make_unique<Listing>(out, format, answer, names, files, count);
 }
 
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const ClassNames& names, double least_score) {
-  return std::make_unique<Sorter>(folder, names, least_score);
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score) {
+  return std::make_unique<Sorter>(folder, answer, names, least_score);
 }
 
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const ClassNames& names) {
-  return std::make_unique<Annotator>(folder, names);
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, Answer answer, const ClassNames& names) {
+  return std::make_unique<Annotator>(folder, answer, names);
 }
 
 std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, int64_t rows, int64_t classes) {

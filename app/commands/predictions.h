@@ -12,12 +12,16 @@
 
 namespace mxtrain::commands {
 
+// What the scores of a model are: those of one class among others; of any number of classes; values to be read as they are.
+enum class Answer { kOneClass, kAnyClasses, kValues };
+
 // What a model says of one picture.
 struct Prediction {
   int64_t index = 0;                            // of the picture, among those that were named
   std::string file;
   const float* scores = nullptr;                // of all classes; lives as long as the call that it is handed to
-  std::vector<std::pair<int64_t, float>> best;  // class and score, best first; at least one
+  // Class and score, best first: at least one; of kAnyClasses those that are there; of kValues all, in their order.
+  std::vector<std::pair<int64_t, float>> best;
 };
 
 class PredictionSink {
@@ -38,17 +42,19 @@ class ClassNames {
   std::vector<std::string> names_;
 };
 
-// A line per picture: "table", "csv" or "jsonl". `files` are all of them, for the width of the table.
-std::unique_ptr<PredictionSink> NewListing(std::ostream& out, const std::string& format, const ClassNames& names,
-                                           const std::vector<std::string>& files, int top_k);
+// A line per picture: "table", "csv" or "jsonl". `files` are all of them, for the width of the table; `count` is that of the classes, or
+// values, in a line (of kAnyClasses: not read).
+std::unique_ptr<PredictionSink> NewListing(std::ostream& out, const std::string& format, Answer answer, const ClassNames& names,
+                                           const std::vector<std::string>& files, int count);
 
-// Copies of the pictures in FOLDER/CLASS/, under their own names; those whose best score is below `least_score` in FOLDER/unsure/. Nothing is
-// overwritten: where another file has the name already, the copy becomes NAME-2; one of the same bytes is left as it is. Throws kUsage where
-// pictures could be unsure and a class is called so.
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const ClassNames& names, double least_score);
+// Copies of the pictures in FOLDER/CLASS/, under their own names; those whose best score is below `least_score` in FOLDER/unsure/. Of
+// kAnyClasses in the folder of each class that is there, without any in FOLDER/unsure/. Nothing is overwritten: where another file has the
+// name already, the copy becomes NAME-2; one of the same bytes is left as it is. Throws kUsage where pictures could be unsure and a class
+// is called so.
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score);
 
 // The pictures with their class and score drawn on, in FOLDER, as JPEG where they were JPEG, else as PNG; named as NewSorter names.
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const ClassNames& names);
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, Answer answer, const ClassNames& names);
 
 // The scores of all classes as .npy, a row for each of `rows` pictures; NaN for one that could not be read.
 std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, int64_t rows, int64_t classes);

@@ -29,8 +29,10 @@ class Runs final : public Command {
     if (flags.json) format_ = "jsonl";
     if (!std::filesystem::is_directory(folder_))
       Throw(ErrorKind::kFileSystem, "there is no folder {}; mxtrain train makes runs/ where it is started", folder_);
-    std::vector<RunSummary> runs = report::ReadRuns(folder_);
-    if (runs.empty()) console.Message(LogLevel::kInfo, format("{} holds no runs", folder_));
+    std::vector<std::string> damaged;
+    std::vector<RunSummary> runs = report::ReadRuns(folder_, &damaged);
+    for (const std::string& text : damaged) console.Message(LogLevel::kWarning, text);
+    if (runs.empty() && damaged.empty()) console.Message(LogLevel::kInfo, format("{} holds no runs", folder_));
     Sort(&runs);
     if (format_ == "csv") {
       std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";

@@ -10,6 +10,7 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/class_counts.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/io/source_factory.h"
 
@@ -28,6 +29,16 @@ std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& na
   std::vector<io::TransformSpec> specs;
   for (const config::Named& n : named) specs.push_back({n.name, n.params});
   return specs;
+}
+
+// "cat 0.75, dog 1.5"; without names the numbers alone.
+std::string ShortList(const std::vector<double>& values, const std::vector<std::string>& names) {
+  constexpr size_t kShown = 12;
+  std::string text;
+  for (size_t i = 0; i < values.size() && i < kShown; ++i) {
+    text += format("{}{}{:.4g}", i > 0 ? ", " : "", i < names.size() ? names[i] + " " : "", values[i]);
+  }
+  return values.size() > kShown ? text + ", ..." : text;
 }
 
 // FIELD=SHAPE for a field whose columns make up what the net declares; where they do not, the shapes are compared later, with a place.
@@ -67,9 +78,11 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const
   Kwargs kwargs{{"path", c.path}};
   if (TakesSplit(c.source) && !c.split.empty()) kwargs.emplace_back("split", c.split);
   if (!c.root.empty()) kwargs.emplace_back("root", c.root);
+  if (!c.label_delim.empty()) kwargs.emplace_back("label_delim", c.label_delim);
   if (c.source == "csv") AddColumns(c, net, &kwargs);
-  const bool with_pictures = std::any_of(kwargs.begin(), kwargs.end(), [](const auto& item) { return item.first == "picture_fields"; });
-  if ((c.source == "image_folder" || c.source == "list" || with_pictures) && !classes.empty()) {
+  const bool names_classes =
+      !c.label_delim.empty() || std::any_of(kwargs.begin(), kwargs.end(), [](const auto& item) { return item.first == "picture_fields"; });
+  if ((c.source == "image_folder" || c.source == "list" || names_classes) && !classes.empty()) {
     kwargs.emplace_back("classes", params::Print(classes));
   }
   return kwargs;
@@ -86,6 +99,12 @@ std::optional<int64_t> PictureChannels(const io::Source& source, const std::vect
     }
   }
   return std::nullopt;
+}
+
+bool HasSoftmax(const Symbol& net) {
+  const LossReport losses(net);
+  return std::any_of(losses.heads().begin(), losses.heads().end(),
+                     [](const LossReport::Head& h) { return h.kind == LossReport::Head::Kind::kSoftmax; });
 }
 
 Math MathOf(const config::TrainConfig& train) { return train.math == "exact" ? Math::kExact : Math::kFast; }
@@ -158,7 +177,13 @@ void Session::BuildNet(int64_t resumed_batch) {
     diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
   }
   CheckPatterns();
+  if (!config().data.train.label_delim.empty() && net_.labels.size() == 1 && HasSoftmax(net_.symbol)) {
+    diagnostics_.Error(loaded_.PlaceOf("data.train.label_delim"),
+                       "label_delim gives any number of classes, and SoftmaxOutput compares with one",
+                       "end the net in LogisticRegressionOutput");
+  }
   diagnostics_.ThrowIfErrors();
+  WeighClasses();
   for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
 }
@@ -199,6 +224,48 @@ void Session::CheckPatterns() {
   for (const auto& [pattern, init] : config().train.initializers) check("initializers", pattern);
 }
 
+// train.class_weights become a parameter of the net's SoftmaxOutput. Where the data are needed for that and not there, those that read them
+// say so.
+void Session::WeighClasses() {
+  const config::ClassWeights& given = config().train.class_weights;
+  if (given.empty() || (given.numbers.empty() && !std::filesystem::exists(config().data.train.path))) return;
+  if (given.numbers.empty()) OpenSource(false);
+  try {
+    const ClassifierHead head = FindClassifier(net_.symbol, config::BatchShapes(net_, std::max(config().data.batch_size, 1)));
+    const std::vector<double> weights = ClassWeights(head);
+    net_.symbol = WithClassWeights(runtime_->operators(), net_.symbol, head, weights);
+    if (given.automatic) console_.Message(LogLevel::kInfo, format("class_weights: auto: {}", ShortList(weights, class_names_)));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    diagnostics_.Error(loaded_.PlaceOf("train.class_weights"), format("train.class_weights: {}", e.what()));
+  }
+  diagnostics_.ThrowIfErrors();
+}
+
+std::vector<double> Session::ClassWeights(const ClassifierHead& head) const {
+  const config::ClassWeights& given = config().train.class_weights;
+  if (given.automatic && config().data.train.balanced) {
+    Throw(ErrorKind::kConfig, "auto and data.train.balanced both even out the classes: keep one of the two");
+  }
+  if (given.automatic) return BalancedWeights(io::CountClasses(*train_source_, head.label, head.classes));
+  const auto classes = static_cast<size_t>(head.classes);
+  if (!given.numbers.empty()) {
+    if (given.numbers.size() != classes)
+      Throw(ErrorKind::kConfig, "{} numbers for the {} classes of the net", given.numbers.size(), classes);
+    return given.numbers;
+  }
+  std::vector<std::string> names = class_names_;
+  for (size_t k = 0; class_names_.empty() && k < classes; ++k) names.push_back(std::to_string(k));
+  std::vector<double> weights(classes, 1);
+  for (const auto& [name, weight] : given.by_name) {
+    const auto found = std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(std::min(classes, names.size())), name);
+    const auto k = static_cast<size_t>(found - names.begin());
+    if (k >= classes || k == names.size()) Throw(ErrorKind::kConfig, "there is no class '{}'{}", name, DidYouMean(name, names));
+    weights[k] = weight;
+  }
+  return weights;
+}
+
 std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
   std::shared_ptr<const io::Source>& source = validation ? val_source_ : train_source_;
   const config::SourceConfig& c = SourceOf(validation);
@@ -223,10 +290,9 @@ Kwargs Session::DataParams(bool validation) const {
   Kwargs kwargs = SourceParams(SourceOf(validation), net_, class_names_);
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
-  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},
-                          {"holdout_side", validation ? "held_out" : "rest"},
-                          {"holdout_seed", std::to_string(config().seed)},
-                          {"holdout_stratified", params::Print(val.stratified)}};
+  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},         {"holdout_folds", params::Print(val.folds)},
+                          {"holdout_fold", params::Print(val.fold)},       {"holdout_side", validation ? "held_out" : "rest"},
+                          {"holdout_seed", std::to_string(config().seed)}, {"holdout_stratified", params::Print(val.stratified)}};
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;
 }

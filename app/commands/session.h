@@ -11,6 +11,7 @@
 #include "mxtrain/io/pixel_statistics.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/train/class_weights.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain::commands {
@@ -59,10 +60,12 @@ class Session {
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void CheckPatterns();
+  void WeighClasses();
+  std::vector<double> ClassWeights(const ClassifierHead& head) const;
   void CheckColumns(const config::SourceConfig& c);
   void ChooseBatch(int64_t resumed_batch);
   // Whether validation is a part of the training set.
-  bool HoldsOut() const { return config().data.val.source.empty() && config().data.val.holdout > 0; }
+  bool HoldsOut() const { return config().data.val.source.empty() && (config().data.val.holdout > 0 || config().data.val.folds > 0); }
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void MeasureFor(const config::SourceConfig& c);

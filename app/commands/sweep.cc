@@ -1,4 +1,5 @@
-// mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, a process and a run folder each, and a sorted table of them.
+// mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, a process and a run folder each, and a sorted table of them; with
+// --folds each on every fold of the training set.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -47,11 +48,18 @@ class Sweep final : public Command {
     arguments.Option("--random", &random_, "so many random draws in place of all combinations; then key=low..high is a range")
         .Takes("N")
         .Positive();
+    arguments
+        .Option(
+            "--folds", &folds_,
+            "cross-validation: a run for each of N equal parts of the training set, held out in turn; data.val keeps its transforms alone")
+        .Takes("N")
+        .Within(2, 1000);
     arguments.Option("--out", &out_, "folder of the runs; the same command goes on there after a stop; default: runs/NAME-sweep")
         .Takes("DIR");
     arguments.Examples(
         "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
         "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' train.epochs=5\n"
+        "  mxtrain sweep config.yaml --folds 5\n"
         "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 --random 20 --out search");
   }
 
@@ -60,7 +68,7 @@ class Sweep final : public Command {
     CatchSignals();
     MakeTrials(flags);
     const std::string name = CheckTrials();
-    if (out_.empty()) out_ = "runs/" + name + "-sweep";
+    if (out_.empty()) out_ = "runs/" + name + (folds_ > 0 ? "-folds" : "-sweep");
     Open(flags);
     for (size_t i = 0; i < trials_.size() && StopFlag() != 1; ++i) {
       if (!Ended(trials_[i])) RunTrial(&trials_[i], i, flags, console);
@@ -76,11 +84,13 @@ class Sweep final : public Command {
       plot::Save(DrawTrials(sorted), out_ + "/results");
     Print(sorted, flags.json);
     console.Message(LogLevel::kInfo, format("table and picture: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
+    if (folds_ > 0) console.Message(LogLevel::kInfo, format("means over folds: {}/folds.csv", out_));
     return ExitCode(console);
   }
 
  private:
   // A run that diverged is a result; any other error is one of the command.
+  static constexpr const char* kFoldKey = "data.val.fold";
   static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
   static bool WasStopped(const Trial& trial) { return trial.exit_code.value_or(0) > 128; }  // by a signal
   static bool Ended(const Trial& trial) { return trial.exit_code == 0 || trial.exit_code == kDivergedCode; }
@@ -96,12 +106,27 @@ class Sweep final : public Command {
       }
     }
     config_.overrides = std::move(plain);
-    if (axes_.empty()) Throw(ErrorKind::kUsage, "say what to try: KEY=[A,B,...], or KEY=LOW..HIGH with --random N");
+    if (axes_.empty() && folds_ == 0)
+      Throw(ErrorKind::kUsage, "say what to try: KEY=[A,B,...], or KEY=LOW..HIGH with --random N, or --folds N");
+    if (folds_ > 0) HoldOutFolds();
+  }
+
+  // In place of the validation data that the configuration has.
+  void HoldOutFolds() {
+    for (const char* key : {"source", "path", "root", "columns", "label_delim", "split"})
+      config_.overrides.push_back(format("data.val.{}=null", key));
+    config_.overrides.push_back(format("data.val.folds={}", folds_));
   }
 
   void MakeTrials(const CommonFlags& flags) {
-    const std::vector<SweepPoint> points = random_ > 0 ? RandomPoints(axes_, random_, flags.seed.value_or(0)) : Grid(axes_);
-    for (size_t i = 0; i < points.size(); ++i) trials_.push_back({format("{:04}", i + 1), points[i], {}, {}});
+    std::vector<SweepPoint> points{{}};
+    if (!axes_.empty()) points = random_ > 0 ? RandomPoints(axes_, random_, flags.seed.value_or(0)) : Grid(axes_);
+    for (const SweepPoint& point : points) {
+      for (int fold = 0; fold < std::max(folds_, 1); ++fold) {
+        Trial& trial = trials_.emplace_back(Trial{format("{:04}", trials_.size() + 1), point, {}, {}});
+        if (folds_ > 0) trial.point.emplace_back(kFoldKey, std::to_string(fold));
+      }
+    }
   }
 
   std::vector<std::string> OverridesOf(const Trial& trial) const {
@@ -136,6 +161,7 @@ class Sweep final : public Command {
             {"overrides", config_.overrides},
             {"axes", axes},
             {"random", random_},
+            {"folds", folds_},
             {"seed", flags.seed.value_or(0)}};
   }
 
@@ -222,7 +248,7 @@ class Sweep final : public Command {
 
   std::string Table() const {
     std::string text = "run,state";
-    for (const SweepAxis& axis : axes_) text += "," + report::QuoteCsv(axis.key);
+    for (const auto& [key, value] : trials_[0].point) text += "," + report::QuoteCsv(key);
     text += ",metric,best,best_epoch,last,seconds\n";
     for (const Trial* trial : Sorted()) {
       text += format("{},{}", trial->name, StateOf(*trial));
@@ -238,7 +264,75 @@ class Sweep final : public Command {
     }
     return text;
   }
-  void WriteTable() const { WriteFileAtomically(out_ + "/results.csv", Table()); }
+  void WriteTable() const {
+    WriteFileAtomically(out_ + "/results.csv", Table());
+    if (folds_ > 0) WriteFileAtomically(out_ + "/folds.csv", FoldTable());
+  }
+
+  // Mean and standard deviation (of a sample: n - 1) of a value over the folds of one point.
+  struct Spread {
+    double mean = 0, deviation = 0;
+    std::string Text() const { return format("{} ± {}", report::FormatNumber(mean), report::FormatNumber(deviation)); }
+  };
+  static Spread SpreadOf(const std::vector<double>& values) {
+    Spread spread;
+    for (double value : values) spread.mean += value / static_cast<double>(values.size());
+    for (double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
+    spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
+    return spread;
+  }
+
+  // What the folds of one point gave: those of its runs that have a result.
+  struct FoldGroup {
+    SweepPoint point;  // without the fold
+    std::string metric;
+    bool higher_is_better = false;
+    std::vector<double> best, last;  // values of the best epochs, and of the last ones
+  };
+  // The point whose last epochs are best on average comes first; best epochs are chosen by the very examples that they are measured on.
+  std::vector<FoldGroup> FoldGroups() const {
+    std::vector<FoldGroup> groups;
+    for (size_t first = 0; first < trials_.size(); first += static_cast<size_t>(folds_)) {
+      FoldGroup& group = groups.emplace_back();
+      group.point.assign(trials_[first].point.begin(), trials_[first].point.end() - 1);
+      for (size_t i = first; i < first + static_cast<size_t>(folds_); ++i) {
+        if (!HasBest(trials_[i])) continue;
+        const RunSummary& summary = *trials_[i].summary;
+        group.metric = summary.best->metric;
+        group.higher_is_better = summary.best->higher_is_better;
+        group.best.push_back(summary.best->value);
+        group.last.push_back(report::LastValue(summary.metrics, group.metric).value_or(summary.best->value));
+      }
+    }
+    std::stable_sort(groups.begin(), groups.end(), [](const FoldGroup& a, const FoldGroup& b) {
+      if (a.last.empty() || b.last.empty()) return !a.last.empty() && b.last.empty();
+      const double x = SpreadOf(a.last).mean, y = SpreadOf(b.last).mean;
+      return a.higher_is_better ? x > y : x < y;
+    });
+    return groups;
+  }
+
+  std::string FoldTable() const {
+    std::string text;
+    for (const SweepAxis& axis : axes_) text += report::QuoteCsv(axis.key) + ",";
+    text += "metric,folds,last_mean,last_std,best_mean,best_std\n";
+    for (const FoldGroup& group : FoldGroups()) {
+      for (const auto& [key, value] : group.point) text += report::QuoteCsv(value) + ",";
+      const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
+      const bool any = !group.last.empty();
+      text += any ? format("{},{},{},{},{},{}\n", group.metric, group.last.size(), last.mean, last.deviation, best.mean, best.deviation)
+                  : std::string(",0,,,,\n");
+    }
+    return text;
+  }
+
+  void PrintFolds() const {
+    for (const FoldGroup& group : FoldGroups()) {
+      if (group.last.empty()) continue;
+      std::cout << format("{}{}{}: {} over {} folds (best epochs: {})\n", Describe(group.point), group.point.empty() ? "" : "  ",
+                          group.metric, SpreadOf(group.last).Text(), group.last.size(), SpreadOf(group.best).Text());
+    }
+  }
 
   static std::string StateOf(const Trial& trial) {
     if (trial.exit_code == kDivergedCode) return "diverged";
@@ -257,7 +351,9 @@ class Sweep final : public Command {
           best = {{"metric", trial->summary->best->metric}, {"value", trial->summary->best->value}, {"epoch", trial->summary->best->epoch}};
         rows.push_back({{"run", FolderOf(*trial)}, {"state", StateOf(*trial)}, {"values", values}, {"best", best}});
       }
-      std::cout << report::JsonText({{"sweep", out_}, {"runs", rows}}) << "\n";
+      Json result = {{"sweep", out_}, {"runs", rows}};
+      if (folds_ > 0) result["folds"] = FoldsToJson();
+      std::cout << report::JsonText(result) << "\n";
       return;
     }
     size_t width = 6;
@@ -265,6 +361,22 @@ class Sweep final : public Command {
     std::cout << format("{:<6}  {:<{}}  {}\n", "run", "values", width, "best");
     for (const Trial* trial : sorted)
       std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width, Outcome(*trial));
+    if (folds_ > 0) PrintFolds();
+  }
+
+  Json FoldsToJson() const {
+    Json list = Json::array();
+    for (const FoldGroup& group : FoldGroups()) {
+      Json values = Json::object();
+      for (const auto& [key, value] : group.point) values[key] = value;
+      const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
+      list.push_back({{"values", values},
+                      {"metric", group.metric},
+                      {"folds", group.last.size()},
+                      {"last", {{"mean", last.mean}, {"std", last.deviation}}},
+                      {"best", {{"mean", best.mean}, {"std", best.deviation}}}});
+    }
+    return list;
   }
 
   // The best value over each key that has numbers, one chart above the other, and the runs by rank.
@@ -314,7 +426,7 @@ class Sweep final : public Command {
   }
 
   ConfigArguments config_;
-  int random_ = 0;
+  int random_ = 0, folds_ = 0;
   std::string out_;
   std::vector<SweepAxis> axes_;
   std::vector<Trial> trials_;

@@ -44,6 +44,14 @@ struct Duration {
 using PatternNumbers = std::vector<std::pair<std::string, double>>;
 using PatternKinds = std::vector<std::pair<std::string, Named>>;
 
+// Factors of the loss by class: in proportion to how rare they are, a number for each in their order, or by name (others have 1). Empty: 1 each.
+struct ClassWeights {
+  bool automatic = false;
+  std::vector<double> numbers;
+  PatternNumbers by_name;
+  bool empty() const { return !automatic && numbers.empty() && by_name.empty(); }
+};
+
 // Columns of a table that make up one input or label.
 struct Column {
   std::string input;
@@ -62,7 +70,9 @@ struct SourceConfig {
   std::string path;
   std::string root;     // list, csv: of the pictures' paths; empty: the folder of `path`
   std::string split;    // mnist, cifar10, cifar100: "train" or "test"
+  std::string label_delim;  // list, csv: what parts the classes of an example that has several; empty: it has one
   double holdout = 0;   // data.val without a source: its part of the training set, which loses it
+  int folds = 0, fold = 0;  // in place of a part: one of so many equal ones
   bool stratified = true;
   bool shuffle = false;
   bool balanced = false;  // data.train
@@ -132,6 +142,7 @@ struct TrainConfig {
   std::vector<std::string> freeze;  // patterns
   EmaConfig ema;
   MixConfig mixup, cutmix;
+  ClassWeights class_weights;
   Named initializer;
   WeightsConfig weights;
   PatternKinds initializers;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/config/expression.h"
+#include "app/config/schema.h"
 #include "mxtrain/base/file.h"
 
 namespace mxtrain::config {
@@ -164,6 +165,9 @@ class DocumentLoader {
       if (!at) return;
       start = end + 1;
     }
+    // train.weights=FILE over {file, map} sets the file alone.
+    const std::string short_form = at->is_map() && (value.is_scalar() || value.is_list()) ? ShortFormOf(item.substr(0, equals)) : "";
+    if (!short_form.empty()) at = Step(at, short_form, place);
     const Place old = at->place;
     Merge(std::move(value), at);
     if (!at->place) at->place = old;

@@ -1,7 +1,8 @@
 #pragma once
 // Reads the files and overrides of a configuration into one tree of values that know their places.
 //
-// Command line > later file > earlier file; a file > what it includes. Maps merge key by key, everything else is replaced. `${VAR}` and
+// Command line > later file > earlier file; a file > what it includes. Maps merge key by key, everything else is replaced; a value on the
+// command line for a section that it may stand for (schema.h) sets that key of it and leaves the others. `${VAR}` and
 // `${VAR:-default}` read the environment at once; other `${...}` stay for whoever knows the names (expression.h), and may stand bare in
 // flow maps: {num_hidden: ${classes}}.
 #include <filesystem>

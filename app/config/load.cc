@@ -8,6 +8,7 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
 namespace {
@@ -209,7 +210,8 @@ class Loader {
     if (!none && std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
     const std::string owner = none ? format("{} without a '{}'", path, key.info.selector) : format("{} '{}'", path, selected);
     diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key),
-                       format("it is a key of {}", join(key.info.only_for, ", ")));
+                       key.info.only_for == std::vector<std::string>{""} ? format("it goes without a '{}'", key.info.selector)
+                                                                         : format("it is a key of {}", join(key.info.only_for, ", ")));
   }
 
   std::string Suggest(const std::vector<Key>& keys, const std::string& written, const std::string& path) const {
@@ -247,7 +249,6 @@ class Loader {
   std::vector<Place> broken_;  // values whose expression failed
 };
 
-// Relations between keys that no single row can say.
 // "top_5_accuracy" of {top_k: 5}.
 std::string NameInReports(const Named& metric) {
   Kwargs params = metric.params;
@@ -255,6 +256,48 @@ std::string NameInReports(const Named& metric) {
   return Metric::Create(metric.name, params)->name();
 }
 
+// Without a source validation is a part of the training set, or one of its folds.
+void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const SourceConfig& val = loaded.config.data.val;
+  if (!val.place || !val.source.empty() || diagnostics->num_errors() > 0) return;
+  if (val.holdout == 0 && val.folds == 0) {
+    diagnostics->Error(val.place, "data.val needs the key 'source', 'split' or 'folds'",
+                       "split: 0.1 holds a tenth of the training set out, folds: 5 a fifth");
+  } else if (val.holdout > 0 && val.folds > 0) {
+    diagnostics->Error(loaded.PlaceOf("data.val.folds"), "data.val.split and data.val.folds exclude each other", "keep one of them");
+  } else if (val.folds == 0 && val.fold > 0) {
+    diagnostics->Error(loaded.PlaceOf("data.val.fold"), format("data.val.fold = {} needs data.val.folds", val.fold), "say of how many");
+  } else if (val.folds == 1 || (val.folds > 0 && val.fold >= val.folds)) {
+    diagnostics->Error(loaded.PlaceOf(val.folds == 1 ? "data.val.folds" : "data.val.fold"),
+                       val.folds == 1 ? "data.val.folds = 1 leaves nothing to train on"
+                                      : format("data.val.fold = {} is none of {} folds", val.fold, val.folds),
+                       val.folds == 1 ? "5 or 10 are usual" : "they count from 0");
+  }
+}
+
+void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
+  if (plain || diagnostics->num_errors() > 0 || Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule()) return;
+  diagnostics->Error(train.lr_schedule.place, format("optimizer {} wants a learning rate that stays as it is", train.optimizer.name),
+                     "leave out train.lr_schedule");
+}
+
+// An example with several classes, or none, has no one class that it could be taken for.
+void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  if (loaded.config.data.train.label_delim.empty() || diagnostics->num_errors() > 0) return;
+  for (const Named& metric : loaded.config.train.metrics) {
+    const bool one_class = metric.name == "accuracy" || metric.name == "top_k" || metric.name == "f1" || metric.name == "cross_entropy" ||
+                           metric.name == "perplexity";
+    const bool other_label = std::any_of(metric.params.begin(), metric.params.end(), [](const auto& p) { return p.first == "label"; });
+    if (!one_class || other_label) continue;
+    diagnostics->Error(metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
+                       format("metric {} is for one class to an example; label_delim gives any number", metric.name),
+                       "train.metrics: [multilabel_accuracy, multilabel_f1, auc] measure those");
+  }
+}
+
+// Relations between keys that no single row can say.
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
   auto not_both = [&](const std::string& a, const std::string& b) {
@@ -270,6 +313,9 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
       diagnostics->Error(train.lr_schedule.place, error.what());
     }
   }
+  CheckValidation(loaded, diagnostics);
+  CheckOptimizer(loaded, diagnostics);
+  CheckLabelSets(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
   std::vector<std::string> names;
   for (const Named& metric : train.metrics) names.push_back(NameInReports(metric));

@@ -1,5 +1,7 @@
 #include "app/config/schema.h"
 
+#include <algorithm>
+
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/suggest.h"
 
@@ -70,6 +72,8 @@ Json SchemaOfLeaf(const Key& key) {
     leaf["type"] = Json::array({"string", "integer"});
   } else if (info.type == "duration") {
     leaf["type"] = "string";
+  } else if (info.type == "auto, list or map of numbers") {
+    leaf["type"] = Json::array({"string", "array", "object"});
   } else if (info.type == "map of columns" || info.type == "map of numbers") {
     leaf["type"] = "object";
   }
@@ -108,6 +112,12 @@ std::string Key::Describe() const {
   if (!info.word.empty()) text += " or " + info.word;
   if (!info.default_text.empty()) text += ", default " + info.default_text;
   return format("({}: {})", text, info.help);
+}
+
+std::string ShortFormOf(std::string_view path) {
+  const std::vector<KeyInfo> keys = DescribeKeys();
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) { return key.path == path && key.type == "map"; });
+  return found == keys.end() ? "" : found->selector;
 }
 
 std::vector<KeyInfo> DescribeKeys() {

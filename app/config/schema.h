@@ -55,6 +55,7 @@ bool Read(const Value& value, const ReadContext& context, ByteCount* out);
 bool Read(const Value& value, const ReadContext& context, Duration* out);
 bool Read(const Value& value, const ReadContext& context, PatternNumbers* out);
 bool Read(const Value& value, const ReadContext& context, PatternKinds* out);
+bool Read(const Value& value, const ReadContext& context, ClassWeights* out);
 bool Read(const Value& value, const ReadContext& context, Named* out);
 bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
@@ -88,6 +89,7 @@ Value Write(const ByteCount& value);
 Value Write(const Duration& value);
 Value Write(const PatternNumbers& value);
 Value Write(const PatternKinds& value);
+Value Write(const ClassWeights& value);
 Value Write(const Named& value);
 Value Write(const Value& value);
 Value Write(const std::vector<Column>& value);
@@ -145,6 +147,10 @@ struct KeyType<PatternNumbers> {
 template <>
 struct KeyType<PatternKinds> {
   static constexpr const char* text = "map of kinds";
+};
+template <>
+struct KeyType<ClassWeights> {
+  static constexpr const char* text = "auto, list or map of numbers";
 };
 template <>
 struct KeyType<Named> {
@@ -319,6 +325,8 @@ class Section {
 
 // The table: the rows of Config.
 const std::vector<Key>& Schema();
+// The key that may stand for the section at this path ("train.weights": "file"); "" where there is no such section, or no such key.
+std::string ShortFormOf(std::string_view path);
 // Kinds that stand outside the table as well: a Variable's init.
 std::span<const NamedKind> InitializerKinds();
 

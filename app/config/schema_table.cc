@@ -46,12 +46,15 @@ std::vector<NamedKind> TransformKinds() {
 }
 
 std::vector<NamedKind> MetricKinds() {
-  static const std::map<std::string, std::vector<std::string>> kAlso = {{"accuracy", {"acc"}},
-                                                                        {"top_k", {"top_k_accuracy", "topk", "top5"}},
-                                                                        {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}},
-                                                                        {"f1", {"f1_score", "F1", "fscore"}},
-                                                                        {"auc", {"roc_auc", "AUC", "auroc"}},
-                                                                        {"r2", {"r_squared", "R2"}}};
+  static const std::map<std::string, std::vector<std::string>> kAlso = {
+      {"accuracy", {"acc"}},
+      {"top_k", {"top_k_accuracy", "topk", "top5"}},
+      {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}},
+      {"f1", {"f1_score", "F1", "fscore"}},
+      {"multilabel_accuracy", {"binary_accuracy", "MultilabelAccuracy", "hamming"}},
+      {"multilabel_f1", {"MultilabelF1Score", "f1_micro", "f1_samples"}},
+      {"auc", {"roc_auc", "AUC", "auroc"}},
+      {"r2", {"r_squared", "R2"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : Metric::Names()) {
     NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
@@ -113,6 +116,13 @@ Section<SourceConfig> SourceSection(bool validation) {
       .OnlyFor("source", {"list", "csv"})
       .Help("folder to which the pictures' paths are relative; that of the file by default")
       .Also({"path_root"});
+  s.Add("label_delim", &C::label_delim)
+      .Default("")
+      .OnlyFor("source", {"list", "csv"})
+      .Help(
+          "what parts the classes of an example that has any number of them, as ';' in 'cat;dog'; its label is then a 0 or 1 for each "
+          "class")
+      .Also({"label_delimiter", "label_sep", "multi_label", "multilabel"});
   s.Add("split", &C::split)
       .Default("train")
       .Choices({"train", "test"})
@@ -120,11 +130,20 @@ Section<SourceConfig> SourceSection(bool validation) {
       .Help("which of the two sets");
   if (validation) {
     s.Add("split", &C::holdout)
-        .Required()
+        .Default(0)
         .Range(0, 1)
         .OnlyFor("source", {""})
         .Help("part of the training set that is held out, where there is no source")
         .Also({"val_split", "validation_split"});
+    s.Add("folds", &C::folds)
+        .Default(0)
+        .Range(0, 1000)
+        .OnlyFor("source", {""})
+        .Help(
+            "in place of split: the training set in so many equal parts, of which `fold` is held out; mxtrain sweep --folds trains on all "
+            "of them")
+        .Also({"k_folds", "kfold", "n_splits", "cv"});
+    s.Add("fold", &C::fold).Default(0).Range(0, 999).OnlyFor("source", {""}).Help("which of the folds, from 0");
     s.Add("stratified", &C::stratified)
         .Default(true)
         .OnlyFor("source", {""})
@@ -326,6 +345,12 @@ Section<TrainConfig> TrainSection() {
   s.Below("ema", &C::ema, std::move(ema), "averages of the weights", false, "decay");
   s.Below("mixup", &C::mixup, MixSection("one shining through the other"), "mixes examples and labels", false, "alpha");
   s.Below("cutmix", &C::cutmix, MixSection("a box of one in the other"), "mixes examples and labels", false, "alpha");
+  s.Add("class_weights", &C::class_weights)
+      .Default({})
+      .Help(
+          "factors of SoftmaxOutput's loss by class: auto (examples / (classes * those of the class)), a number for each, or {class: "
+          "number}")
+      .Also({"class_weight", "weight_classes", "pos_weight", "loss_weights", "cls_weights", "class_loss_weights"});
   s.Add("initializer", &C::initializer)
       .Default({"xavier", {}, {}})
       .Kinds(MakeInitializerKinds())

@@ -218,7 +218,7 @@ bool Read(const Value& value, const ReadContext& context, Duration* out) {
   return true;
 }
 bool Read(const Value& value, const ReadContext& context, PatternNumbers* out) {
-  if (!value.is_map()) return Expected("a map from patterns on names to numbers, {fc*: 10}", value, context);
+  if (!value.is_map()) return Expected("a map from names to numbers, {fc*: 10}", value, context);
   out->clear();
   bool good = true;
   for (const Member& m : value.members) {
@@ -228,6 +228,26 @@ bool Read(const Value& value, const ReadContext& context, PatternNumbers* out) {
       out->emplace_back(m.key, *number);
     } else {
       good = Expected("a number of 0 or more", m.value, context);
+    }
+  }
+  return good;
+}
+bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
+  *out = {};
+  out->automatic = value.is_scalar() && value.text == "auto";
+  if (out->automatic || value.is_null()) return true;
+  if (value.is_map()) return Read(value, context, &out->by_name);
+  if (!value.is_list()) {
+    const bool other_word = value.is_scalar() && (value.text == "balanced" || value.text == "balance");
+    return Expected("auto, a list of numbers, or a map from classes to numbers", value, context, other_word ? "did you mean 'auto'?" : "");
+  }
+  bool good = true;
+  for (const Value& item : value.list) {
+    const std::optional<double> number = item.AsNumber();
+    if (number && *number >= 0) {
+      out->numbers.push_back(*number);
+    } else {
+      good = Expected("a number of 0 or more", item, context);
     }
   }
   return good;
@@ -368,6 +388,10 @@ Value Write(const PatternNumbers& value) {
   Value map = Value::Map({});
   for (const auto& [pattern, number] : value) map.members.push_back({pattern, {}, Write(number)});
   return map;
+}
+Value Write(const ClassWeights& value) {
+  if (value.automatic) return Value::Scalar("auto");
+  return value.by_name.empty() ? Write(value.numbers) : Write(value.by_name);
 }
 Value Write(const Named& value) {
   if (value.params.empty()) return Value::Scalar(value.name);

@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/train/checkpoint.h"
 
 namespace mxtrain::report {
 namespace {
@@ -28,6 +29,19 @@ void ReadResult(const std::string& path, RunSummary* run) {
   }
 }
 
+// A run without result.json was killed before its end, or is of a version that wrote none: its last checkpoint knows.
+RunSummary::State StateOfCheckpoint(const std::string& path) {
+  if (!fs::exists(path)) return RunSummary::State::kBrokenOff;
+  try {
+    const TrainState state = PeekState(path);
+    if (state.total_steps == 0) return RunSummary::State::kUnknown;
+    const bool ended = (state.step >= state.total_steps || state.ended_early) && !state.open;
+    return ended ? RunSummary::State::kFinished : RunSummary::State::kBrokenOff;
+  } catch (const Error&) {  // damaged, or of a form that is no longer known
+    return RunSummary::State::kUnknown;
+  }
+}
+
 }  // namespace
 
 const char* NameOf(RunSummary::State state) {
@@ -40,6 +54,8 @@ const char* NameOf(RunSummary::State state) {
       return "stopped";
     case RunSummary::State::kBrokenOff:
       return "broken off";
+    case RunSummary::State::kUnknown:
+      return "unknown";
   }
   return "";
 }
@@ -55,21 +71,31 @@ RunSummary ReadRun(const std::string& path) {
   run.metrics = ReadMetrics(path + "/metrics.csv");
   const std::string result = path + "/result.json";
   if (fs::exists(result)) ReadResult(result, &run);
-  if (RunFolder::IsBusy(path)) run.state = RunSummary::State::kRunning;
+  if (RunFolder::IsBusy(path)) {
+    run.state = RunSummary::State::kRunning;
+  } else if (!fs::exists(result)) {
+    run.state = StateOfCheckpoint(path + "/checkpoints/last");
+  }
   for (double seconds : run.metrics.Column("seconds")) run.seconds += std::isfinite(seconds) ? seconds : 0;
   const std::vector<double> epochs = run.metrics.Column("epoch");
   if (!epochs.empty()) run.epochs = static_cast<int64_t>(epochs.back());
   return run;
 }
 
-std::vector<RunSummary> ReadRuns(const std::string& parent) {
+std::vector<RunSummary> ReadRuns(const std::string& parent, std::vector<std::string>* damaged) {
   std::vector<std::string> paths;
   for (const auto& entry : fs::directory_iterator(parent)) {
     if (!entry.is_symlink() && IsRunFolder(entry.path())) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   std::vector<RunSummary> runs;
-  for (const std::string& path : paths) runs.push_back(ReadRun(path));
+  for (const std::string& path : paths) {
+    try {
+      runs.push_back(ReadRun(path));
+    } catch (const Error& e) {
+      damaged->push_back(format("{} cannot be read: {}", path, e.what()));
+    }
+  }
   return runs;
 }
 

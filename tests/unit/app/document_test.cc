@@ -56,6 +56,29 @@ TEST_CASE("later files stand above earlier ones, included ones below, the comman
   CHECK(origins.find("train.save.every") != std::string::npos);
 }
 
+TEST_CASE("a value on the command line for a section sets the key that it may stand for, and leaves the others") {
+  TemporaryFolder folder;
+  folder.Write("main.yaml", kRest +
+                                "train: {weights: {file: a.safetensors, map: names.yaml}, save: {every: 2epochs, keep: 7}, "
+                                "best: {metric: accuracy}, optimizer: {name: adam, beta1: 0.5}}\n");
+  config::LoadRequest request;
+  request.files = {"main.yaml"};
+  request.overrides = {"train.weights=b.safetensors", "train.save=500steps", "train.best=[accuracy]", "train.optimizer=sgd"};
+  request.working_folder = folder.path();
+  auto sources = std::make_shared<config::SourceMap>();
+  config::Diagnostics diagnostics(sources);
+  const config::TrainConfig train = config::LoadConfig(request, &diagnostics).config.train;
+  CHECK(config::Render(diagnostics.Sorted(), *sources) == "");
+  CHECK(train.weights.file == (folder.path() / "b.safetensors").string());
+  CHECK(train.weights.map == (folder.path() / "names.yaml").string());
+  CHECK(train.save.every == config::Interval{500, config::Interval::Unit::kSteps});
+  CHECK(train.save.keep == 7);
+  CHECK(train.best.metric == std::vector<std::string>{"accuracy"});
+  CHECK(train.optimizer.name == "sgd");  // no section: one kind in place of another
+  request.overrides = {"train.weights=null"};
+  CHECK(config::LoadConfig(request, &diagnostics).config.train.weights.map.empty());
+}
+
 TEST_CASE("null takes away what an included file gives: a variable, a parameter of another kind") {
   TemporaryFolder folder;
   folder.Write("base.yaml",

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Folds of the training set: one by hand, all of them by a sweep; and what tables of runs say of runs that are damaged, old or on other data.
+. "$(dirname "$0")/common.sh"
+
+write_points
+"$helper" pictures train 9
+write_photos train train 4
+
+# --- one fold
+expect 0 train photos.yaml --out one 'data.val={source: null, path: null, folds: 3, fold: 1}' --json
+expect 0 eval one
+prints "on 6 examples"
+expect 3 train photos.yaml 'data.val={source: null, path: null, folds: 30}'
+says "18 examples are too few for 30 folds"
+
+# --- all of them: a folder, and a table without classes
+expect 0 sweep photos.yaml --folds 3 --out cross
+prints " over 3 folds (best epochs: "
+holds "a line for each fold" [ "$(wc -l <cross/results.csv)" -eq 4 ]
+holds "a mean over folds" grep -q '^accuracy,3,[0-9.]*,' cross/folds.csv
+for fold in 1 2 3; do
+  expect 0 eval cross/000$fold --predictions fold$fold.csv
+done
+holds "every picture is validated once" [ "$(tail -qn +2 fold?.csv | cut -d, -f1 | sort -u | wc -l)" -eq 18 -a "$(tail -qn +2 fold?.csv | wc -l)" -eq 18 ]
+expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid --json
+prints '"folds":[{'
+holds "a line for each rate" [ "$(wc -l <grid/folds.csv)" -eq 3 ]
+# The mean and the standard deviation are those of the table of runs.
+holds "means are other than the runs'" awk -F, '
+  FNR == 1 { file++; for (i = 1; i <= NF; ++i) column[file, $i] = i; next }
+  file == 1 { n[$3]++; x = $(column[1, "last"]); s[$3] += x; q[$3] += x * x; next }
+  { m = s[$1] / n[$1]; d = sqrt((q[$1] - n[$1] * m * m) / (n[$1] - 1)); a = $(column[2, "last_mean"]) - m; b = $(column[2, "last_std"]) - d
+    if (a * a > 1e-10 || b * b > 1e-6) exit 1 }' grid/results.csv grid/folds.csv
+expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid  # everything is done
+expect 2 sweep points.yaml --folds 3 'train.optimizer.lr=[0.1,0.01]' --out grid
+says "grid holds another sweep"
+expect 2 sweep points.yaml --folds 1
+expect 2 sweep points.yaml
+says "or --folds N"
+
+# --- runs: one that is damaged does not hide the others; an old one is not called broken off
+mkdir kept
+cp -r one kept/damaged && echo '{' >kept/damaged/result.json
+cp -r one kept/old && rm kept/old/result.json
+cp -r one kept/older && rm kept/older/result.json && head -c 100 one/checkpoints/last >kept/older/checkpoints/last
+cp -r one kept/whole
+expect 0 runs kept --format csv
+says "warning: kept/damaged cannot be read: kept/damaged/result.json is damaged"
+prints "old,finished,"
+prints "older,unknown,"
+prints "whole,finished,"
+
+# --- diff names other data
+expect 0 diff cross/0001 cross/0002
+prints "training "
+prints "12 records, "
+expect 0 diff one one
+prints "data: no difference"
+finish

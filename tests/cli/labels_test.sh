@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Examples with any number of classes, and with several values: from lists and tables to predictions.
+. "$(dirname "$0")/common.sh"
+
+"$helper" pictures pictures 8
+write_photos pictures pictures 4
+
+# --- any number of classes: a list of names
+i=0
+for file in pictures/*/*.png; do
+  tags=$(basename "$(dirname "$file")")
+  [ $((i++ % 2)) -eq 0 ] && tags="$tags;even"
+  echo "$file,$tags"
+done >tags.csv
+head -1 tags.csv | sed 's/,.*/,/' >>tags.csv  # of no class
+cat >tags.yaml <<'END'
+name: tags
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}
+    - LogisticRegressionOutput: {name: tags}
+data:
+  batch_size: 4
+  train: {source: list, path: tags.csv, label_delim: ";", transforms: [{resize: [8, 8]}], shuffle: true}
+  val: {split: 0.3, transforms: [{resize: [8, 8]}]}
+train: {epochs: 20, optimizer: {name: sgd, lr: 0.5}, metrics: [multilabel_f1, multilabel_accuracy, auc, {name: multilabel_f1, average: micro}]}
+END
+expect 3 train tags.yaml
+says "stands there twice"
+sed -i 's/, {name: multilabel_f1, average: micro}//' tags.yaml
+expect 0 train tags.yaml --out tags
+says "classes: 0 dark, 1 even, 2 light"
+holds "f1 is not in the table" grep -q val_multilabel_f1 tags/metrics.csv
+expect 0 check tags.yaml
+expect 0 eval tags --json
+prints '"multilabel_f1":'
+expect 0 eval tags tags.csv --metric multilabel_accuracy
+prints "multilabel_accuracy"
+expect 0 infer tags pictures/dark pictures/light --format csv
+prints "file,classes,scores"
+holds "dark pictures are not dark" grep -q 'pictures/dark/.*,dark' stdout
+expect 0 infer tags pictures/dark --threshold 1
+prints "  -"
+expect 0 infer tags pictures/light --format jsonl --threshold 0
+holds "no JSON" "$helper" json <stdout
+prints '"class":"even"'
+expect 0 infer tags pictures/light pictures/dark --copy-to sorted --threshold 0
+holds "a copy in each class" test -d sorted/dark -a -d sorted/even -a -d sorted/light
+expect 2 infer tags pictures/dark --top-k 2
+says "--top-k is for models that give one class of several"
+expect 3 train tags.yaml 'train.metrics=[accuracy]'
+says "metric accuracy is for one class to an example; label_delim gives any number"
+expect 3 train tags.yaml 'net.layers.2={SoftmaxOutput: {name: tags}}'
+says "label_delim gives any number of classes, and SoftmaxOutput compares with one"
+sed 's/dark;even/dark,even/' tags.csv >commas.csv
+expect 4 train tags.yaml data.train.path=commas.csv
+says "commas.csv:2: 1 labels, but the lines before have 2"
+
+# --- a table of values: several targets, with pictures and without
+{ echo file,x,y; for file in pictures/*/*.png; do case $file in *dark*) echo "$file,0,2" ;; *) echo "$file,1,-1" ;; esac; done; } >targets.csv
+cat >targets.yaml <<'END'
+name: targets
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: 2}
+    - LinearRegressionOutput: {name: point}
+data:
+  batch_size: 4
+  train: {source: csv, path: targets.csv, columns: {data: file, point_label: [x, y]}, transforms: [{resize: [8, 8]}], shuffle: true}
+  val: {split: 0.25, transforms: [{resize: [8, 8]}]}
+train: {epochs: 30, optimizer: {name: sgd, lr: 0.01}, metrics: [rmse, r2]}
+END
+expect 0 train targets.yaml --out targets
+expect 0 eval targets --json
+prints '"rmse":'
+expect 0 infer targets pictures/dark --format csv
+prints "file,value_1,value_2"
+expect 0 infer targets pictures/dark --format jsonl
+prints '"values":['
+expect 0 infer targets pictures/dark
+expect 2 infer targets pictures/dark --copy-to sorted
+says "--copy-to sorts by class; this model gives values"
+expect 2 infer targets pictures/dark --threshold 0.5
+says "--threshold is for models that give any number of classes"
+finish
