@@ -441,11 +441,28 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
   diagnostics_.ThrowIfErrors();
 }
 
+// The classes that the data have against those that the net tells apart.
+void Session::CheckClassCount() {
+  const LossReport loss(net_.symbol);
+  if (class_names_.empty() || loss.heads().size() != 1 || loss.heads()[0].kind != LossReport::Head::Kind::kSoftmax) return;
+  const LossReport::Head& head = loss.heads()[0];
+  const TShape output = net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size)).outputs[static_cast<size_t>(head.output)];
+  const auto classes = static_cast<int64_t>(class_names_.size());
+  if (output.ndim() < 2 || output[1] == classes) return;
+  const std::string text = format("'{}' tells {} classes apart, the data have {} ({})", head.name, output[1], classes, FirstOf(class_names_, 12));
+  if (output[1] > classes) return console_.Message(LogLevel::kWarning, text + "; the other outputs will never be meant");
+  config::Diagnostic finding = config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
+  finding.help = "num_hidden: ${classes} of the layer before it follows the data";
+  diagnostics_.Add(finding);
+  diagnostics_.ThrowIfErrors();
+}
+
 std::unique_ptr<DataIter> Session::TrainIter() {
   if (!OpenSource(false)) {
     diagnostics_.Error({}, "there is no data.train to train on", "add data: {train: {source: ..., path: ...}}");
     diagnostics_.ThrowIfErrors();
   }
+  CheckClassCount();
   return MakeIter(train_source_, config().data.train, Pass::kTraining);
 }
 

@@ -60,6 +60,7 @@ class Session {
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void CheckPatterns();
+  void CheckClassCount();
   void WeighClasses();
   std::vector<double> ClassWeights(const ClassifierHead& head) const;
   void CheckColumns(const config::SourceConfig& c);
