@@ -5,6 +5,7 @@
 #include "app/commands/session.h"
 #include "app/report/output.h"
 #include "mxtrain/device/cpu/onednn/version.h"
+#include "mxtrain/device/gpu_library.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -29,6 +30,22 @@ std::string OneDnn() {
   return version.empty() ? "without oneDNN" : "oneDNN " + version;
 }
 
+std::string VersionList(const Backend& backend) {
+  std::string list;
+  for (const Version& v : backend.Versions()) list += format("{}{} {}", list.empty() ? "" : ", ", v.of, v.version);
+  return list;
+}
+
+Json GpuFacts(const Backend& gpu) {
+  Json facts = {{"count", gpu.DeviceCount()}, {"why_absent", gpu.WhyAbsent()}, {"devices", Json::array()}, {"versions", Json::object()}};
+  for (int id = 0; id < gpu.DeviceCount(); ++id) {
+    const DeviceInfo info = gpu.Describe(id);
+    facts["devices"].push_back({{"name", info.name}, {"bytes", info.bytes}, {"free_bytes", info.free_bytes}, {"capability", info.capability}});
+  }
+  for (const Version& v : gpu.Versions()) facts["versions"][v.of] = v.version;
+  return facts;
+}
+
 class Devices final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -42,12 +59,18 @@ class Devices final : public Command {
     const auto [model, features] = CpuModel();
     if (flags.json) {
       const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}, {"onednn", OneDnnVersion()}}},
-                           {"gpu", {{"count", gpu->DeviceCount()}, {"why_absent", gpu->WhyAbsent()}}}};
+                           {"gpu", GpuFacts(*gpu)}};
       std::cout << report::JsonText(result, 2) << "\n";
       return 0;
     }
     std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features, OneDnn());
-    std::cout << (gpu->DeviceCount() > 0 ? format("gpu     {} devices\n", gpu->DeviceCount()) : format("gpu     none: {}\n", gpu->WhyAbsent()));
+    if (gpu->DeviceCount() == 0) std::cout << format("gpu     none: {}\n", gpu->WhyAbsent());
+    for (int id = 0; id < gpu->DeviceCount(); ++id) {
+      const DeviceInfo info = gpu->Describe(id);
+      std::cout << format("gpu:{}   {}, {} ({} free), compute capability {}\n", id, info.name, FormatBytes(info.bytes), FormatBytes(info.free_bytes),
+                          info.capability);
+    }
+    if (!gpu->Versions().empty()) std::cout << format("cuda    {}\n", VersionList(*gpu));
     return 0;
   }
 };
@@ -56,7 +79,7 @@ class Devices final : public Command {
 
 std::vector<std::pair<std::string, std::string>> BuildFacts() {
   const auto [model, features] = CpuModel();
-  return {{"mxtrain", MXTRAIN_VERSION}, {"libraries", OneDnn() + ", without CUDA"}, {"compiler", __VERSION__}, {"cpu", format("{} ({})", model, features)}};
+  return {{"mxtrain", MXTRAIN_VERSION}, {"libraries", OneDnn() + (GpuLibraryPath().empty() ? ", without CUDA" : ", with CUDA")}, {"compiler", __VERSION__}, {"cpu", format("{} ({})", model, features)}};
 }
 
 std::string VersionText() {

@@ -93,7 +93,7 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files, repor
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
   OpenedModel opened;
   const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));
-  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins), console);
+  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins, DeviceOf(flags).type), console);
   opened.model = LoadModel(*opened.runtime, where);
   return opened;
 }

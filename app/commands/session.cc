@@ -123,8 +123,8 @@ LrPatterns LrPatternsOf(const config::TrainConfig& train) {
 
 }  // namespace
 
-std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins) {
-  auto registry = BuiltinOperators();
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device) {
+  auto registry = BuiltinOperators(device);
   for (const std::string& path : plugins) registry->LoadPlugin(path);
   return registry;
 }
@@ -156,7 +156,7 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
   loaded_ = config::LoadConfig(request, &diagnostics_);
   std::vector<std::string> plugins = flags.plugins;
   plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
-  runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins), console);
+  runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx_.type), console);
 }
 
 void Session::BuildNet(int64_t resumed_batch) {

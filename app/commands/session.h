@@ -17,7 +17,7 @@
 namespace mxtrain::commands {
 
 // A registry with the built-in operators and the plug-ins of flags and configuration.
-std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins);
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device = DeviceType::kCPU);
 // Names with a leading underscore are internal, or kept for files of the reference system; these are the others.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
 Context DeviceOf(const CommonFlags& flags);  // auto: the CPU, in a build without GPUs

@@ -1,19 +1,26 @@
-# mxtrain_collect_operators(FOLDERS folder... SOURCES var REGISTRATIONS file FUNCTION name)
+# mxtrain_collect_operators([CUDA] FOLDERS folder... SOURCES var REGISTRATIONS file FUNCTION name)
 #
 # Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines
-# FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every <name>.cc and <name>_cpu.cc that holds a
-# MXTRAIN_OPERATOR(...). A folder whose file forgets its function is found by the linker; there is no static initialiser to be dropped.
+# FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every source that holds a MXTRAIN_OPERATOR(...): those of the GPU,
+# *_cuda.cu, *_cuda.cc and *_cudnn.cc, with CUDA, and all others without. A folder whose file forgets its function is found by the linker; there
+# is no static initialiser to be dropped.
 function(mxtrain_collect_operators)
-  cmake_parse_arguments(ARG "" "SOURCES;TESTS;REGISTRATIONS;FUNCTION" "FOLDERS" ${ARGN})
+  cmake_parse_arguments(ARG "CUDA" "SOURCES;TESTS;REGISTRATIONS;FUNCTION" "FOLDERS" ${ARGN})
   set(sources)
   set(tests)
   foreach(folder IN LISTS ARG_FOLDERS)
-    file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cc)
+    file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*.cu)
     list(APPEND sources ${found})
   endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(of_gpu "_cuda\\.cu$|_cuda\\.cc$|_cudnn\\.cc$")
+  if(ARG_CUDA)
+    list(FILTER sources INCLUDE REGEX "${of_gpu}")
+  else()
+    list(FILTER sources EXCLUDE REGEX "${of_gpu}")
+  endif()
   if(NOT MXTRAIN_HAVE_ONEDNN)
     list(FILTER sources EXCLUDE REGEX "_onednn\\.cc$")
   endif()

@@ -5,6 +5,25 @@
 # find_package(mxtrain), outside of it. Files named *_test.cc are left to the caller.
 include(${CMAKE_CURRENT_LIST_DIR}/MxtrainOperators.cmake)
 
+# Writes FILE, the two functions that the loader looks for, around RegisterPluginOperators.
+function(mxtrain_write_plugin_entry target file)
+  set(version ${mxtrain_VERSION})
+  file(CONFIGURE OUTPUT ${file} CONTENT
+"// Generated: what the loader of plug-ins looks for.
+#include \"mxtrain/operator/registry.h\"
+namespace mxtrain {
+void RegisterPluginOperators(OperatorRegistry& registry);
+}
+extern \"C\" MXTRAIN_API const mxtrain::PluginInfo* mxtrain_plugin_info() {
+  static const mxtrain::PluginInfo info = {mxtrain::kPluginAbi, \"${target}\", \"${version}\"};
+  return &info;
+}
+extern \"C\" MXTRAIN_API void mxtrain_plugin_register(mxtrain::OperatorRegistry& registry) {
+  mxtrain::RegisterPluginOperators(registry);
+}
+" @ONLY)
+endfunction()
+
 function(mxtrain_add_plugin target)
   set(folders)
   foreach(folder IN LISTS ARGN)
@@ -16,20 +35,7 @@ function(mxtrain_add_plugin target)
   endforeach()
   mxtrain_collect_operators(FOLDERS ${folders} SOURCES sources
     REGISTRATIONS ${CMAKE_CURRENT_BINARY_DIR}/${target}_registrations.cc FUNCTION RegisterPluginOperators)
-  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${target}_entry.cc CONTENT
-"// Generated: what the loader of plug-ins looks for.
-#include \"mxtrain/operator/registry.h\"
-namespace mxtrain {
-void RegisterPluginOperators(OperatorRegistry& registry);
-}
-extern \"C\" MXTRAIN_API const mxtrain::PluginInfo* mxtrain_plugin_info() {
-  static const mxtrain::PluginInfo info = {mxtrain::kPluginAbi, \"${target}\", \"${mxtrain_VERSION}\"};
-  return &info;
-}
-extern \"C\" MXTRAIN_API void mxtrain_plugin_register(mxtrain::OperatorRegistry& registry) {
-  mxtrain::RegisterPluginOperators(registry);
-}
-" @ONLY)
+  mxtrain_write_plugin_entry(${target} ${CMAKE_CURRENT_BINARY_DIR}/${target}_entry.cc)
   add_library(${target} MODULE ${sources} ${CMAKE_CURRENT_BINARY_DIR}/${target}_registrations.cc
     ${CMAKE_CURRENT_BINARY_DIR}/${target}_entry.cc)
   set_target_properties(${target} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

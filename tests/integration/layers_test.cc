@@ -31,7 +31,7 @@ std::vector<SourceFile> AllSources() {
   for (const char* top : {"lib/mxtrain", "app"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
       const std::string extension = entry.path().extension().string();
-      if (extension != ".h" && extension != ".cc" && extension != ".cu") continue;
+      if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh") continue;
       SourceFile file;
       file.path = entry.path().lexically_relative(kRoot).generic_string();
       const fs::path below = entry.path().lexically_relative(kRoot / top);
@@ -86,6 +86,11 @@ const std::vector<Home> kHomes = {
     {"stb_truetype.h", {"app/report/plot/font.cc"}},
     {"opencv2/", {"lib/mxtrain/io/"}},
     {"oneapi/dnnl/", {"lib/mxtrain/device/cpu/onednn/"}},
+    {"cuda", {"lib/mxtrain/device/cuda/"}},
+    {"cublas", {"lib/mxtrain/device/cuda/"}},
+    {"cudnn", {"lib/mxtrain/device/cuda/"}},
+    {"nccl", {"lib/mxtrain/device/cuda/"}},
+    {"cub/", {"lib/mxtrain/device/cuda/", "lib/mxtrain/operators/"}},
     {"omp.h", {"lib/mxtrain/device/cpu/", "lib/mxtrain/operators/"}},
 };
 
@@ -94,7 +99,7 @@ const std::vector<Home> kSystem = {
     {"unistd.h", {"lib/mxtrain/", "app/"}},
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
     {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/"}},
-    {"dlfcn.h", {"lib/mxtrain/operator/"}},
+    {"dlfcn.h", {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_"}},
     {"signal.h", {"lib/mxtrain/base/"}},
     {"sys/", {"lib/mxtrain/", "app/"}},
 };
@@ -123,12 +128,21 @@ bool HasHome(const std::vector<Home>& homes, const std::string& path, const std:
   return false;
 }
 
+// Files of the GPU half: they alone see CUDA and the headers of device/cuda.
+bool OfGpu(const std::string& path) {
+  static const std::regex pattern(R"(.*(\.cu|\.cuh|_cuda\.cc|_cudnn\.cc|_cuda_test\.cc)|lib/mxtrain/device/cuda/.*)");
+  return std::regex_match(path, pattern);
+}
+
 // What is wrong with one include, or nothing.
 std::optional<std::string> ProblemOfQuoted(const SourceFile& file, const std::string& header,
                                            const std::map<std::string, std::set<std::string>>& edges) {
   if (header.starts_with("tests/support/")) return file.is_test() ? std::nullopt : std::optional("only tests may see tests/support");
   if (header.starts_with("app/")) return file.module == "app" ? std::nullopt : std::optional("the library may not see the program");
   if (!header.starts_with("mxtrain/")) return "includes begin with mxtrain/, app/ or tests/support/";
+  if ((header.starts_with("mxtrain/device/cuda/") || header.ends_with(".cuh")) && !OfGpu(file.path)) {
+    return "the GPU half stands in *_cuda.cu, *_cuda.cc, *_cudnn.cc, *.cuh and device/cuda";
+  }
   const std::string rest = header.substr(8), target = rest.substr(0, rest.find('/'));
   if (target == file.module) return std::nullopt;
   const auto found = edges.find(file.module);
@@ -199,6 +213,13 @@ TEST_CASE("the rules see what breaks them") {
   CHECK(ProblemOfQuoted(engine, "engine.h", edges));
   CHECK(ProblemOfAngled(engine, "zlib.h"));
   CHECK(ProblemOfAngled(engine, "boost/any.hpp"));
+  const SourceFile kernel{"lib/mxtrain/operators/x/x_cuda.cu", "operators", {}}, plain{"lib/mxtrain/operators/x/x_cpu.cc", "operators", {}};
+  CHECK_FALSE(ProblemOfQuoted(kernel, "mxtrain/device/cuda/stream.h", edges));
+  CHECK_FALSE(ProblemOfQuoted(kernel, "mxtrain/operator/kernel.cuh", edges));
+  CHECK(ProblemOfQuoted(plain, "mxtrain/device/cuda/stream.h", edges));
+  CHECK(ProblemOfQuoted(plain, "mxtrain/operator/kernel.cuh", edges));
+  CHECK(ProblemOfAngled(plain, "cuda_runtime.h"));
+  CHECK(ProblemOfAngled(kernel, "cudnn.h"));
   CHECK(ProblemOfAngled(engine, "doctest/doctest.h"));
   CHECK_FALSE(ProblemOfAngled(engine, "vector"));
 }

@@ -28,20 +28,44 @@ inline bool IsFloating(DType t) {
 }
 
 // IEEE binary16 and bfloat16 as storage types: arithmetic happens in float. Conversion rounds to nearest even.
-MXTRAIN_API uint16_t FloatToHalfBits(float value);
-MXTRAIN_API float HalfBitsToFloat(uint16_t bits);
+MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
+  MXTRAIN_ON_DEVICE(uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;)
+  const uint32_t u = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (u >> 16) & 0x8000u;
+  const uint32_t magnitude = u & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
+  if (magnitude < 0x38800000u) {                                                 // subnormal half: let the float unit round
+    const float scaled = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(scaled) - 0x3f000000u));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+MXTRAIN_HD inline float HalfBitsToFloat(uint16_t bits) {
+  MXTRAIN_ON_DEVICE(float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;)
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1fu;
+  const uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
 
 struct float16 {
   uint16_t bits = 0;
   float16() = default;
-  float16(float value) : bits(FloatToHalfBits(value)) {}
-  operator float() const { return HalfBitsToFloat(bits); }
+  MXTRAIN_HD float16(float value) : bits(FloatToHalfBits(value)) {}
+  MXTRAIN_HD operator float() const { return HalfBitsToFloat(bits); }
 };
 
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  bfloat16(float value) {
+  MXTRAIN_HD bfloat16(float value) {
     uint32_t u = std::bit_cast<uint32_t>(value);
     if ((u & 0x7fffffffu) > 0x7f800000u) {
       bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keep NaN a NaN
@@ -49,7 +73,7 @@ struct bfloat16 {
       bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  MXTRAIN_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
 template <typename T>

@@ -8,6 +8,13 @@
 #define MXTRAIN_HD
 #endif
 
+// Statements of a MXTRAIN_HD function that the device alone runs, such as an instruction of its own; they end in a return.
+#if defined(__CUDA_ARCH__)
+#define MXTRAIN_ON_DEVICE(...) __VA_ARGS__
+#else
+#define MXTRAIN_ON_DEVICE(...)
+#endif
+
 // Visible outside the shared library. Everything else is hidden.
 #define MXTRAIN_API __attribute__((visibility("default")))
 

@@ -3,11 +3,23 @@
 // called from any thread.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "mxtrain/device/context.h"
 #include "mxtrain/device/layout.h"
 
 namespace mxtrain {
+
+// What people are told of a device.
+struct DeviceInfo {
+  std::string name;         // "NVIDIA H200"
+  int64_t bytes = 0;        // of memory
+  int64_t free_bytes = 0;
+  std::string capability;   // "9.0"
+};
+struct Version {
+  std::string of, version;  // "cuDNN", "9.14.0"
+};
 
 class MXTRAIN_API Backend {
  public:
@@ -15,6 +27,8 @@ class MXTRAIN_API Backend {
 
   virtual int DeviceCount() const = 0;
   virtual std::string WhyAbsent() const = 0;  // "" when usable, else a sentence that says how to get it
+  virtual DeviceInfo Describe(int id) const { return (void)id, DeviceInfo{}; }
+  virtual std::vector<Version> Versions() const { return {}; }  // of driver and libraries
   virtual int threads() const { return 1; }   // size of the CPU's compute team
 
   virtual void* Allocate(Context ctx, int64_t bytes) = 0;  // 64-byte aligned; null when the device is full
@@ -27,14 +41,18 @@ class MXTRAIN_API Backend {
   virtual Layout Intern(std::unique_ptr<LayoutDesc> desc) = 0;
   // Copies elements between layouts; both on this backend's devices. Writes the padding of `to` as zeros.
   virtual void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) = 0;
-  // Moves bytes; at least one side is on this backend's devices, the other may be host memory.
+  // Moves bytes; at least one side is on this backend's devices, the other may be host memory. On a device with streams this and all other
+  // work is issued, not done, when the call returns; host memory must live until it is done.
   virtual void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) = 0;
+  // Sets bytes of one of this backend's devices to zero.
+  virtual void Zero(RunContext ctx, void* data, int64_t bytes) = 0;
 };
 
 // Throws kDevice with the backend's reason when it has no such device.
 MXTRAIN_API void CheckDevice(const Backend& backend, Context ctx);
 
 MXTRAIN_API std::unique_ptr<Backend> NewCpuBackend(int threads);  // 0: as many as the process may use
-MXTRAIN_API std::unique_ptr<Backend> NewGpuBackend();             // in a build without CUDA: no devices, and the reason
+// Opens the GPU half (gpu_library.h) at the first call of a method; without one: no devices, and the reason.
+MXTRAIN_API std::unique_ptr<Backend> NewGpuBackend();
 
 }  // namespace mxtrain

@@ -2,6 +2,7 @@
 // Where a function runs and an array lives. Every build knows every device name; what a build cannot do is refused by its Backend with the
 // way to get it.
 #include <compare>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,16 +25,31 @@ struct MXTRAIN_API Context {
   auto operator<=>(const Context&) const = default;
 };
 
-// An ordered queue of a device, with the library handles that hang on it. The CPU's has none; it carries the size of its OpenMP team.
+// A point in the work of a stream, set by Stream::Record. May be recorded again once nobody waits for it.
+class MXTRAIN_API Event {
+ public:
+  virtual ~Event() = default;
+  // Blocks the calling thread until the work before the point is done. Throws kDevice when the device has failed, before or there.
+  virtual void Wait() = 0;
+};
+
+// An ordered queue of a device, with the library handles that hang on it. What is given to a stream is *issued* when the call that gave it
+// returns, and *done* later. Work is given by one thread, that of the worker that owns the stream; the functions below may be called from any.
+// The CPU has no streams: its functions are done when they return.
 class MXTRAIN_API Stream {
  public:
-  virtual ~Stream() = default;
+  virtual ~Stream() = default;  // waits for all that was issued
+  virtual std::unique_ptr<Event> NewEvent() = 0;
+  // Sets the event behind all that was issued so far.
+  virtual void Record(Event& event) = 0;
+  // What is issued from now on begins when the work before the event, of another stream of the same backend, is done. Does not block.
+  virtual void WaitFor(const Event& event) = 0;
 };
 
 // What the engine decides for a running function.
 struct RunContext {
   Context ctx;
-  Stream* stream = nullptr;
+  Stream* stream = nullptr;  // of the worker; null on the CPU
 };
 
 }  // namespace mxtrain

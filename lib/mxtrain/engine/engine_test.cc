@@ -438,7 +438,14 @@ TEST_CASE("a worker that cannot start fails its functions with the reason") {
 }
 
 TEST_CASE("workers hand their stream to the functions") {
-  struct Numbered : Stream {};
+  struct Done : Event {
+    void Wait() override {}
+  };
+  struct Numbered : Stream {
+    std::unique_ptr<Event> NewEvent() override { return std::make_unique<Done>(); }
+    void Record(Event&) override {}
+    void WaitFor(const Event&) override {}
+  };
   for (const char* type : kTypes) {
     EngineOptions options;
     options.type = type;

@@ -72,16 +72,10 @@ bool OnGpu(Context ctx) {
 }  // namespace
 
 void NDArray::PushZeros() {
-  const int64_t bytes = spec_.Bytes();
-  if (OnGpu(ctx())) {
-    const std::vector<char> zeros(static_cast<size_t>(bytes));
-    NDArray raw(*this, 0, {bytes}, DType::kUint8, {});
-    raw.CopyFromHost(zeros.data(), bytes);
-    return;
-  }
+  Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
-  runtime().engine().PushSync([data = data().data, bytes](RunContext) { FillElements<uint8_t>(data, bytes, 0); }, {}, writes,
-                              {.ctx = ctx(), .name = "NDArray::Zeros"});
+  runtime().engine().PushSync([backend, data = data().data, bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, data, bytes); }, {},
+                              writes, {.ctx = ctx(), .name = "NDArray::Zeros"});
 }
 
 void NDArray::Fill(double value) {

@@ -49,6 +49,12 @@ void MapElements(const TBlob& out, OpReqType req, const F& f, const Blobs&... in
   detail::MapArrays(out.StoredSize(), out.dptr<T>(), req, f, static_cast<const T*>(in.template dptr<T>())...);
 }
 
+// As above, for code that is written once for both devices (elementwise.cuh has the other one).
+template <typename T, typename F, typename... Blobs>
+void MapElements(const OnCpu&, const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
+  MapElements<T>(out, req, f, in...);
+}
+
 inline const std::vector<DType> kFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
 
 }  // namespace mxtrain

@@ -1,5 +1,6 @@
 #pragma once
-// What an operator's author writes with: type switch, assignment that honours the request, launch of a functor.
+// What an operator's author writes with: type switch, assignment that honours the request, launch of a functor. kernel.cuh beside it has the
+// same for device code.
 #include <cstdint>
 #include <type_traits>
 
@@ -69,28 +70,52 @@ void SwitchReq(OpReqType req, F&& f) {
 
 inline constexpr int64_t kParallelGrain = 16384;  // elements below which a second thread costs more than it brings
 
-// f(i) for every i in [0, n), on the CPU.
+// Where a kernel runs, as a type, so that what is written once serves both devices: a template over the device makes OnCpu{ctx} in a .cc and
+// OnGpu{ctx} (operator/kernel.cuh) in a .cu.
+struct OnCpu {
+  RunContext ctx;
+};
+
+// f(i) for every i in [0, n).
 template <typename F>
-void Launch(const RunContext& ctx, int64_t n, F f) {
-  (void)ctx;
+void Launch(const OnCpu&, int64_t n, F f) {
   ParallelFor(n, kParallelGrain, [&f](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }
+template <typename F>
+void Launch(const RunContext& ctx, int64_t n, F f) {
+  Launch(OnCpu{ctx}, n, f);
+}
 
-// out[i] = f(i) honouring the request, over the stored elements of `out`.
+namespace detail {
+
+template <typename T, bool kAdd, typename F>
+struct MapBody {
+  T* data;
+  F f;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    if constexpr (kAdd) {
+      data[i] = static_cast<T>(Plus(data[i], f(i)));
+    } else {
+      data[i] = static_cast<T>(f(i));
+    }
+  }
+};
+
+}  // namespace detail
+
+// out[i] = f(i) honouring the request, over the stored elements of `out`. Device: OnCpu or OnGpu; for the latter f is a functor marked
+// MXTRAIN_HD.
+template <typename T, typename Device, typename F>
+void MapOn(const Device& device, const TBlob& out, OpReqType req, F f) {
+  SwitchReq(req, [&](auto accumulate) {
+    Launch(device, out.StoredSize(), detail::MapBody<T, decltype(accumulate)::value, F>{out.dptr<T>(), f});
+  });
+}
 template <typename T, typename F>
 void Map(const RunContext& ctx, const TBlob& out, OpReqType req, F f) {
-  T* data = out.dptr<T>();
-  SwitchReq(req, [&](auto accumulate) {
-    Launch(ctx, out.StoredSize(), [=](int64_t i) {
-      if constexpr (accumulate()) {
-        data[i] = static_cast<T>(Plus(data[i], f(i)));
-      } else {
-        data[i] = static_cast<T>(f(i));
-      }
-    });
-  });
+  MapOn<T>(OnCpu{ctx}, out, req, f);
 }
 
 }  // namespace mxtrain

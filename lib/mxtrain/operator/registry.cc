@@ -7,6 +7,7 @@
 #include <map>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/device/gpu_library.h"
 
 namespace mxtrain {
 namespace {
@@ -159,9 +160,12 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
   impl_->plugins.push_back(std::move(library));
 }
 
-std::shared_ptr<OperatorRegistry> BuiltinOperators() {
+std::shared_ptr<OperatorRegistry> BuiltinOperators(DeviceType device) {
   auto registry = std::make_shared<OperatorRegistry>();
   RegisterOperators(*registry);
+  if (device == DeviceType::kGPU) {
+    if (const GpuLibrary library = OpenGpuLibrary(); library.handle) registry->LoadPlugin(library.path);
+  }
   return registry;
 }
 

@@ -73,15 +73,16 @@ class MXTRAIN_API OperatorRegistry {
 };
 
 // What a plug-in must agree on with the library that loads it; raised with every incompatible change of the headers of operator/.
-inline constexpr int kPluginAbi = 3;
+inline constexpr int kPluginAbi = 4;
 struct PluginInfo {
   int abi;
   const char* name;
   const char* version;  // of the headers that it was built with
 };
 
-// A registry with every operator of this build.
-MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators();
+// A registry with every operator of this build, and the rows for the CPU. For the GPU, those of the GPU half too where it can be opened; why it
+// cannot is said by the backend (CheckDevice).
+MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(DeviceType device = DeviceType::kCPU);
 // Generated from the folders of operators/.
 void RegisterOperators(OperatorRegistry& registry);
 

@@ -14,7 +14,7 @@ namespace mxtrain {
 
 class WrappingInt {
  public:
-  MXTRAIN_HD constexpr WrappingInt() = default;
+  constexpr WrappingInt() = default;
   template <std::integral T>
   MXTRAIN_HD constexpr WrappingInt(T value) : value_(static_cast<int64_t>(value)) {}
   template <std::floating_point T>

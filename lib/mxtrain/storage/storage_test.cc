@@ -38,6 +38,7 @@ class SmallDevice final : public Backend {
   Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
   void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
   void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+  void Zero(RunContext, void*, int64_t) override {}
   int64_t used() const { return used_; }
 
  private:
@@ -58,6 +59,7 @@ class CountingDevice final : public Backend {
   Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
   void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
   void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+  void Zero(RunContext, void*, int64_t) override {}
 
  private:
   uintptr_t last_ = 0;

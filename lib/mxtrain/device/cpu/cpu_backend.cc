@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -14,6 +15,7 @@ namespace mxtrain {
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr int64_t kZeroGrain = 65536;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are the same cores and memory under several names
 
@@ -51,6 +53,10 @@ class CpuBackend final : public Backend {
       Throw(ErrorKind::kBug, "the CPU was asked to copy from {} to {}", from.ToString(), to.ToString());
     }
     CopyBytesCpu(src, dst, bytes);
+  }
+  void Zero(RunContext, void* data, int64_t bytes) override {
+    char* begin = static_cast<char*>(data);
+    ParallelFor(bytes, kZeroGrain, [begin](int64_t from, int64_t to) { std::memset(begin + from, 0, static_cast<size_t>(to - from)); });
   }
 
  private:

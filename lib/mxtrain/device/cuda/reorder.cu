@@ -1,0 +1,133 @@
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cuda/launch.cuh"
+#include "mxtrain/device/cuda/place_map.h"
+#include "mxtrain/device/cuda/reorder.h"
+
+namespace mxtrain::cuda {
+namespace {
+
+constexpr int kTile = 32;       // of a transposition, elements each way
+constexpr int kTileRows = 8;    // threads of a block in the second direction
+constexpr int64_t kMaxGridZ = 65535;
+
+// Any layout into any other: one element of the target per step.
+template <typename From, typename To>
+struct PlaceBody {
+  PlaceMap from_map, to_map;
+  const From* from;
+  To* to;
+  MXTRAIN_HD void operator()(int64_t place) const {
+    int64_t index[TShape::kMaxDims];
+    to[place] = to_map.IndexAt(place, index) ? static_cast<To>(from[from_map.PlaceOf(index)]) : To{};
+  }
+};
+
+template <typename From, typename To>
+struct ConvertBody {
+  const From* from;
+  To* to;
+  MXTRAIN_HD void operator()(int64_t i) const { to[i] = static_cast<To>(from[i]); }
+};
+
+// [batch, rows, columns] -> [batch, columns, rows], through a tile that both sides cross along their rows.
+template <typename From, typename To>
+__global__ void __launch_bounds__(kTile* kTileRows) TransposeKernel(int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
+  __shared__ To tile[kTile][kTile + 1];
+  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile, column0 = static_cast<int64_t>(blockIdx.x) * kTile;
+  for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
+    const From* source = from + batch * rows * columns;
+    To* target = to + batch * rows * columns;
+    for (int r = threadIdx.y; r < kTile; r += kTileRows) {
+      const int64_t row = row0 + r, column = column0 + threadIdx.x;
+      if (row < rows && column < columns) tile[r][threadIdx.x] = static_cast<To>(source[row * columns + column]);
+    }
+    __syncthreads();
+    for (int c = threadIdx.y; c < kTile; c += kTileRows) {
+      const int64_t column = column0 + c, row = row0 + threadIdx.x;
+      if (row < rows && column < columns) target[column * rows + row] = tile[threadIdx.x][c];
+    }
+    __syncthreads();
+  }
+}
+
+// A layout that lists the axes in another order and cuts none: "acdb"; null for the others.
+const BlockedLayout* Permuted(Layout layout) {
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  return blocked && blocked->blocks().empty() ? blocked : nullptr;
+}
+
+// Axis 1 comes last, the others stay: channels last.
+bool ChannelsLast(Layout layout) {
+  const BlockedLayout* permuted = Permuted(layout);
+  if (!permuted || permuted->ndim() < 3 || permuted->order().front() != 0 || permuted->order().back() != 1) return false;
+  for (int at = 1; at + 1 < permuted->ndim(); ++at) {
+    if (permuted->order()[static_cast<size_t>(at)] != at + 1) return false;
+  }
+  return true;
+}
+
+template <typename From, typename To>
+void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
+  const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile), static_cast<unsigned>((rows + kTile - 1) / kTile),
+                  static_cast<unsigned>(std::min(batches, kMaxGridZ)));
+  TransposeKernel<<<grid, dim3(kTile, kTileRows), 0, stream.get()>>>(batches, rows, columns, from, to);
+  CheckLaunch("a transposition");
+}
+
+// Rows beyond what a grid counts in its second direction go the slow way.
+bool FitsGrid(int64_t rows) {
+  return (rows + kTile - 1) / kTile <= kMaxGridZ;
+}
+
+template <typename From, typename To>
+void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+  const auto* source = static_cast<const From*>(src);
+  auto* target = static_cast<To*>(dst);
+  const TShape& shape = from.shape;
+  if (shape.Size() == 0) return;
+  const int64_t stored = to.Bytes() / SizeOf(to.type);
+  if (from.layout == to.layout) return Loop(stream, stored, ConvertBody<From, To>{source, target});
+  const int64_t pixels = shape.ndim() > 2 ? shape.Product(2, shape.ndim()) : 1;
+  if (from.layout.plain() && ChannelsLast(to.layout) && FitsGrid(shape[1])) {
+    return Transpose(stream, shape[0], shape[1], pixels, source, target);
+  }
+  if (ChannelsLast(from.layout) && to.layout.plain() && FitsGrid(pixels)) {
+    return Transpose(stream, shape[0], pixels, shape[1], source, target);
+  }
+  Loop(stream, stored, PlaceBody<From, To>{PlaceMap(from), PlaceMap(to), source, target});
+}
+
+[[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
+  Throw(ErrorKind::kBug, "the GPU does not turn {} {} {} into {} {} {}", NameOf(from.type), from.shape.ToString(), from.layout.Name(),
+        NameOf(to.type), to.shape.ToString(), to.layout.Name());
+}
+
+// Elements that only move are numbers of their width.
+void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+  switch (SizeOf(from.type)) {
+    case 1: return ReorderAs<uint8_t, uint8_t>(stream, from, src, to, dst);
+    case 2: return ReorderAs<uint16_t, uint16_t>(stream, from, src, to, dst);
+    case 4: return ReorderAs<uint32_t, uint32_t>(stream, from, src, to, dst);
+    case 8: return ReorderAs<uint64_t, uint64_t>(stream, from, src, to, dst);
+    default: Refuse(from, to);
+  }
+}
+
+}  // namespace
+
+void Reorder(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+  if (from.shape != to.shape) Refuse(from, to);
+  if (from.type == to.type && from.layout == to.layout) {
+    MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(from.Bytes()), cudaMemcpyDeviceToDevice, stream.get()));
+    return;
+  }
+  if (from.type == to.type) return MoveElements(stream, from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16) return ReorderAs<float, bfloat16>(stream, from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kFloat16) return ReorderAs<float, float16>(stream, from, src, to, dst);
+  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32) return ReorderAs<bfloat16, float>(stream, from, src, to, dst);
+  if (from.type == DType::kFloat16 && to.type == DType::kFloat32) return ReorderAs<float16, float>(stream, from, src, to, dst);
+  Refuse(from, to);
+}
+
+}  // namespace mxtrain::cuda

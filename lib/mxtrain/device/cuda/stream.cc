@@ -1,0 +1,77 @@
+#include "mxtrain/device/cuda/stream.h"
+
+#include "mxtrain/device/cuda/device_scope.h"
+
+namespace mxtrain {
+namespace {
+
+class CudaEvent final : public Event {
+ public:
+  // A thread that waits sleeps: the cores belong to decoding.
+  CudaEvent() { MXTRAIN_CHECK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync)); }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  void Wait() override { MXTRAIN_CHECK_CUDA(cudaEventSynchronize(event_)); }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+CudaStream::CudaStream(Context ctx, int priority) : ctx_(ctx) {
+  MXTRAIN_CHECK_CUDA(cudaSetDevice(ctx.id));
+  int lowest = 0, highest = 0;  // numbers go down as priorities go up
+  MXTRAIN_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  MXTRAIN_CHECK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority > 0 ? highest : lowest));
+}
+
+// Errors are not looked at: a device that has failed says so to whoever waits for its work.
+CudaStream::~CudaStream() {
+  cudaStreamSynchronize(stream_);
+  if (cudnn_) cudnnDestroy(cudnn_);
+  if (cublas_lt_) cublasLtDestroy(cublas_lt_);
+  if (cublas_) cublasDestroy(cublas_);
+  cudaStreamDestroy(stream_);
+}
+
+// An event belongs to the device that is current where it is made, and only that device can record it. The caller may be the worker of
+// another device.
+std::unique_ptr<Event> CudaStream::NewEvent() {
+  const cuda::DeviceScope scope(ctx_.id);
+  return std::make_unique<CudaEvent>();
+}
+
+void CudaStream::Record(Event& event) {
+  MXTRAIN_CHECK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_));
+}
+
+void CudaStream::WaitFor(const Event& event) {
+  MXTRAIN_CHECK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).get(), 0));
+}
+
+cublasHandle_t CudaStream::cublas() {
+  if (!cublas_) {
+    MXTRAIN_CHECK_CUDA(cublasCreate(&cublas_));
+    MXTRAIN_CHECK_CUDA(cublasSetStream(cublas_, stream_));
+  }
+  return cublas_;
+}
+
+cublasLtHandle_t CudaStream::cublas_lt() {
+  if (!cublas_lt_) MXTRAIN_CHECK_CUDA(cublasLtCreate(&cublas_lt_));
+  return cublas_lt_;
+}
+
+cudnnHandle_t CudaStream::cudnn() {
+  if (!cudnn_) {
+    MXTRAIN_CHECK_CUDA(cudnnCreate(&cudnn_));
+    MXTRAIN_CHECK_CUDA(cudnnSetStream(cudnn_, stream_));
+  }
+  return cudnn_;
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,46 @@
+#pragma once
+// A CUDA stream and the handles of the libraries that work on it. One thread gives work to a stream: the worker of its lane.
+#include <cublasLt.h>
+
+#include "mxtrain/device/context.h"
+#include "mxtrain/device/cuda/error.h"
+
+namespace mxtrain {
+
+// The range of priorities of every device; 0 is the lowest.
+inline constexpr int kHighStreamPriority = 1;
+
+class CudaStream final : public Stream {
+ public:
+  // Makes the device current for the calling thread, which is the one that will give work. Throws kDevice.
+  CudaStream(Context ctx, int priority);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  std::unique_ptr<Event> NewEvent() override;
+  void Record(Event& event) override;
+  void WaitFor(const Event& event) override;
+
+  Context ctx() const { return ctx_; }
+  cudaStream_t get() const { return stream_; }
+
+  // Made at the first call and bound to this stream; for the thread that gives work.
+  cublasHandle_t cublas();
+  cublasLtHandle_t cublas_lt();
+  cudnnHandle_t cudnn();
+
+ private:
+  const Context ctx_;
+  cudaStream_t stream_ = nullptr;
+  cublasHandle_t cublas_ = nullptr;
+  cublasLtHandle_t cublas_lt_ = nullptr;
+  cudnnHandle_t cudnn_ = nullptr;
+};
+
+// The stream of a function that runs on a GPU.
+inline CudaStream& StreamOf(const RunContext& ctx) {
+  return static_cast<CudaStream&>(*ctx.stream);
+}
+
+}  // namespace mxtrain

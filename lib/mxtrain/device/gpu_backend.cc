@@ -1,0 +1,62 @@
+// The GPU of every build: opens the GPU half when it is first asked for anything, and answers with its backend, or with the reason why there
+// is none.
+#include <dlfcn.h>
+
+#include <mutex>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/backend.h"
+#include "mxtrain/device/gpu_library.h"
+
+namespace mxtrain {
+namespace {
+
+class GpuBackend final : public Backend {
+ public:
+  int DeviceCount() const override { return Find() ? Find()->DeviceCount() : 0; }
+  std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }
+  DeviceInfo Describe(int id) const override { return Get(Context::gpu(id)).Describe(id); }
+  std::vector<Version> Versions() const override { return Find() ? Find()->Versions() : std::vector<Version>{}; }
+  void* Allocate(Context ctx, int64_t bytes) override { return Get(ctx).Allocate(ctx, bytes); }
+  void Free(Context ctx, void* data) override { Get(ctx).Free(ctx, data); }
+  std::unique_ptr<Stream> NewStream(Context ctx, int priority) override { return Get(ctx).NewStream(ctx, priority); }
+  Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return Get(Context::gpu()).Intern(std::move(desc)); }
+  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+    Get(ctx.ctx).Reorder(ctx, from, src, to, dst);
+  }
+  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+    Get(ctx.ctx).CopyBytes(ctx, from, src, to, dst, bytes);
+  }
+  void Zero(RunContext ctx, void* data, int64_t bytes) override { Get(ctx.ctx).Zero(ctx, data, bytes); }
+
+ private:
+  // Null when there is no GPU half that could be opened.
+  Backend* Find() const {
+    std::call_once(opened_, [this] {
+      const GpuLibrary library = OpenGpuLibrary();
+      why_absent_ = library.why_absent;
+      if (!library.handle) return;
+      auto* make = reinterpret_cast<Backend* (*)()>(dlsym(library.handle, "mxtrain_new_cuda_backend"));
+      if (!make) Throw(ErrorKind::kDevice, "{} is no GPU half of mxtrain: it has no mxtrain_new_cuda_backend", library.path);
+      backend_.reset(make());
+    });
+    return backend_.get();
+  }
+  Backend& Get(Context ctx) const {
+    if (Find()) return *Find();
+    CheckDevice(*this, ctx);
+    Throw(ErrorKind::kBug, "a machine without GPUs was asked for {}", ctx.ToString());
+  }
+
+  mutable std::once_flag opened_;
+  mutable std::unique_ptr<Backend> backend_;
+  mutable std::string why_absent_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> NewGpuBackend() {
+  return std::make_unique<GpuBackend>();
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,135 @@
+#include "mxtrain/device/gpu_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/format.h"
+
+namespace mxtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUseCpu = "run with --device cpu";
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::vector<std::string> SplitPaths(const std::string& text) {
+  std::vector<std::string> paths;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(':', begin), text.size());
+    if (end > begin) paths.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+// The folder of the library that this code stands in.
+fs::path OwnFolder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&OpenGpuLibrary), &info) || !info.dli_fname) return {};
+  std::error_code ignored;
+  return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
+}
+
+// The folders in `folder` whose names begin with `prefix`; none where it cannot be read.
+std::vector<fs::path> FoldersIn(const fs::path& folder, std::string_view prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Where the packages nvidia-* of the Python under `prefix` keep their libraries.
+void AddPythonFolders(const fs::path& prefix, std::vector<fs::path>* folders) {
+  for (const fs::path& python : FoldersIn(prefix / "lib", "python3")) {
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      for (const fs::path& package : FoldersIn(python / packages / "nvidia", "")) folders->push_back(package / "lib");
+    }
+  }
+}
+
+std::vector<fs::path> LibraryFolders() {
+  std::vector<fs::path> folders;
+  for (const std::string& path : SplitPaths(Environment("MXTRAIN_CUDA_PATH"))) folders.emplace_back(path);
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::string home = Environment(name); !home.empty()) folders.push_back(fs::path(home) / "lib64");
+  }
+  folders.emplace_back("/usr/local/cuda/lib64");
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string prefix = Environment(name); !prefix.empty()) AddPythonFolders(prefix, &folders);
+  }
+  for (const std::string& programs : SplitPaths(Environment("PATH"))) {
+    std::error_code ignored;
+    if (fs::exists(fs::path(programs) / "python3", ignored)) AddPythonFolders(fs::path(programs).parent_path(), &folders);
+  }
+  AddPythonFolders("/usr/local", &folders);
+  if (const std::string home = Environment("HOME"); !home.empty()) AddPythonFolders(fs::path(home) / ".local", &folders);
+  return folders;
+}
+
+// The library that the loader did not find: its message is "libcudnn.so.9: cannot open shared object file: ...".
+std::optional<std::string> MissingLibrary(const std::string& message, const std::string& opened) {
+  const size_t colon = message.find(": cannot open shared object file");
+  if (colon == std::string::npos) return std::nullopt;
+  std::string name = message.substr(0, colon);
+  return name == opened ? std::nullopt : std::optional(std::move(name));
+}
+
+// Once a library of that name is in the process, the loader takes it for all that need it.
+bool LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
+  return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
+    return dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+  });
+}
+
+}  // namespace
+
+std::string GpuLibraryPath() {
+  const fs::path path = OwnFolder() / "libmxtrain_cuda.so";
+  std::error_code ignored;
+  return fs::exists(path, ignored) ? path.string() : "";
+}
+
+GpuLibrary OpenGpuLibrary() {
+  GpuLibrary library;
+  library.path = GpuLibraryPath();
+  if (library.path.empty()) {
+    library.why_absent = format("this version of mxtrain computes on the CPU only; {}", kUseCpu);
+    return library;
+  }
+  std::vector<fs::path> folders;
+  std::string last_missing;
+  while (!library.handle) {
+    library.handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library.handle) break;
+    const char* text = dlerror();
+    const std::string message = text ? text : "unknown error";
+    const auto missing = MissingLibrary(message, library.path);
+    if (!missing || *missing == last_missing) {
+      library.why_absent = format("the GPU half of mxtrain does not load ({}); {}", message, kUseCpu);
+      return library;
+    }
+    last_missing = *missing;
+    if (folders.empty()) folders = LibraryFolders();
+    if (!LoadFrom(folders, *missing)) {
+      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH, or {}", *missing, kUseCpu);
+      return library;
+    }
+  }
+  return library;
+}
+
+}  // namespace mxtrain
