@@ -10,6 +10,12 @@
 // where a function writes all of such a variable anew, `renews` lets an error that some wait has thrown end there. One that no wait has thrown
 // is passed on all the same: none is lost.
 //
+// Devices with streams: a function of such a device gives work to RunContext::stream and returns; its work is *issued* then, and *done* later.
+// Whoever depends on it on the same stream begins its own issuing at once, on another stream lets the device wait, and on the host (functions of
+// the CPU, deletions, waits) begins when the work is done. What such a function owns dies when it has returned: memory that its work reads or
+// writes must be guarded by variables. Where a device fails later than at the call, the error comes out of the function that was the oldest not
+// known to be done; every later function of that device fails, and the rest of the engine goes on.
+//
 // Handles (VarHandle, OprHandle, SequenceHandle) are owned by the engine; Delete* is legal while they are in use and is deferred until all
 // that was pushed before has finished. The destructor waits for everything.
 #include <cstdint>
@@ -127,9 +133,13 @@ struct EngineOptions {
   int cpu_workers = 1;            // compute lanes; one by default, with the whole OpenMP team (two teams at once fight over the cores)
   int io_workers = 1;
   int copy_workers = 1;           // each way
+  // Number of GPUs, asked for at the first push to one; empty: none. Each has a worker with a stream for compute, for copies each way and for
+  // communication.
+  std::function<int()> gpu_count;
   // Called first on every worker thread: sets thread counts (Backend::EnterThread) before anything runs there.
   std::function<void(Context, FnProperty)> on_worker_start;
-  // Makes the stream of a worker; may be empty (RunContext::stream is then null).
+  // Makes the stream of a worker, on its thread; may be empty or return null: RunContext::stream is null then, and what the worker's functions
+  // do is done when they return.
   std::function<std::unique_ptr<Stream>(Context, FnProperty)> new_stream;
 };
 

@@ -137,7 +137,7 @@ TEST_CASE("a device without workers is refused at the push") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"}); }) ==
-          "'conv' was pushed to gpu(1), but this engine has workers for the CPU only; push it to cpu(0)");
+          "'conv' was pushed to gpu(1), for which this engine has no workers; push it to a device that is there, such as cpu(0)");
   }
 }
 

@@ -11,8 +11,12 @@ FrozenSequence::FrozenSequence(std::vector<SequenceOp> ops, std::vector<PortUse>
   for (int i = 0; i < num_ops(); ++i) {
     const SequenceOp& op = ops_[i];
     nodes_.push_back({pools[i], {}, op.reads});
+    on_devices_ = on_devices_ || lane(i);
     nodes_[i].ports.insert(nodes_[i].ports.end(), op.writes.begin(), op.writes.end());
-    for (int earlier : op.after) nodes_[earlier].successors.push_back(i);
+    for (int earlier : op.after) {
+      nodes_[earlier].successors.push_back(i);
+      nodes_[i].crosses = nodes_[i].crosses || (lane(earlier) && lane(earlier) != lane(i));
+    }
     if (op.after.empty()) token.ops.push_back(i);
     initial_counters_.push_back(static_cast<int>(op.after.size() + nodes_[i].ports.size() + (op.after.empty() ? 1 : 0)));
   }
@@ -27,7 +31,11 @@ SequenceRun* FrozenSequence::TakeRun() {
 }
 
 SequenceRun::SequenceRun(FrozenSequence& sequence)
-    : sequence_(sequence), works_(sequence.num_ops()), ports_(sequence.port_uses_.size()), errors_(sequence.num_ops()) {
+    : sequence_(sequence),
+      works_(sequence.num_ops()),
+      ports_(sequence.port_uses_.size()),
+      errors_(sequence.num_ops()),
+      issued_(sequence.on_devices_ ? sequence.num_ops() : 0) {
   for (int i = 0; i < sequence.num_ops(); ++i) {
     works_[i].kind = WorkKind::kSequenceOp;
     works_[i].priority = sequence.ops_[i].priority;
@@ -49,7 +57,11 @@ SequenceRun::SequenceRun(FrozenSequence& sequence)
 void SequenceRun::Reset(uint64_t first_order) {
   first_order_ = first_order;
   counters_ = sequence_.initial_counters_;
-  for (SequencePortClaim& port : ports_) port.missing.store(1, std::memory_order_relaxed);
+  for (SequencePortClaim& port : ports_) {
+    port.missing.store(1, std::memory_order_relaxed);
+    port.ClearMarks();
+  }
+  marked_.store(false, std::memory_order_relaxed);
   if (!failed_.load(std::memory_order_relaxed)) return;
   failed_.store(false, std::memory_order_relaxed);
   for (RankedError& error : errors_) error.Clear();
@@ -62,6 +74,7 @@ void SequenceRun::Reset(uint64_t first_order) {
 void SequenceRun::CountDown(int op, ReadyList* ready) {
   if (!CountDown(op)) return;
   works_[op].order = first_order_ + op;
+  works_[op].marked = sequence_.nodes_[op].crosses || marked_.load(std::memory_order_relaxed);
   ready->Push(&works_[op]);
 }
 
@@ -71,6 +84,7 @@ void SequenceRun::GrantPort(SequencePortClaim& port, ReadyList* ready) {
     failed_.store(true, std::memory_order_relaxed);
     for (int op : use.ops) errors_[op].Offer(port.error.get(), port.port);
   }
+  if (port.marked) marked_.store(true, std::memory_order_relaxed);
   // The last count may let the run end on another thread and begin anew: nothing of the run is read after it but what never changes.
   for (int op : use.ops) CountDown(op, ready);
 }
@@ -82,6 +96,42 @@ std::exception_ptr SequenceRun::InheritedError(int op) const {
 void SequenceRun::Fail(int op, const std::exception_ptr& error) {
   errors_[op].Offer(error, sequence_.num_ports() + op);
   failed_.store(true, std::memory_order_relaxed);
+}
+
+void SequenceRun::CollectMarks(int op) {
+  SequenceOpWork& work = works_[op];
+  work.ClearMarks();
+  if (!work.marks) work.marks = std::make_unique<DeviceMarks>();
+  const SequenceOp& spec = sequence_.ops_[op];
+  const DeviceLane* own = sequence_.lane(op);
+  for (int earlier : spec.after) {
+    if (sequence_.lane(earlier) && sequence_.lane(earlier) != own) work.marks->Add(issued_[earlier]);
+  }
+  const auto add = [&](int port) {
+    if (ports_[port].marked) work.marks->Add(*ports_[port].marks);
+  };
+  for (int port : sequence_.nodes_[op].ports) add(port);
+  if (spec.after.empty()) add(sequence_.num_ports());
+  work.marked = !work.marks->empty();
+}
+
+const DeviceMarks* SequenceRun::CollectPortMarks(int port) {
+  if (!sequence_.on_devices_) return nullptr;
+  SequencePortClaim& claim = ports_[port];
+  claim.ClearMarks();
+  if (!claim.marks) claim.marks = std::make_unique<DeviceMarks>();
+  for (int op : sequence_.port_uses_[port].ops) claim.marks->Add(issued_[op]);
+  return claim.marks.get();
+}
+
+// The first operations are the token's, and all others follow them: what counts is what came last on each lane, wherever it stands.
+const DeviceMarks* SequenceRun::CollectAllMarks() {
+  if (!sequence_.on_devices_) return nullptr;
+  SequencePortClaim& token = ports_.back();
+  token.ClearMarks();
+  if (!token.marks) token.marks = std::make_unique<DeviceMarks>();
+  for (const DeviceMark& mark : issued_) token.marks->Add(mark);
+  return token.marks.get();
 }
 
 void SequenceRun::SpreadError(int op) {
@@ -97,7 +147,7 @@ bool SequenceRun::Finish(int op, ErrorLedger& ledger, ReadyList* ready) {
   for (int port : node.ports) {
     if (!CountDown(sequence_.PortCounter(port))) continue;
     Link& link = ports_[port].link;
-    link.var->Release(&link, ports_[port].leaving.get(), ledger, ready);
+    link.var->Release(&link, ports_[port].leaving.get(), CollectPortMarks(port), ledger, ready);
   }
   return CountDown(sequence_.RunCounter());
 }

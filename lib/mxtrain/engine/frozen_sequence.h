@@ -5,6 +5,9 @@
 // Invariants: an operation waits for its predecessors and for every port that it names; one without predecessors also waits for the token,
 // a variable of the sequence that each run writes from its first operation to its last, so that runs do not overlap. A port is given back
 // when the last operation that names it has finished; a run ends when all operations have.
+//
+// On devices an operation follows the work of its predecessors on other lanes and what its ports (and the token) were granted with; a port
+// is given back with the work of the operations that name it.
 #include <atomic>
 #include <memory>
 #include <span>
@@ -15,13 +18,14 @@
 #include "mxtrain/engine/sequence_plan.h"
 #include "mxtrain/engine/threaded_var.h"
 #include "mxtrain/engine/work.h"
+#include "mxtrain/engine/worker_pool.h"
 
 namespace mxtrain::engine {
 
 class FrozenSequence;
 class SequenceRun;
 
-struct SequenceOpWork : Work {
+struct SequenceOpWork : Claim {
   SequenceRun* run = nullptr;
   int index = 0;
 };
@@ -49,6 +53,12 @@ class SequenceRun {
   std::exception_ptr InheritedError(int op) const;
   // The operation failed by itself (not by inheritance).
   void Fail(int op, const std::exception_ptr& error);
+  // What the operation follows on devices; valid once it is ready.
+  void CollectMarks(int op);
+  // The operation was issued on a device.
+  void SetMark(int op, DeviceMark mark) { issued_[op] = mark; }
+  // All that the run has issued on devices, for the token; null: nothing.
+  const DeviceMarks* CollectAllMarks();
   // The operation has ended, whichever way; true when it was the last of the run.
   bool Finish(int op, ErrorLedger& ledger, ReadyList* ready);
 
@@ -56,6 +66,8 @@ class SequenceRun {
 
  private:
   void SpreadError(int op);
+  // Of the port's operations, into the claim; null: none ran on a device.
+  const DeviceMarks* CollectPortMarks(int port);
   void CountDown(int op, ReadyList* ready);
   bool CountDown(int counter) { return std::atomic_ref(counters_[counter]).fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
@@ -67,6 +79,8 @@ class SequenceRun {
   // Errors are rare: as long as failed_ is false nobody looks at errors_. It is set before the counters that let successors see it go down.
   std::atomic<bool> failed_{false};
   std::vector<RankedError> errors_;  // of each operation
+  std::atomic<bool> marked_{false};  // some port was granted with marks; set before the counters go down, as failed_
+  std::vector<DeviceMark> issued_;   // of each operation; empty when none runs on a device
 };
 
 class FrozenSequence final : public Sequence {
@@ -93,7 +107,9 @@ class FrozenSequence final : public Sequence {
     WorkerPool* pool;
     std::vector<int> successors;
     std::vector<int> ports;
+    bool crosses = false;  // a predecessor runs on a device, and on another lane than this one
   };
+  DeviceLane* lane(int op) const { return nodes_[op].pool->lane(); }
   // Counters: of each operation what it still waits for; of each port the operations that have not finished with it; of the run likewise.
   int PortCounter(int port) const { return num_ops() + port; }
   int RunCounter() const { return num_ops() + num_ports() + 1; }
@@ -101,6 +117,7 @@ class FrozenSequence final : public Sequence {
   std::vector<SequenceOp> ops_;
   std::vector<PortUse> port_uses_;  // the token last
   std::vector<Node> nodes_;
+  bool on_devices_ = false;  // some operation runs on a device
   std::vector<int> initial_counters_;
   ThreadedVar token_;
   std::vector<std::unique_ptr<SequenceRun>> runs_;  // guarded by the push lock

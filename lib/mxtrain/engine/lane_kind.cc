@@ -24,7 +24,8 @@ const char* NameOf(FnProperty property) {
 }  // namespace
 
 LaneKind LaneKindOf(Context ctx, FnProperty property) {
-  return {ctx.type == DeviceType::kGPU ? ctx : Context::cpu(), property};
+  const bool on_gpu = ctx.type == DeviceType::kGPU && property != FnProperty::kIO;
+  return {on_gpu ? ctx : Context::cpu(), property};
 }
 
 std::string NameOf(LaneKind kind) {
@@ -33,7 +34,9 @@ std::string NameOf(LaneKind kind) {
 }
 
 void ThrowNoWorkers(Context ctx, const char* name) {
-  Throw(ErrorKind::kDevice, "'{}' was pushed to {}, but this engine has workers for the CPU only; push it to cpu(0)", name, ctx.ToString());
+  Throw(ErrorKind::kDevice,
+        "'{}' was pushed to {}, for which this engine has no workers; push it to a device that is there, such as cpu(0)", name,
+        ctx.ToString());
 }
 
 void ThrowRepeatedVar(const char* name) {

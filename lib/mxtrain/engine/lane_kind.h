@@ -8,7 +8,8 @@
 
 namespace mxtrain::engine {
 
-// Every FnProperty has workers of its own on every device; all CPU contexts (logical devices, pinned memory) share those of the host.
+// Every FnProperty but IO, which is the host's, has workers of its own on every device; all CPU contexts (logical devices, pinned memory)
+// share those of the host.
 struct LaneKind {
   Context ctx;
   FnProperty property = FnProperty::kNormal;

@@ -38,7 +38,6 @@ Vars Copy(std::span<const VarHandle> vars) {
 }
 
 void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
-  if (options.ctx.type == DeviceType::kGPU) ThrowNoWorkers(options.ctx, options.name);
   std::set<VarHandle> seen(reads.begin(), reads.end());
   seen.insert(writes.begin(), writes.end());
   if (seen.size() != reads.size() + writes.size()) ThrowRepeatedVar(options.name);
@@ -60,6 +59,14 @@ struct Completion {
   }
 };
 
+// Waits for what a function has given to its stream.
+void Finish(Stream* stream) {
+  if (!stream) return;
+  const std::unique_ptr<Event> event = stream->NewEvent();
+  stream->Record(*event);
+  event->Wait();
+}
+
 uint64_t NextSerial() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -72,6 +79,11 @@ NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)), 
 NaiveEngine::~NaiveEngine() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return !running_; });
+}
+
+void NaiveEngine::CheckContext(Context ctx, const char* name) {
+  if (ctx.type != DeviceType::kGPU) return;
+  if (!options_.gpu_count || ctx.id >= options_.gpu_count()) ThrowNoWorkers(ctx, name);
 }
 
 void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
@@ -112,7 +124,9 @@ RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
 std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority, const char* name) {
   try {
     ProfileScope span(profiler_, profiler_.on() ? profiler_.Row("caller") : 0, name, priority);
-    body(MakeRunContext(ctx, property));
+    const RunContext context = MakeRunContext(ctx, property);
+    body(context);
+    Finish(context.stream);
     return nullptr;
   } catch (...) {
     std::exception_ptr error = NameError(std::current_exception(), name);
@@ -159,7 +173,7 @@ VarHandle NaiveEngine::NewVar() {
 }
 
 void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
-  if (ctx.type == DeviceType::kGPU) ThrowNoWorkers(ctx, "DeleteVariable");
+  CheckContext(ctx, "DeleteVariable");
   Submit(
       [this, var, ctx, free = std::move(on_free)]() mutable {
         if (free) Try(free, ctx, FnProperty::kNormal, 0, "DeleteVariable");
@@ -175,6 +189,7 @@ uint64_t NaiveEngine::Version(VarHandle var) const {
 
 void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
+  CheckContext(options.ctx, options.name);
   CheckPush(reads, writes, options);
   Submit([this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), options]() mutable { RunFunction(fn, r, w, options); }, writes);
 }
@@ -187,6 +202,7 @@ void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::s
 OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
                                    const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
+  CheckContext(options.ctx, options.name);
   CheckPush(reads, writes, options);
   auto opr = std::make_shared<NaiveOpr>();
   opr->fn = std::move(fn);
@@ -224,9 +240,7 @@ void NaiveEngine::DeleteOperator(OprHandle handle) {
 SequenceHandle NaiveEngine::NewSequence(std::vector<SequenceOp> ops, int num_ports) {
   auto sequence = std::make_shared<NaiveSequence>();
   sequence->port_uses = CheckSequence(ops, num_ports);
-  for (const SequenceOp& op : ops) {
-    if (op.ctx.type == DeviceType::kGPU) ThrowNoWorkers(op.ctx, op.name.c_str());
-  }
+  for (const SequenceOp& op : ops) CheckContext(op.ctx, op.name.c_str());
   sequence->ops = std::move(ops);
   std::lock_guard lock(mutex_);
   sequences_.emplace(sequence.get(), sequence);

@@ -48,6 +48,7 @@ class NaiveEngine final : public Engine {
   using Job = UniqueFunction<void()>;
   using Body = UniqueFunction<void(RunContext)>;
 
+  void CheckContext(Context ctx, const char* name);  // kDevice where there is none
   // Counts the writes and runs the job, or leaves it to the thread that runs jobs now.
   void Submit(Job job, std::span<const VarHandle> writes);
   void EnterThread();  // with mutex_ held

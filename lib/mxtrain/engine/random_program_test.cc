@@ -2,10 +2,12 @@
 //
 // Every variable guards a cell: a hash that a write mixes with its own number and with the hashes of all that it read. Mixing does not
 // commute, so that a wrong order anywhere changes the end. Cells have no lock: ThreadSanitizer sees every overlap that the engine allows.
-// MXTRAIN_ENGINE_PROGRAMS sets the number of programs (1000).
+// Functions of a GPU mix on the thread of a fake stream, after they have returned. MXTRAIN_ENGINE_PROGRAMS sets the number of programs
+// (1000).
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -20,12 +22,14 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/fake_stream.h"
 
 namespace mxtrain::engine {
 namespace {
 
 constexpr int kWorkerCounts[] = {1, 2, 3, 7, 11};
 constexpr int kSteps = 40;
+constexpr int kGpus = 2;
 
 int NumPrograms() {
   const char* text = std::getenv("MXTRAIN_ENGINE_PROGRAMS");
@@ -42,6 +46,7 @@ struct Step {
   int id = 0;
   std::vector<int> reads, writes;  // cells; of a sequence: `reads` are the cells bound to its ports
   Failure failure = Failure::kNone;
+  Context ctx;
   FnProperty property = FnProperty::kNormal;
   int priority = 0;
   int target = 0;  // which operator or sequence
@@ -51,6 +56,7 @@ struct OpSpec {
   int id = 0;
   std::vector<int> after, reads, writes;
   bool fails = false;
+  Context ctx;
   FnProperty property = FnProperty::kNormal;
   int priority = 0;
 };
@@ -69,7 +75,8 @@ struct Program {
 
 class Generator {
  public:
-  explicit Generator(uint32_t seed) : random_(seed) {}
+  // `on_gpu`: percentage of the functions that run on one of the GPUs.
+  explicit Generator(uint32_t seed, int on_gpu = 0) : random_(seed), on_gpu_(on_gpu) {}
 
   Program Make(int num_threads) {
     program_ = {};
@@ -94,6 +101,7 @@ class Generator {
   }
   std::vector<int> FixedSlots() const { return {slots_.begin(), slots_.begin() + (slots_.size() + 1) / 2}; }  // never deleted
 
+  Context AnyContext() { return on_gpu_ > 0 && Chance(on_gpu_) ? Context::gpu(Pick(0, kGpus - 1)) : Context::cpu(); }
   FnProperty AnyProperty() { return Chance(60) ? FnProperty::kNormal : static_cast<FnProperty>(Pick(0, 4)); }
 
   Step Access(std::vector<int> cells) {
@@ -104,6 +112,7 @@ class Generator {
     const int reads = Pick(0, std::min<int>(3, cells.size() - writes));
     step.writes.assign(cells.begin(), cells.begin() + writes);
     step.reads.assign(cells.begin() + writes, cells.begin() + writes + reads);
+    step.ctx = AnyContext();
     step.property = AnyProperty();
     step.priority = Pick(-1, 2);
     if (may_fail_ && Chance(4)) step.failure = Failure::kThrow;
@@ -113,12 +122,13 @@ class Generator {
   SequenceSpec MakeSequence() {
     SequenceSpec spec;
     spec.num_ports = Pick(0, static_cast<int>(slots_.size()));
-    spec.ops.emplace_back();
+    spec.ops.emplace_back().ctx = AnyContext();
     std::vector<int> ports(spec.num_ports);
     for (int i = 0; i < spec.num_ports; ++i) ports[i] = i;
     for (int i = 1, n = Pick(1, 7); i <= n; ++i) {
       const Step access = Access(ports);
-      OpSpec op{access.id, {0}, access.reads, access.writes, access.failure == Failure::kThrow, access.property, access.priority};
+      OpSpec op{access.id,      {0}, access.reads, access.writes, access.failure == Failure::kThrow, access.ctx, access.property,
+                access.priority};
       for (int j = 1; j < i; ++j) {
         if (Conflict(op, spec.ops[j]) || Chance(20)) op.after.push_back(j);
       }
@@ -166,6 +176,7 @@ class Generator {
   }
 
   std::mt19937 random_;
+  const int on_gpu_;
   Program program_;
   std::vector<int> slots_;  // the cells that may be named now
   int last_id_ = 0;
@@ -295,15 +306,23 @@ class Interpreter {
   [[noreturn]] static void Fail(int id) { Throw(ErrorKind::kData, "failure {}", id); }
 
   OprHandle NewOperator(const Step& step) {
-    AsyncFn fn = [this, &step](RunContext, Callback callback) {
+    AsyncFn fn = [this, &step](RunContext ctx, Callback callback) {
       if (step.failure == Failure::kThrow) Fail(step.id);
-      outside_.Add([this, &step, callback = std::move(callback)]() mutable {
-        Touch(step.id, -1, step.reads, step.writes, nullptr);
-        callback();
-      });
+      const auto work = [this, &step] { Touch(step.id, -1, step.reads, step.writes, nullptr); };
+      FinishOutside(ctx, work, std::move(callback));
     };
-    const PushOptions options{.property = step.property, .name = "operator"};
+    const PushOptions options{.ctx = step.ctx, .property = step.property, .name = "operator"};
     return engine_->NewOperator(std::move(fn), Handles(step.reads), Handles(step.writes), options);
+  }
+
+  // On a GPU the work is given to the stream and the callback may come before it is done; on the CPU both happen outside.
+  template <typename Work>
+  void FinishOutside(const RunContext& ctx, Work work, Callback callback) {
+    if (ctx.stream) test::Do(ctx, work);
+    outside_.Add([work, on_gpu = ctx.stream != nullptr, callback = std::move(callback)]() mutable {
+      if (!on_gpu) work();
+      callback();
+    });
   }
 
   void Prepare(BoundSequence* bound, const SequenceSpec& spec, int index) {
@@ -317,6 +336,7 @@ class Interpreter {
     }
     std::vector<SequenceOp> ops(spec.ops.size());
     ops[0].name = "begin";
+    ops[0].ctx = spec.ops[0].ctx;
     ops[0].fn = [bound](RunContext) {
       bound->now = bound->pushes[bound->next_push];
       bound->now_id = bound->push_ids[bound->next_push++];
@@ -324,28 +344,31 @@ class Interpreter {
     for (size_t i = 1; i < ops.size(); ++i) {
       const OpSpec& op = spec.ops[i];
       ops[i].name = "op";
+      ops[i].ctx = op.ctx;
       ops[i].property = op.property;
       ops[i].priority = op.priority;
       ops[i].after = op.after;
       ops[i].reads = op.reads;
       ops[i].writes = op.writes;
-      ops[i].fn = [this, bound, &op](RunContext) { RunOp(bound, op); };
+      ops[i].fn = [this, bound, &op](RunContext ctx) { RunOp(ctx, bound, op); };
     }
     bound->handle = engine_->NewSequence(std::move(ops), spec.num_ports);
   }
 
-  void RunOp(BoundSequence* bound, const OpSpec& op) {
+  void RunOp(const RunContext& ctx, BoundSequence* bound, const OpSpec& op) {
     if (op.fails) Fail(op.id);
     const auto bind = [&](const std::vector<int>& ports) {
       std::vector<int> cells;
       for (int port : ports) cells.push_back(bound->now->reads[port]);
       return cells;
     };
-    std::vector<Sight> sights;
-    Touch(op.id, bound->now_id, bind(op.reads), bind(op.writes), &sights);
-    std::lock_guard lock(bound->sights_mutex);
-    std::vector<Sight>& all = SightsOf(bound->now_id);
-    all.insert(all.end(), sights.begin(), sights.end());
+    test::Do(ctx, [this, bound, &op, id = bound->now_id, reads = bind(op.reads), writes = bind(op.writes)] {
+      std::vector<Sight> sights;
+      Touch(op.id, id, reads, writes, &sights);
+      std::lock_guard lock(bound->sights_mutex);
+      std::vector<Sight>& all = SightsOf(id);
+      all.insert(all.end(), sights.begin(), sights.end());
+    });
   }
 
   std::vector<Sight>& SightsOf(int push_id) { return sights_[push_id / stride_][push_id % stride_]; }
@@ -357,13 +380,13 @@ class Interpreter {
 
   void Do(const Step& step, int push_id) {
     std::vector<Sight>* sights = &SightsOf(push_id);
-    const PushOptions options{.property = step.property, .priority = step.priority, .name = "function"};
+    const PushOptions options{.ctx = step.ctx, .property = step.property, .priority = step.priority, .name = "function"};
     switch (step.kind) {
       case StepKind::kSync:
         engine_->PushSync(
-            [this, &step, push_id, sights](RunContext) {
+            [this, &step, push_id, sights](RunContext ctx) {
               if (step.failure != Failure::kNone) Fail(step.id);
-              Touch(step.id, push_id, step.reads, step.writes, sights);
+              test::Do(ctx, [this, &step, push_id, sights] { Touch(step.id, push_id, step.reads, step.writes, sights); });
             },
             Handles(step.reads), Handles(step.writes), options);
         return;
@@ -375,27 +398,30 @@ class Interpreter {
         return engine_->Push(sequences_[step.target].handle, Handles(step.reads));
       case StepKind::kDelete:
         engine_->DeleteVariable(
-            handles_[step.writes[0]], [this, &step](RunContext) { Touch(step.id, -1, {}, step.writes, nullptr); }, Context::cpu());
+            handles_[step.writes[0]], [this, &step](RunContext) { Touch(step.id, -1, {}, step.writes, nullptr); }, step.ctx);
         handles_[step.writes[0]] = nullptr;
         return;
       case StepKind::kWaitToRead:
-        return Record([&] { engine_->WaitToRead(handles_[step.reads[0]]); });
+        Record([&] { engine_->WaitToRead(handles_[step.reads[0]]); });
+        return RecordCell(step.reads[0]);
       case StepKind::kWaitForVar:
-        return Record([&] { engine_->WaitForVar(handles_[step.reads[0]]); });
+        Record([&] { engine_->WaitForVar(handles_[step.reads[0]]); });
+        return RecordCell(step.reads[0]);
       case StepKind::kWaitForAll:
         return Record([&] { engine_->WaitForAll(); });
     }
   }
 
   void PushAsync(const Step& step, int push_id, std::vector<Sight>* sights, const PushOptions& options) {
-    AsyncFn fn = [this, &step, push_id, sights](RunContext, Callback callback) {
+    AsyncFn fn = [this, &step, push_id, sights](RunContext ctx, Callback callback) {
       if (step.failure == Failure::kThrow) Fail(step.id);
-      outside_.Add([this, &step, push_id, sights, callback = std::move(callback)]() mutable {
-        if (step.failure == Failure::kDrop) return;
-        if (step.failure == Failure::kReport) return callback(std::make_exception_ptr(Error(ErrorKind::kData, "reported")));
-        Touch(step.id, push_id, step.reads, step.writes, sights);
-        callback();
-      });
+      if (step.failure == Failure::kDrop) return outside_.Add([callback = std::move(callback)] {});
+      if (step.failure == Failure::kReport) {
+        return outside_.Add(
+            [callback = std::move(callback)]() mutable { callback(std::make_exception_ptr(Error(ErrorKind::kData, "reported"))); });
+      }
+      const auto work = [this, &step, push_id, sights] { Touch(step.id, push_id, step.reads, step.writes, sights); };
+      FinishOutside(ctx, work, std::move(callback));
     };
     engine_->PushAsync(std::move(fn), Handles(step.reads), Handles(step.writes), options);
   }
@@ -410,6 +436,11 @@ class Interpreter {
     }
     std::lock_guard lock(messages_mutex_);
     messages_.push_back(std::move(message));
+  }
+
+  // What the host sees after a wait; with one pushing thread nobody writes then.
+  void RecordCell(int cell) {
+    if (program_.threads.size() == 1) messages_.push_back(std::to_string(cells_[cell].hash));
   }
 
   // Deletes while things run, then waits.
@@ -437,14 +468,25 @@ class Interpreter {
   std::unique_ptr<Engine> engine_;  // dies first: it waits for what uses the rest
 };
 
-EngineOptions Naive() {
+EngineOptions WithGpus() {
   EngineOptions options;
+  options.gpu_count = [] { return kGpus; };
+  options.new_stream = [](Context ctx, FnProperty) -> std::unique_ptr<Stream> {
+    static std::atomic<uint32_t> streams{0};
+    if (ctx.type != DeviceType::kGPU) return nullptr;
+    return std::make_unique<test::FakeStream>(++streams, true);
+  };
+  return options;
+}
+
+EngineOptions Naive() {
+  EngineOptions options = WithGpus();
   options.type = "naive";
   return options;
 }
 
 EngineOptions Threaded(int workers) {
-  EngineOptions options;
+  EngineOptions options = WithGpus();
   options.cpu_workers = workers;
   options.io_workers = workers > 2 ? 2 : 1;
   return options;
@@ -496,44 +538,54 @@ class SerialOrder {
   std::vector<int> missing_;
 };
 
-}  // namespace
-
-TEST_CASE("random programs give the naive engine's exact result under any number of workers") {
-  for (int seed = 0; seed < NumPrograms(); ++seed) {
-    const Program program = Generator(seed).Make(1);
-    const Result expected = Interpreter(program, Naive()).Run();
-    for (int workers : kWorkerCounts) {
-      const Result found = Interpreter(program, Threaded(workers)).Run();
-      INFO("program " << seed << ", " << workers << " workers");
-      REQUIRE(found.messages == expected.messages);
-      REQUIRE(found == expected);
-    }
+void CheckAgainstNaive(const Program& program, int seed) {
+  const Result expected = Interpreter(program, Naive()).Run();
+  for (int workers : kWorkerCounts) {
+    const Result found = Interpreter(program, Threaded(workers)).Run();
+    INFO("program " << seed << ", " << workers << " workers");
+    REQUIRE(found.messages == expected.messages);
+    REQUIRE(found == expected);
   }
 }
 
-TEST_CASE("pushes from several threads have the result of one serial order") {
-  for (int seed = 0; seed < NumPrograms() / 5; ++seed) {
-    Program program = Generator(1'000'000 + seed).Make(2 + seed % 2);
-    program.operators.clear();  // their pushes cannot be told apart
-    for (auto& steps : program.threads) {
-      for (Step& step : steps) {
-        if (step.kind == StepKind::kOperator) step.kind = StepKind::kSync;
-      }
-    }
-    for (int workers : kWorkerCounts) {
-      INFO("program " << seed << ", " << workers << " workers");
-      Interpreter run(program, Threaded(workers));
-      const Result found = run.Run();
-      const std::optional<std::vector<int>> order = SerialOrder(run).Find();
-      REQUIRE(order);
-      Program serial = program;
-      serial.threads.assign(1, {});
-      for (int push : *order) serial.threads[0].push_back(program.threads[push / kSteps][push % kSteps]);
-      const Result expected = Interpreter(serial, Naive()).Run();
-      REQUIRE(found.hashes == expected.hashes);
-      REQUIRE(found.versions == expected.versions);
+void CheckSerialOrder(Program program, int seed) {
+  program.operators.clear();  // their pushes cannot be told apart
+  for (auto& steps : program.threads) {
+    for (Step& step : steps) {
+      if (step.kind == StepKind::kOperator) step.kind = StepKind::kSync;
     }
   }
+  for (int workers : kWorkerCounts) {
+    INFO("program " << seed << ", " << workers << " workers");
+    Interpreter run(program, Threaded(workers));
+    const Result found = run.Run();
+    const std::optional<std::vector<int>> order = SerialOrder(run).Find();
+    REQUIRE(order);
+    Program serial = program;
+    serial.threads.assign(1, {});
+    for (int push : *order) serial.threads[0].push_back(program.threads[push / kSteps][push % kSteps]);
+    const Result expected = Interpreter(serial, Naive()).Run();
+    REQUIRE(found.hashes == expected.hashes);
+    REQUIRE(found.versions == expected.versions);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random programs give the naive engine's exact result under any number of workers") {
+  for (int seed = 0; seed < NumPrograms(); ++seed) CheckAgainstNaive(Generator(seed).Make(1), seed);
+}
+
+TEST_CASE("random programs on the CPU and GPUs give the naive engine's exact result") {
+  for (int seed = 0; seed < NumPrograms() / 2; ++seed) CheckAgainstNaive(Generator(2'000'000 + seed, 20 + seed % 4 * 25).Make(1), seed);
+}
+
+TEST_CASE("pushes from several threads have the result of one serial order") {
+  for (int seed = 0; seed < NumPrograms() / 5; ++seed) CheckSerialOrder(Generator(1'000'000 + seed).Make(2 + seed % 2), seed);
+}
+
+TEST_CASE("pushes from several threads to the CPU and GPUs have the result of one serial order") {
+  for (int seed = 0; seed < NumPrograms() / 10; ++seed) CheckSerialOrder(Generator(3'000'000 + seed, 50).Make(2 + seed % 2), seed);
 }
 
 }  // namespace mxtrain::engine

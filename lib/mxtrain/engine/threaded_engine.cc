@@ -29,12 +29,29 @@ ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(optio
 
 ThreadedEngine::~ThreadedEngine() {
   WaitUntilIdle();
-  for (auto& [kind, pool] : pools_) pool->Stop();
+  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();  // completers first: they call workers
+  for (Pools* pools : {&pools_, &gpu_pools_}) {
+    for (auto& [kind, pool] : *pools) pool->Stop();
+  }
+}
+
+void ThreadedEngine::AddGpus() {
+  const int count = options_.gpu_count ? options_.gpu_count() : 0;
+  WorkRunner& runner = *this;
+  for (int id = 0; id < count; ++id) {
+    for (const FnProperty property : {FnProperty::kNormal, FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice, FnProperty::kComm}) {
+      const LaneKind kind = LaneKindOf(Context::gpu(id), property);
+      gpu_pools_.emplace_back(kind, std::make_unique<WorkerPool>(runner, options_, kind, 1));
+    }
+  }
+  has_gpus_.store(true, std::memory_order_release);
 }
 
 WorkerPool* ThreadedEngine::PoolFor(Context ctx, FnProperty property, const char* name) {
   const LaneKind wanted = LaneKindOf(ctx, property);
-  for (auto& [kind, pool] : pools_) {
+  const bool on_gpu = wanted.ctx.type == DeviceType::kGPU;
+  if (on_gpu) std::call_once(gpus_added_, [this] { AddGpus(); });
+  for (auto& [kind, pool] : on_gpu ? gpu_pools_ : pools_) {
     if (kind == wanted) {
       pool->Start();
       return pool.get();
@@ -211,6 +228,7 @@ void ThreadedEngine::DeleteSequence(SequenceHandle sequence) {
 Work* ThreadedEngine::Dispatch(ReadyList& ready, const WorkerPool* here) {
   Work* mine = nullptr;
   while (Work* work = ready.Pop()) {
+    if (work->marked && AwaitDevices(work)) continue;
     if (!work->pool) {
       Settle(static_cast<Claim*>(work), &ready);
       continue;
@@ -243,11 +261,71 @@ void ThreadedEngine::Settle(Claim* claim, ReadyList* ready) {
 
 void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
   std::exception_ptr error = waiter->link.var->TakeError(ledger_);
-  waiter->link.var->Release(&waiter->link, nullptr, ledger_, ready);
+  if (waiter->error.get() && waiter->error.rank() == kDeviceFailureRank) {
+    if (!error) error = waiter->error.get();
+    waiter->link.var->DropFailedMarks();
+  }
+  waiter->link.var->Release(&waiter->link, nullptr, nullptr, ledger_, ready);
   std::lock_guard lock(waiter->mutex);  // held to the end: the waiter may die as soon as it sees `done`
   waiter->taken = std::move(error);
   waiter->done = true;
   waiter->changed.notify_one();
+}
+
+// ---- Work of devices
+
+bool ThreadedEngine::AwaitDevices(Work* work) {
+  if (work->kind == WorkKind::kSequencePort) return false;  // its operations do
+  auto* claim = static_cast<Claim*>(work);
+  if (work->kind == WorkKind::kSequenceOp) {
+    auto* op = static_cast<SequenceOpWork*>(work);
+    op->run->CollectMarks(op->index);
+  }
+  const bool deletion = work->kind == WorkKind::kDeletion;
+  const DeviceLane* lane = work->pool && !deletion ? work->pool->lane() : nullptr;
+  if (lane) {
+    for (const DeviceMark& mark : *claim->marks) {
+      if (mark.lane != lane) mark.lane->SetEventBehind(mark.ticket);
+    }
+    return false;
+  }
+  if (deletion && !work->pool) return false;  // nothing is freed
+  return Park(claim);
+}
+
+bool ThreadedEngine::Park(Claim* claim) {
+  const DeviceMarks& marks = *claim->marks;
+  claim->missing.store(marks.size() + 1, std::memory_order_relaxed);
+  int done = 1;
+  for (const DeviceMark& mark : marks) done += !mark.lane->Park(claim, mark.ticket);
+  claim->ClearMarks();
+  return !CountGranted(*claim, done);
+}
+
+void ThreadedEngine::Resume(ReadyList& ready) {
+  Dispatch(ready, nullptr);
+}
+
+std::exception_ptr ThreadedEngine::EnterLaneFailure(std::exception_ptr error, const char* name, uint64_t order) {
+  return EnterFailure(std::move(error), name, order);
+}
+
+void ThreadedEngine::BeginIssue(DeviceLane* lane, Claim* claim) {
+  if (!claim->marked) return;
+  if (std::exception_ptr error = lane->WaitFor(*claim->marks)) claim->error.Offer(error, kDeviceFailureRank);
+}
+
+void ThreadedEngine::CheckLane(const DeviceLane* lane) {
+  if (lane && lane->failed()) std::rethrow_exception(lane->failure());
+}
+
+// A function that was skipped has issued nothing, but its stream follows what it follows, and so its ticket stands for that.
+void ThreadedEngine::EndIssue(DeviceLane* lane, Task* task) {
+  task->ClearMarks();
+  const DeviceMark mark = lane->Issue(task->name, task->order);
+  if (!mark.lane) return;
+  if (!task->marks) task->marks = std::make_unique<DeviceMarks>();
+  task->marks->Add(mark);
 }
 
 // ---- Running
@@ -282,14 +360,21 @@ Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
 }
 
 Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
+  DeviceLane* lane = task->kind == WorkKind::kTask ? worker.pool->lane() : nullptr;
+  if (lane) BeginIssue(lane, task);
   if (task->kind == WorkKind::kTask && task->error.get()) {
     task->outcome = task->error.get();
   } else if (Fn* fn = std::get_if<Fn>(&task->function)) {
-    std::exception_ptr error = Try(*fn, worker, task->ctx, task->name, task->priority);
+    const auto body = [&](RunContext context) {
+      CheckLane(lane);
+      (*fn)(context);
+    };
+    std::exception_ptr error = Try(body, worker, task->ctx, task->name, task->priority);
     task->outcome = EnterFailure(std::move(error), task->name, task->order);
   } else {
     return RunAsync(task, task->opr ? task->opr->fn : std::get<AsyncFn>(task->function), worker);
   }
+  if (lane) EndIssue(lane, task);
   ReadyList ready;
   Release(task, &ready);
   Work* next = Dispatch(ready, worker.pool);
@@ -300,9 +385,16 @@ Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
 Work* ThreadedEngine::RunAsync(Task* task, AsyncFn& fn, const Worker& worker) {
   task->begin_ns = profiler_.on() ? NowNs() : -1;
   task->open_ends.store(2, std::memory_order_relaxed);
-  task->outcome = Try([&](RunContext context) { fn(context, Callback(&ThreadedEngine::OnCallback, task)); }, worker, task->ctx, task->name,
-                      task->priority);
-  if (worker.startup_error) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was handed out
+  DeviceLane* lane = worker.pool->lane();
+  bool called = false;
+  const auto body = [&](RunContext context) {
+    CheckLane(lane);
+    called = true;
+    fn(context, Callback(&ThreadedEngine::OnCallback, task));
+  };
+  task->outcome = Try(body, worker, task->ctx, task->name, task->priority);
+  if (lane) EndIssue(lane, task);
+  if (!called) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was handed out
   if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   JoinAsyncEnds(task);
   ReadyList ready;
@@ -316,16 +408,25 @@ Work* ThreadedEngine::RunSequenceOp(SequenceOpWork* work, const Worker& worker) 
   SequenceRun* run = work->run;
   FrozenSequence& sequence = run->sequence();
   const int index = work->index;
+  DeviceLane* lane = worker.pool->lane();
+  if (lane) BeginIssue(lane, work);
+  if (work->error.get()) run->Fail(index, work->error.get());
   if (!run->InheritedError(index)) {
     SequenceOp& op = sequence.op(index);
-    std::exception_ptr error = Try(op.fn, worker, op.ctx, op.name.c_str(), op.priority);
+    const auto body = [&](RunContext context) {
+      CheckLane(lane);
+      op.fn(context);
+    };
+    std::exception_ptr error = Try(body, worker, op.ctx, op.name.c_str(), op.priority);
     if (error) run->Fail(index, EnterFailure(std::move(error), op.name.c_str(), work->order));
   }
+  if (lane) run->SetMark(index, lane->Issue(sequence.op(index).name.c_str(), work->order));
+  work->error.Clear();
   ReadyList ready;
   const bool last = run->Finish(index, ledger_, &ready);
   if (last) {
     Link& token = run->port(sequence.num_ports()).link;
-    sequence.token().Release(&token, nullptr, ledger_, &ready);
+    sequence.token().Release(&token, nullptr, run->CollectAllMarks(), ledger_, &ready);
     sequence.ReturnRun(run);
   }
   Work* next = Dispatch(ready, worker.pool);
@@ -362,9 +463,10 @@ void ThreadedEngine::JoinAsyncEnds(Task* task) {
 void ThreadedEngine::Release(Task* task, ReadyList* ready) {
   task->function.emplace<std::monostate>();
   if (task->opr) DropUse(std::exchange(task->opr, nullptr));
+  const DeviceMarks* marks = task->marks && !task->marks->empty() ? task->marks.get() : nullptr;
   for (int i = 0; i < task->num_links; ++i) {
     Link& link = task->links[i];
-    link.var->Release(&link, task->outcome, ledger_, ready);
+    link.var->Release(&link, task->outcome, marks, ledger_, ready);
   }
   if (task->kind == WorkKind::kDeletion) {
     task->links[0].var->Reset();
@@ -372,6 +474,7 @@ void ThreadedEngine::Release(Task* task, ReadyList* ready) {
   }
   task->outcome = nullptr;
   task->error.Clear();
+  task->ClearMarks();
   tasks_.Put(task);
 }
 
@@ -435,6 +538,9 @@ void ThreadedEngine::WaitUntilIdle() {
     return finished == pushed_.load();
   });
   idle_waiters_.fetch_sub(1);
+  lock.unlock();
+  if (!has_gpus_.load(std::memory_order_acquire)) return;
+  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Drain();
 }
 
 void ThreadedEngine::WaitForAll() {

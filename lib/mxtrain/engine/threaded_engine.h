@@ -46,6 +46,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
  private:
   using Vars = std::span<const VarHandle>;
 
+  // Adds the lanes of the GPUs to the table, once.
+  void AddGpus();
   // The started pool that serves such functions; kDevice when there is none.
   WorkerPool* PoolFor(Context ctx, FnProperty property, const char* name);
 
@@ -63,6 +65,18 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   Work* Dispatch(ReadyList& ready, const WorkerPool* here);
   void Settle(Claim* claim, ReadyList* ready);
   void SettleWaiter(Waiter* waiter, ReadyList* ready);
+
+  // Work of devices. A work that became ready and follows some: true when it belongs to the host and waits for it now; what runs on a
+  // device finds the events set that its stream will wait for.
+  bool AwaitDevices(Work* work);
+  bool Park(Claim* claim);
+  void Resume(ReadyList& ready) override;
+  std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name, uint64_t order) override;
+  // Before and after a function of a device: its stream follows what the claim follows; its work is what the claim's variables carry from
+  // now on.
+  void BeginIssue(DeviceLane* lane, Claim* claim);
+  void EndIssue(DeviceLane* lane, Task* task);
+  static void CheckLane(const DeviceLane* lane);  // throws its failure; null: nothing to fail
 
   // Running, on a worker's thread.
   void EnterWorker(Worker* worker, LaneKind kind, int index) override;
@@ -88,8 +102,13 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void Wait(VarHandle var, bool write, const char* what);
   void WaitUntilIdle();
 
+  using Pools = std::vector<std::pair<LaneKind, std::unique_ptr<WorkerPool>>>;
+
   const EngineOptions options_;
-  std::vector<std::pair<LaneKind, std::unique_ptr<WorkerPool>>> pools_;  // constant after construction
+  Pools pools_;  // constant after construction
+  std::once_flag gpus_added_;
+  std::atomic<bool> has_gpus_{false};
+  Pools gpu_pools_;  // constant once has_gpus_ is set
   Profiler profiler_;
   ErrorLedger ledger_;
 

@@ -14,15 +14,37 @@ bool ThreadedVar::TryGrant(const Link& link) {
   return true;
 }
 
-void ThreadedVar::PassError(const Link& link, ErrorLedger& ledger) {
+void ThreadedVar::Pass(const Link& link, ErrorLedger& ledger) {
   if (link.renews) error_.Renew(ledger);
   if (error_.any()) link.claim->error.Offer(error_.Get(ledger), link.rank);
+  if (!issued_) return;
+  if (!issued_->writes.empty()) link.claim->Mark(issued_->writes);
+  if (link.write && !issued_->reads.empty()) link.claim->Mark(issued_->reads);
+}
+
+void ThreadedVar::KeepMarks(const Link& link, const DeviceMarks* marks) {
+  if (!issued_) {
+    if (!marks) return;
+    issued_ = std::make_unique<Issued>();
+  }
+  if (link.write) {  // it followed all that was issued before
+    issued_->writes.Clear();
+    issued_->reads.Clear();
+  }
+  if (marks) (link.write ? issued_->writes : issued_->reads).Add(*marks);
+}
+
+void ThreadedVar::DropFailedMarks() {
+  std::lock_guard lock(lock_);
+  if (!issued_) return;
+  issued_->writes.DropFailed();
+  issued_->reads.DropFailed();
 }
 
 bool ThreadedVar::Acquire(Link* link, ErrorLedger& ledger) {
   std::lock_guard lock(lock_);
   if (!head_ && TryGrant(*link)) {
-    PassError(*link, ledger);
+    Pass(*link, ledger);
     return true;
   }
   link->next = nullptr;
@@ -31,8 +53,9 @@ bool ThreadedVar::Acquire(Link* link, ErrorLedger& ledger) {
   return false;
 }
 
-void ThreadedVar::Release(Link* link, const std::exception_ptr& error, ErrorLedger& ledger, ReadyList* ready) {
+void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, ErrorLedger& ledger, ReadyList* ready) {
   std::lock_guard lock(lock_);
+  if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {
     writing_ = false;
     if (error) error_.Keep(error, ledger);
@@ -42,7 +65,7 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, ErrorLedg
   while (head_ && TryGrant(*head_)) {
     Link* granted = head_;
     head_ = granted->next;  // before the claim may run and end
-    PassError(*granted, ledger);
+    Pass(*granted, ledger);
     if (CountGranted(*granted->claim)) ready->Push(granted->claim);
   }
   if (head_) __builtin_prefetch(head_);  // a long backlog lies outside the caches
@@ -56,6 +79,7 @@ std::exception_ptr ThreadedVar::TakeError(ErrorLedger& ledger) {
 void ThreadedVar::Reset() {
   version_.store(0, std::memory_order_relaxed);
   error_ = KeptError();
+  issued_ = nullptr;
 }
 
 }  // namespace mxtrain::engine

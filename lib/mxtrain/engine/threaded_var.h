@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 
+#include "mxtrain/engine/device_marks.h"
 #include "mxtrain/engine/error_ledger.h"
 #include "mxtrain/engine/handles.h"
 #include "mxtrain/engine/spin_lock.h"
@@ -19,9 +21,13 @@ class ThreadedVar final : public Var {
   // hold the engine's push lock, which makes a push over several variables atomic.
   bool Acquire(Link* link, ErrorLedger& ledger);
   // Gives a granted link back; a written variable keeps `error` if there is one. Claims that thereby get their last variable become ready.
-  void Release(Link* link, const std::exception_ptr& error, ErrorLedger& ledger, ReadyList* ready);
+  // `marks`: work on devices that was issued under the link and may not be done; null: none.
+  void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, ErrorLedger& ledger, ReadyList* ready);
   // Takes the error away; for the claim of a wait, which holds the variable.
   std::exception_ptr TakeError(ErrorLedger& ledger);
+
+  // Forgets work on lanes that have failed: a wait has thrown their failure.
+  void DropFailedMarks();
 
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void CountWrite() { version_.store(version() + 1, std::memory_order_relaxed); }  // under the push lock
@@ -32,7 +38,14 @@ class ThreadedVar final : public Var {
 
  private:
   bool TryGrant(const Link& link);  // with lock_ held
-  void PassError(const Link& link, ErrorLedger& ledger);
+  void Pass(const Link& link, ErrorLedger& ledger);
+  void KeepMarks(const Link& link, const DeviceMarks* marks);
+
+  // Work on devices that was issued under released links and may not be done: a reader follows the last write, a writer that and all reads
+  // since.
+  struct Issued {
+    DeviceMarks writes, reads;
+  };
 
   std::atomic<uint64_t> version_{0};
 
@@ -42,6 +55,7 @@ class ThreadedVar final : public Var {
   Link* head_ = nullptr;
   Link* tail_ = nullptr;
   KeptError error_;
+  std::unique_ptr<Issued> issued_;  // null until a device works on the variable
 };
 
 }  // namespace mxtrain::engine

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <limits>
+#include <memory>
 #include <mutex>
 
+#include "mxtrain/engine/device_marks.h"
 #include "mxtrain/engine/spin_lock.h"
 
 namespace mxtrain::engine {
@@ -16,6 +19,7 @@ enum class WorkKind : uint8_t { kTask, kDeletion, kSequenceOp, kSequencePort, kW
 
 struct Work {
   WorkKind kind = WorkKind::kTask;
+  bool marked = false;         // may depend on work of devices that is not done; false as long as there is none
   int priority = 0;
   uint64_t order = 0;          // position among all pushes of the engine
   WorkerPool* pool = nullptr;  // who runs it; null: it is settled at once by the thread that makes it ready
@@ -48,6 +52,9 @@ class ReadyList {
   Work* head_ = nullptr;
   Work* tail_ = nullptr;
 };
+
+// Of the errors of a claim that of a device comes after those that variables carry.
+inline constexpr int kDeviceFailureRank = std::numeric_limits<int>::max();
 
 // Of several errors that may arrive from several threads at once, the one with the lowest rank stays: the outcome does not depend on
 // timing.
@@ -85,8 +92,23 @@ struct Link {
 };
 
 struct Claim : Work {
-  std::atomic<int> missing{0};  // variables not yet granted, and one while the push is under way
+  // What a granted variable says of devices; from any thread.
+  void Mark(const DeviceMarks& from) {
+    std::lock_guard lock(marks_lock);
+    if (!marks) marks = std::make_unique<DeviceMarks>();
+    marks->Add(from);
+    marked = marked || !marks->empty();
+  }
+  void ClearMarks() {
+    marked = false;
+    if (marks) marks->Clear();
+  }
+
+  std::atomic<int> missing{0};  // variables not yet granted, and one while the push is under way; later, device work that is awaited
+  SpinLock marks_lock;
   RankedError error;            // of the first of its variables that carries one
+  // What it follows on devices; once it was issued on one, its own mark. Null as long as there was none.
+  std::unique_ptr<DeviceMarks> marks;
 };
 
 // Counts a granted variable; true when the claim got its last.

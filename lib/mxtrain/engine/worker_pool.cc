@@ -7,7 +7,11 @@ constexpr int kYieldsBeforePark = 32;
 }  // namespace
 
 WorkerPool::WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers)
-    : runner_(runner), options_(options), kind_(kind), num_workers_(num_workers) {}
+    : runner_(runner),
+      options_(options),
+      kind_(kind),
+      num_workers_(num_workers),
+      lane_(kind.ctx.type == DeviceType::kGPU ? std::make_unique<DeviceLane>(runner) : nullptr) {}
 
 void WorkerPool::Start() {
   std::call_once(started_, [this] {
@@ -97,6 +101,7 @@ void WorkerPool::RunWorker(int index) {
     worker.startup_error = std::current_exception();
   }
   worker.stream = stream.get();
+  if (lane_) lane_->Attach(stream.get());
   Work* candidate = nullptr;
   while (Work* work = Take(candidate)) candidate = runner_.RunWork(work, worker);
 }

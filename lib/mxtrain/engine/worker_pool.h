@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "mxtrain/engine/device_lane.h"
 #include "mxtrain/engine/lane_kind.h"
 #include "mxtrain/engine/ready_queue.h"
 #include "mxtrain/engine/spin_lock.h"
@@ -23,9 +24,8 @@ struct Worker {
 };
 
 // Runs what a worker took; implemented by the engine.
-class WorkRunner {
+class WorkRunner : public LaneOwner {
  public:
-  virtual ~WorkRunner() = default;
   // Called first on the worker's thread; fills in the worker's row of the trace.
   virtual void EnterWorker(Worker* worker, LaneKind kind, int index) = 0;
   // Runs `work`; returns a work of the same pool that the worker may run next without its going through the queue, or null.
@@ -38,6 +38,8 @@ class WorkerPool {
 
   void Start();  // at the first call; throws std::system_error when the system gives no thread
   void Enqueue(Work* work);
+  // Of a pool on a device, which has one worker; null on the CPU.
+  DeviceLane* lane() const { return lane_.get(); }
   // Ends the threads; nothing may be ready. Comes before the end of any pool of the engine, since workers call the workers of other pools.
   void Stop();
 
@@ -52,6 +54,7 @@ class WorkerPool {
   const EngineOptions& options_;
   const LaneKind kind_;
   const int num_workers_;
+  const std::unique_ptr<DeviceLane> lane_;
 
   std::once_flag started_;
   std::vector<std::thread> threads_;

@@ -1,0 +1,212 @@
+#include "mxtrain/engine/device_lane.h"
+
+#include <cstring>
+
+namespace mxtrain::engine {
+
+void DeviceMarks::Add(DeviceMark mark) {
+  if (!mark.lane || mark.lane->Done(mark.ticket)) return;
+  for (DeviceMark& known : marks_) {
+    if (known.lane != mark.lane) continue;
+    known.ticket = std::max(known.ticket, mark.ticket);
+    return;
+  }
+  marks_.push_back(mark);
+}
+
+void DeviceMarks::DropFailed() {
+  std::erase_if(marks_, [](const DeviceMark& mark) { return mark.lane->failed(); });
+}
+
+// ---- The worker
+
+std::exception_ptr DeviceLane::WaitFor(const DeviceMarks& marks) {
+  for (const DeviceMark& mark : marks) {
+    if (mark.lane == this || mark.lane->Done(mark.ticket)) continue;
+    if (!stream_) {
+      mark.lane->Drain();
+      if (mark.lane->failed()) return mark.lane->failure();
+      continue;
+    }
+    auto known = std::find_if(waited_.begin(), waited_.end(), [&](const DeviceMark& waited) { return waited.lane == mark.lane; });
+    if (known == waited_.end()) known = waited_.insert(waited_.end(), {mark.lane, 0});
+    if (known->ticket >= mark.ticket) continue;
+    if (std::exception_ptr error = mark.lane->LetWait(*stream_, mark.ticket, &known->ticket)) return error;
+  }
+  return nullptr;
+}
+
+std::exception_ptr DeviceLane::LetWait(Stream& other, uint64_t ticket, uint64_t* waited) {
+  std::lock_guard lock(mutex_);
+  if (failure_) return failure_;
+  try {
+    const LaneEvent& event = EventBehind(ticket);
+    other.WaitFor(*event.event);
+    *waited = event.ticket;
+    return nullptr;
+  } catch (...) {
+    Fail(std::current_exception());
+    return failure_;
+  }
+}
+
+DeviceMark DeviceLane::Issue(const char* name, uint64_t order) {
+  if (!stream_) return {};
+  const uint64_t ticket = issued_.load(std::memory_order_relaxed) + 1;
+  {
+    std::lock_guard lock(issued_lock_);
+    Issued& issued = remembered_[ticket % kRemembered];
+    issued.ticket = ticket;
+    issued.order = order;
+    std::strncpy(issued.name.data(), name, issued.name.size() - 1);
+  }
+  issued_.store(ticket, std::memory_order_release);
+  return {this, ticket};
+}
+
+// ---- Events
+
+DeviceLane::LaneEvent* DeviceLane::FindEvent(uint64_t ticket) {
+  const auto found = std::find_if(events_.begin(), events_.end(), [&](const LaneEvent& event) { return event.ticket >= ticket; });
+  return found == events_.end() ? nullptr : &*found;
+}
+
+DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
+  if (LaneEvent* event = FindEvent(ticket)) return *event;
+  while (events_.size() >= kKeptEvents && events_.front().claims.empty() && !completing_) RetireFront();
+  LaneEvent event;
+  if (free_.empty()) {
+    event.event = stream_->NewEvent();
+  } else {
+    event = std::move(free_.back());
+    free_.pop_back();
+  }
+  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is set: what is issued meanwhile may be behind it
+  stream_->Record(*event.event);
+  return events_.emplace_back(std::move(event));
+}
+
+void DeviceLane::RetireFront() {
+  events_.front().claims.clear();
+  free_.push_back(std::move(events_.front()));
+  events_.pop_front();
+}
+
+void DeviceLane::SetEventBehind(uint64_t ticket) {
+  if (Done(ticket)) return;
+  std::lock_guard lock(mutex_);
+  if (failure_) return;
+  try {
+    EventBehind(ticket);
+  } catch (...) {
+    Fail(std::current_exception());
+  }
+}
+
+// ---- Claims of the host
+
+bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
+  if (Done(ticket)) return false;
+  std::lock_guard lock(mutex_);
+  if (!failure_) {
+    try {
+      EventBehind(ticket).claims.push_back(claim);
+      ++parked_;
+      if (!completer_.joinable()) completer_ = std::thread([this] { Complete(); });
+      changed_.notify_one();
+      return true;
+    } catch (...) {
+      Fail(std::current_exception());
+    }
+  }
+  claim->error.Offer(failure_, kDeviceFailureRank);
+  return false;
+}
+
+void DeviceLane::Complete() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return parked_ > 0 || stopping_; });
+    if (parked_ == 0) return;
+    while (events_.front().claims.empty()) RetireFront();
+    completing_ = true;
+    Event& event = *events_.front().event;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      event.Wait();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    completing_ = false;
+    if (error) {
+      Fail(error);
+    } else {
+      RaiseDone(events_.front().ticket);
+    }
+    ReadyList ready;
+    for (Claim* claim : events_.front().claims) {
+      --parked_;
+      if (error) claim->error.Offer(failure_, kDeviceFailureRank);
+      if (CountGranted(*claim)) ready.Push(claim);
+    }
+    RetireFront();
+    lock.unlock();
+    owner_.Resume(ready);
+    lock.lock();
+  }
+}
+
+void DeviceLane::Drain() {
+  const uint64_t ticket = issued_.load(std::memory_order_acquire);
+  if (Done(ticket) || failed()) return;
+  try {
+    const std::unique_ptr<Event> event = stream_->NewEvent();
+    stream_->Record(*event);
+    event->Wait();
+    std::lock_guard lock(mutex_);
+    RaiseDone(ticket);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    Fail(std::current_exception());
+  }
+}
+
+void DeviceLane::RaiseDone(uint64_t ticket) {
+  if (ticket > done_.load(std::memory_order_relaxed)) done_.store(ticket, std::memory_order_release);
+}
+
+void DeviceLane::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (completer_.joinable()) completer_.join();
+}
+
+// ---- Failure
+
+std::exception_ptr DeviceLane::failure() const {
+  if (!failed()) return nullptr;
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+DeviceLane::Issued DeviceLane::OldestNotDone() {
+  std::lock_guard lock(issued_lock_);
+  const uint64_t last = issued_.load(std::memory_order_relaxed), done = done_.load(std::memory_order_relaxed);
+  const uint64_t oldest = std::max(done + 1, last >= kRemembered ? last - kRemembered + 1 : 1);
+  return remembered_[std::min(oldest, last) % kRemembered];
+}
+
+// Which of the functions that are not known to be done it was, the device does not say.
+void DeviceLane::Fail(const std::exception_ptr& error) {
+  if (failure_) return;
+  const Issued blamed = OldestNotDone();
+  failure_ = owner_.EnterLaneFailure(error, blamed.name.data(), blamed.order);
+  failed_.store(true, std::memory_order_release);
+}
+
+}  // namespace mxtrain::engine

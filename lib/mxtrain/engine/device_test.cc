@@ -1,0 +1,234 @@
+// What the engine promises of devices with streams, on fake ones: issued and done, waits between streams, failures.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/engine/engine.h"
+#include "tests/support/fake_stream.h"
+
+namespace mxtrain::engine {
+namespace {
+
+using Vars = std::vector<VarHandle>;
+using test::FakeStream;
+
+const Context kGpu = Context::gpu(0);
+
+std::unique_ptr<Engine> Make(const std::string& type = "threaded") {
+  EngineOptions options;
+  options.type = type;
+  options.gpu_count = [] { return 2; };
+  options.new_stream = [](Context ctx, FnProperty) -> std::unique_ptr<Stream> {
+    return ctx.type == DeviceType::kGPU ? std::make_unique<FakeStream>() : nullptr;
+  };
+  return Create(std::move(options));
+}
+
+template <typename Call>
+std::string MessageOf(Call&& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Keeps the work of a device until it is opened.
+class Gate {
+ public:
+  void Open() { open_.set_value(); }
+  std::function<void()> Kernel() {
+    return [opened = opened_] { opened.wait(); };
+  }
+
+ private:
+  std::promise<void> open_;
+  std::shared_future<void> opened_ = open_.get_future().share();
+};
+
+// Set by one thread and awaited by another.
+class Flag {
+ public:
+  void Set() { set_.set_value(); }
+  void Await() { is_set_.wait(); }
+  bool now() const { return is_set_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+
+ private:
+  std::promise<void> set_;
+  std::shared_future<void> is_set_ = set_.get_future().share();
+};
+
+TEST_CASE("the same stream needs issued; the host needs done") {
+  auto engine = Make();
+  const VarHandle var = engine->NewVar();
+  Gate gate;
+  Flag issued_behind, host_ran, deleted;
+  int value = 0, seen = 0;
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { value = 1; }); }, {}, Vars{var}, {.ctx = kGpu});
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value *= 10; }), issued_behind.Set(); }, {}, Vars{var}, {.ctx = kGpu});
+  engine->PushSync([&](RunContext) { seen = value, host_ran.Set(); }, Vars{var}, {}, {});
+  engine->DeleteVariable(
+      var, [&](RunContext) { deleted.Set(); }, kGpu);
+  auto all = std::async(std::launch::async, [&] { engine->WaitForAll(); });
+  issued_behind.Await();  // while the gate is closed
+  // A function of no variable on the CPU's one worker, pushed after the host function could have begun: it overtakes what waits.
+  Flag later;
+  engine->PushSync([&](RunContext) { later.Set(); }, {}, {}, {});
+  later.Await();
+  CHECK_FALSE(host_ran.now());
+  CHECK_FALSE(deleted.now());
+  CHECK(all.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+  gate.Open();
+  all.get();
+  CHECK(seen == 10);
+  CHECK(host_ran.now());
+  CHECK(deleted.now());
+}
+
+TEST_CASE("a wait is not over at issue") {
+  auto engine = Make();
+  const VarHandle var = engine->NewVar();
+  for (const bool write : {false, true}) {
+    Gate gate;
+    Flag issued;
+    std::atomic<int> done = 0;
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { done = 1; }), issued.Set(); }, {}, Vars{var},
+                     {.ctx = kGpu});
+    auto wait = std::async(std::launch::async, [&] { write ? engine->WaitForVar(var) : engine->WaitToRead(var); });
+    issued.Await();
+    CHECK(wait.wait_for(std::chrono::milliseconds(5)) == std::future_status::timeout);
+    gate.Open();
+    wait.get();
+    CHECK(done == 1);
+  }
+}
+
+TEST_CASE("another stream waits on the device: its functions issue at once and their work comes later") {
+  auto engine = Make();
+  const VarHandle var = engine->NewVar();
+  for (const PushOptions& other :
+       {PushOptions{.ctx = kGpu, .property = FnProperty::kCopyFromDevice}, PushOptions{.ctx = Context::gpu(1)}}) {
+    Gate gate;
+    Flag issued;
+    std::vector<int> order;  // of the streams' work: ordered by the event, or ThreadSanitizer says so
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); }); }, {}, Vars{var},
+                     {.ctx = kGpu});
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(2); }), issued.Set(); }, Vars{var}, {}, other);
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(3); }); }, {}, Vars{var}, {.ctx = kGpu});  // after the read
+    issued.Await();  // while the gate is closed
+    gate.Open();
+    engine->WaitToRead(var);
+    CHECK(order == std::vector<int>{1, 2, 3});
+  }
+}
+
+TEST_CASE("a sequence mixes the host and devices, and its runs do not overlap") {
+  for (const char* type : {"naive", "threaded"}) {
+    auto engine = Make(type);
+    int on_device = 0, on_host = 0, on_other = 0;  // bytes of an arena: no variable guards them
+    std::vector<SequenceOp> ops(4);
+    ops[0].ctx = ops[3].ctx = kGpu;
+    ops[2].ctx = Context::gpu(1);
+    ops[0].fn = [&](RunContext ctx) { test::Do(ctx, [&] { on_device = on_host + 1; }); };
+    ops[1].fn = [&](RunContext) { on_host = on_device * 2; };
+    ops[2].fn = [&](RunContext ctx) { test::Do(ctx, [&] { on_other = on_device; }); };
+    ops[3].fn = [&](RunContext ctx) { test::Do(ctx, [&] { on_device = -on_host - on_other; }); };
+    ops[1].after = ops[2].after = {0};
+    ops[3].after = {1, 2};
+    ops[3].writes = {0};
+    const SequenceHandle sequence = engine->NewSequence(std::move(ops), 1);
+    const VarHandle port = engine->NewVar();
+    int expected_host = 0, expected_device = 0;
+    for (int i = 0; i < 10; ++i) {
+      engine->Push(sequence, Vars{port});
+      expected_device = expected_host + 1;
+      expected_host = expected_device * 2;
+      expected_device = -expected_host - expected_device;
+    }
+    engine->WaitToRead(port);
+    CHECK(on_device == expected_device);
+    CHECK(on_host == expected_host);
+    engine->DeleteSequence(sequence);
+    engine->WaitForAll();
+  }
+}
+
+TEST_CASE("an exception at issue is an error as on the CPU") {
+  for (const char* type : {"naive", "threaded"}) {
+    auto engine = Make(type);
+    const VarHandle var = engine->NewVar();
+    engine->PushSync([](RunContext) { Throw(ErrorKind::kDevice, "no such kernel"); }, {}, Vars{var}, {.ctx = kGpu, .name = "conv"});
+    bool ran = false;
+    engine->PushSync([&](RunContext) { ran = true; }, Vars{var}, {}, {.ctx = Context::gpu(1)});
+    CHECK(MessageOf([&] { engine->WaitToRead(var); }) == "conv: no such kernel");
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
+    CHECK_FALSE(ran);
+  }
+}
+
+TEST_CASE("a device that fails later is blamed on the oldest function not known to be done, and ends; the others go on") {
+  auto engine = Make();
+  const VarHandle good = engine->NewVar(), bad = engine->NewVar(), host = engine->NewVar();
+  engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{good}, {.ctx = kGpu, .name = "before"});
+  engine->WaitToRead(good);
+  engine->PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {}, Vars{bad},
+                   {.ctx = kGpu, .name = "conv1"});
+  bool ran = false, freed = false;
+  engine->PushSync([&](RunContext) { ran = true; }, Vars{bad}, Vars{host}, {.name = "metrics"});
+  CHECK(MessageOf([&] { engine->WaitToRead(host); }) == "conv1: illegal address");
+  CHECK(MessageOf([&] { engine->WaitToRead(host); }) == "");  // once
+  CHECK(MessageOf([&] { engine->WaitToRead(bad); }) == "conv1: illegal address");
+  CHECK(MessageOf([&] { engine->WaitToRead(bad); }) == "");
+  CHECK_FALSE(ran);
+  CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
+  // The device computes nothing more, and says so with the name of whoever tries.
+  engine->PushSync([&](RunContext) { ran = true; }, {}, Vars{good}, {.ctx = kGpu, .name = "conv2"});
+  CHECK(MessageOf([&] { engine->WaitToRead(good); }) == "conv2: conv1: illegal address");
+  CHECK_FALSE(ran);
+  // Memory on it is given back all the same.
+  engine->DeleteVariable(
+      good, [&](RunContext) { freed = true; }, kGpu);
+  engine->WaitForAll();
+  CHECK(freed);
+  // Other devices and the host compute on.
+  int value = 0;
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value = 1; }); }, {}, Vars{host}, {.ctx = Context::gpu(1)});
+  engine->PushSync([&](RunContext) { ++value; }, {}, Vars{host}, {});
+  engine->WaitForAll();
+  CHECK(value == 2);
+}
+
+TEST_CASE("a failure for which no variable is waited for comes out of WaitForAll, once") {
+  auto engine = Make();
+  engine->PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {}, {},
+                   {.ctx = kGpu, .name = "conv"});
+  CHECK(MessageOf([&] { engine->WaitForAll(); }) == "conv: illegal address");
+  CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
+}
+
+TEST_CASE("a GPU beyond those that are there is refused at the push, in both engines") {
+  for (const char* type : {"naive", "threaded"}) {
+    auto engine = Make(type);
+    CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(2), .name = "conv"}); }) ==
+          "'conv' was pushed to gpu(2), for which this engine has no workers; push it to a device that is there, such as cpu(0)");
+  }
+}
+
+TEST_CASE("a GPU without a stream does its work at the call") {
+  EngineOptions options;
+  options.gpu_count = [] { return 1; };
+  auto engine = Create(std::move(options));
+  const VarHandle var = engine->NewVar();
+  int value = 0;
+  engine->PushSync([&](RunContext) { value = 7; }, {}, Vars{var}, {.ctx = kGpu});
+  engine->WaitToRead(var);
+  CHECK(value == 7);
+}
+
+}  // namespace
+}  // namespace mxtrain::engine

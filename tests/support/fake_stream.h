@@ -1,0 +1,117 @@
+#pragma once
+// A device without a device: a stream is a thread that does what it is given, in order, now and then after a pause. What the engine
+// promises of devices is proven with it on machines that have none.
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/context.h"
+
+namespace mxtrain::test {
+
+class FakeEvent final : public Event {
+ public:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool come = false;
+    std::string failure;
+  };
+  void Wait() override { WaitFor(*state_); }
+  static void WaitFor(State& state) {
+    std::unique_lock lock(state.mutex);
+    state.changed.wait(lock, [&] { return state.come; });
+    if (!state.failure.empty()) Throw(ErrorKind::kDevice, "{}", state.failure);
+  }
+
+ private:
+  friend class FakeStream;
+  std::shared_ptr<State> state_;  // of the last recording: who waits for an earlier one keeps that
+};
+
+class FakeStream final : public Stream {
+ public:
+  explicit FakeStream(uint32_t seed = 1, bool pauses = false) : random_(seed), pauses_(pauses), thread_([this] { Run(); }) {}
+  ~FakeStream() override {
+    Give({});
+    thread_.join();
+  }
+
+  // A kernel: runs later, in order, unless the device has failed.
+  void Launch(std::function<void()> kernel) {
+    Give([this, kernel = std::move(kernel)] {
+      if (failure_.empty()) kernel();
+    });
+  }
+  // From here on the device does nothing more, and everything that waits for it fails.
+  void Break(std::string failure) {
+    Give([this, failure = std::move(failure)] { failure_ = failure; });
+  }
+
+  std::unique_ptr<Event> NewEvent() override { return std::make_unique<FakeEvent>(); }
+  void Record(Event& event) override {
+    auto state = std::make_shared<FakeEvent::State>();
+    static_cast<FakeEvent&>(event).state_ = state;
+    Give([this, state] {
+      const std::lock_guard lock(state->mutex);
+      state->come = true;
+      state->failure = failure_;
+      state->changed.notify_all();
+    });
+  }
+  void WaitFor(const Event& event) override {
+    Give([this, state = static_cast<const FakeEvent&>(event).state_] {
+      try {
+        FakeEvent::WaitFor(*state);
+      } catch (const Error& error) {
+        failure_ = error.what();
+      }
+    });
+  }
+
+ private:
+  // Empty: the end.
+  void Give(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    changed_.notify_one();
+  }
+  void Run() {
+    while (true) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !queue_.empty(); });
+      const std::function<void()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      if (!work) return;
+      if (pauses_ && random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 50));
+      work();
+    }
+  }
+
+  std::mt19937 random_;  // the thread's, as failure_
+  const bool pauses_;
+  std::string failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;  // guarded by mutex_
+  std::thread thread_;                       // last: it uses the others
+};
+
+// What a device function does with its work: gives it to the stream, or, without one, does it.
+inline void Do(const RunContext& ctx, std::function<void()> work) {
+  if (ctx.stream) {
+    static_cast<FakeStream*>(ctx.stream)->Launch(std::move(work));
+  } else {
+    work();
+  }
+}
+
+}  // namespace mxtrain::test
