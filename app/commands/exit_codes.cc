@@ -37,7 +37,7 @@ constexpr ExitCode kExitCodes[] = {
      "`mxtrain check CONFIG` reads everything once and names each file. data.max_bad bears a share of unreadable training pictures; `--skip-bad` lets "
      "eval and infer pass over them. Where `last` is damaged, the run folder also holds `previous` and numbered checkpoints."},
     {CodeOf(ErrorKind::kDevice), "device", "the device cannot do what is asked",
-     "--device gpu in a build without GPUs\n"
+     "--device gpu without a GPU, its driver or its libraries\n"
      "train.amp: bf16 on a processor without fast arithmetic in it",
      "`mxtrain devices` says what is there, and why something is not. --device cpu always works; leave train.amp out."},
     {CodeOf(ErrorKind::kMemory), "memory", "there is not enough memory",

@@ -1,5 +1,5 @@
-// The GPU of every build: opens the GPU half when it is first asked for anything, and answers with its backend, or with the reason why there
-// is none.
+// The GPU of every build: opens the GPU half when it is first asked for anything, and answers with its backend, or with the reason why
+// there is none.
 #include <dlfcn.h>
 
 #include <mutex>

@@ -90,9 +90,8 @@ std::optional<std::string> MissingLibrary(const std::string& message, const std:
 
 // Once a library of that name is in the process, the loader takes it for all that need it.
 bool LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
-  return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
-    return dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
-  });
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const fs::path& folder) { return dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr; });
 }
 
 }  // namespace
@@ -125,7 +124,8 @@ GpuLibrary OpenGpuLibrary() {
     last_missing = *missing;
     if (folders.empty()) folders = LibraryFolders();
     if (!LoadFrom(folders, *missing)) {
-      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH, or {}", *missing, kUseCpu);
+      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH, or {}",
+                                  *missing, kUseCpu);
       return library;
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The GPU half: backend and kernels of CUDA in a shared object of its own, libmxtrain_cuda.so, which lies beside this library where there is one.
-// It is opened when a GPU is asked for, so that the rest runs without CUDA's libraries and does not pay for loading them.
+// The GPU half: backend and kernels of CUDA in a shared object of its own, libmxtrain_cuda.so, which lies beside this library where there
+// is one. It is opened when a GPU is asked for, so that the rest runs without CUDA's libraries and does not pay for loading them.
 #include <string>
 
 #include "mxtrain/base/macros.h"
@@ -17,8 +17,8 @@ struct GpuLibrary {
 MXTRAIN_API std::string GpuLibraryPath();
 
 // Opens it, or says why not. The libraries that it needs (cuBLAS, cuDNN) are looked for where the system's loader looks; in the folders of
-// MXTRAIN_CUDA_PATH, separated by colons; in CUDA's own folders; and where Python's packages nvidia-* keep theirs. Every call does all of it;
-// after the first success that costs next to nothing.
+// MXTRAIN_CUDA_PATH, separated by colons; in CUDA's own folders; and where Python's packages nvidia-* keep theirs. Every call does all of
+// it; after the first success that costs next to nothing.
 MXTRAIN_API GpuLibrary OpenGpuLibrary();
 
 }  // namespace mxtrain

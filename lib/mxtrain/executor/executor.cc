@@ -1,5 +1,7 @@
 #include "mxtrain/executor/executor.h"
 
+#include <array>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
@@ -82,6 +84,8 @@ struct Executor::Impl {
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
                                         Executor* shared);
   void Prepare(Recycler<Run>::Lease run, bool forward);
+  // Inputs that lie elsewhere are copied to the device, by its copy stream, into arrays that stay the same.
+  void Stage(RunInputs* inputs);
   void Push(StepSequences::Part part) { sequences->Push(part, arena->bytes.var()); }
 
   Runtime& runtime;
@@ -105,6 +109,9 @@ struct Executor::Impl {
   std::unique_ptr<StepSequences> sequences;
   Recycler<Run> runs;
   std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
+  // By outer array. Two sets in turn: while one run reads its own, the next one's batch is on its way.
+  std::array<std::map<int, NDArray>, 2> staged;
+  size_t stage = 0;
 };
 
 Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given, std::shared_ptr<Arena> shared)
@@ -133,9 +140,22 @@ Executor::Impl::~Impl() {
   }
 }
 
+void Executor::Impl::Stage(RunInputs* inputs) {
+  if (request.ctx.type != DeviceType::kGPU) return;
+  for (auto& [outer, array] : *inputs) {
+    if (array.ctx() == request.ctx) continue;
+    NDArray& target = staged[stage][outer];
+    if (target.empty()) target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
+    target.CopyFrom(array);
+    array = target;
+  }
+}
+
 // Pushes, ahead of a run, the small function that points the views at this run's inputs. It is ordered by the arena: after the run before,
 // before this one.
 void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
+  if (is_forward) stage = 1 - stage;
+  Stage(&run->inputs);
   // A backward pass has the inputs of its forward pass beside its head gradients.
   executor::MakeDistinct(outers, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
   if (is_forward) kept_inputs.clear();

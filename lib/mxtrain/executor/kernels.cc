@@ -1,7 +1,6 @@
 #include "mxtrain/executor/kernels.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/derived_layout.h"
@@ -169,16 +168,31 @@ void KernelSet::Run(int k, RunContext run_ctx) {
       runtime_.backend(node.ctx).Reorder(run_ctx, graph_.spec(node.inputs[0]), kernel.in[0].data, node.specs[0], kernel.out[0].data);
       break;
     case Node::Kind::kZeros:
-      if (node.req[0] == OpReqType::kWriteTo) std::memset(kernel.out[0].data, 0, static_cast<size_t>(node.specs[0].Bytes()));
+      if (node.req[0] == OpReqType::kWriteTo) runtime_.backend(node.ctx).Zero(run_ctx, kernel.out[0].data, node.specs[0].Bytes());
       break;
     default:
       MXTRAIN_ASSERT(false && "a node of this kind does not run");
   }
   const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
-  if (state_.monitor && !second_run) Report(kernel);
+  if (state_.monitor && !second_run) Report(kernel, run_ctx);
 }
 
-void KernelSet::Report(const Kernel& kernel) const {
+// The stored elements where the host can read them: themselves, or a copy that `bytes` holds. Blocks until the device has made it.
+TBlob KernelSet::OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const {
+  if (view.ctx.type != DeviceType::kGPU) return view;
+  TBlob host = view;
+  const int64_t size = view.layout.Bytes(view.shape, view.type);
+  bytes->resize(static_cast<size_t>(size));
+  host.data = bytes->data();
+  host.ctx = Context::cpu();
+  runtime_.backend(view.ctx).CopyBytes(run_ctx, view.ctx, view.data, host.ctx, host.data, size);
+  const std::unique_ptr<Event> event = run_ctx.stream->NewEvent();
+  run_ctx.stream->Record(*event);
+  event->Wait();
+  return host;
+}
+
+void KernelSet::Report(const Kernel& kernel, RunContext run_ctx) const {
   const ExecNode& node = graph_.nodes[kernel.node];
   const bool backward = node.kind == Node::Kind::kBackward;
   const std::vector<TBlob>& views = backward ? kernel.in_grad : kernel.out;
@@ -186,16 +200,18 @@ void KernelSet::Report(const Kernel& kernel) const {
   for (size_t i = 0; i < views.size(); ++i) {
     if (!views[i].data || kernel.req[i] == OpReqType::kNullOp || Derived(views[i].layout)) continue;
     const std::string name = format("{}_{}", node.name, i < names.size() ? names[i] : std::to_string(i));
-    if (views[i].layout.plain()) {
-      state_.monitor(name, views[i]);
+    std::vector<char> copied;
+    const TBlob stored = OnHost(views[i], run_ctx, &copied);
+    if (stored.layout.plain()) {
+      state_.monitor(name, stored);
       continue;
     }
-    TBlob plain = views[i];
+    TBlob plain = stored;
     plain.layout = Layout();
     std::vector<char> bytes(static_cast<size_t>(plain.shape.Size() * SizeOf(plain.type)));
     plain.data = bytes.data();
-    runtime_.backend(node.ctx).Reorder({node.ctx, nullptr}, {views[i].shape, views[i].type, views[i].layout}, views[i].data,
-                                       {plain.shape, plain.type, Layout()}, plain.data);
+    runtime_.backend(stored.ctx).Reorder({stored.ctx, nullptr}, {stored.shape, stored.type, stored.layout}, stored.data,
+                                         {plain.shape, plain.type, Layout()}, plain.data);
     state_.monitor(name, plain);
   }
 }

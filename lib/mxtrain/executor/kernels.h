@@ -52,7 +52,8 @@ class MXTRAIN_API KernelSet {
   void AddNode(int id);
   void Touch(NodeEntry entry, Use use);
   void PlaceView(TBlob* view, int buffer);
-  void Report(const Kernel& kernel) const;
+  TBlob OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const;
+  void Report(const Kernel& kernel, RunContext run_ctx) const;
 
   const ExecGraph& graph_;
   const MemoryPlan& plan_;

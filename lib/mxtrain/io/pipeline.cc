@@ -182,9 +182,9 @@ int64_t Pipeline::CountBatches() const {
 void Pipeline::AddSlot() {
   auto slot = std::make_unique<Slot>();
   for (const DataDesc& desc : data_)
-    slot->data.emplace_back(runtime_, desc.shape, desc.type, Context::cpu(), Layout(), "batch " + desc.name);
+    slot->data.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(), "batch " + desc.name);
   for (const DataDesc& desc : label_)
-    slot->label.emplace_back(runtime_, desc.shape, desc.type, Context::cpu(), Layout(), "batch " + desc.name);
+    slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(), "batch " + desc.name);
   ring_->AddSlot(std::move(slot));
 }
 

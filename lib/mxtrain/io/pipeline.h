@@ -29,6 +29,7 @@ struct PipelineParam : Parameter<PipelineParam> {
   bool shuffle, balanced, keep_remainder, exact_decode;
   double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
+  Context memory = Context::cpu();  // where batches lie; pinned for a GPU, which then copies them by itself. Not a key: follows from the device
 
   static void Declare(Fields<PipelineParam>& f) {
     using P = PipelineParam;

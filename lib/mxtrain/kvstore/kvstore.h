@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mxtrain/base/recycler.h"
+#include "mxtrain/ndarray/staged_array.h"
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/optimizer/optimizer.h"
 
@@ -68,7 +69,7 @@ class MXTRAIN_API OptimizerUpdater {
   std::vector<Key> keys_;
   std::vector<std::vector<NDArray>> states_;  // [key][state], in the weight's layout
   std::vector<NDArray> scalars_;              // [key]: rows of one array
-  NDArray all_scalars_;
+  StagedArray all_scalars_;
   std::vector<std::optional<PreparedCall>> updates_;  // [key]
   struct Scalars {
     std::vector<float> values;

@@ -25,14 +25,14 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
   updates_.resize(keys_.size());
   const Context ctx = keys_[0].weight.ctx();
   const int64_t width = optimizer_->NumScalars();
-  all_scalars_ = NDArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, ctx, Layout(), "optimizer scalars");
+  all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, ctx, "optimizer scalars");
   for (size_t k = 0; k < keys_.size(); ++k) {
     const NDArray& weight = keys_[k].weight;
     std::vector<NDArray>& states = states_.emplace_back();
     for (int s = 0; s < optimizer_->NumStates(); ++s) {
       states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), ctx, weight.layout()));
     }
-    scalars_.push_back(all_scalars_.Slice(static_cast<int64_t>(k), static_cast<int64_t>(k) + 1).Reshape(TShape{width}));
+    scalars_.push_back(all_scalars_.array().Slice(static_cast<int64_t>(k), static_cast<int64_t>(k) + 1).Reshape(TShape{width}));
   }
 }
 
@@ -49,22 +49,22 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
     v.step = step + 1;
     optimizer_->FillScalars(v, scalars->values.data() + k * width);
   }
-  const engine::VarHandle writes[] = {all_scalars_.var()};
+  const engine::VarHandle writes[] = {all_scalars_.host().var()};
   runtime_.engine().PushSync(
       [this, scalars = std::move(scalars)](RunContext) {
-        std::copy(scalars->values.begin(), scalars->values.end(), all_scalars_.data().dptr<float>());
+        std::copy(scalars->values.begin(), scalars->values.end(), all_scalars_.host().data().dptr<float>());
       },
-      {}, writes, {.ctx = all_scalars_.ctx(), .name = "optimizer_scalars"});
+      {}, writes, {.name = "optimizer_scalars"});
+  all_scalars_.Upload();
 }
 
 void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max_norm) {
   if (keys_.empty()) return;
   reads_.clear();
-  writes_.assign({all_scalars_.var()});
-  for (const NDArray& g : grads) reads_.push_back(g.var());
-  engine::DeduplicateVars(&reads_, &writes_);
+  writes_.assign({all_scalars_.host().var()});
   auto held = held_.Take();
-  held->arrays.assign(grads.begin(), grads.end());
+  for (const NDArray& g : grads) reads_.push_back(held->arrays.emplace_back(g.ToHost()).var());
+  engine::DeduplicateVars(&reads_, &writes_);
   runtime_.engine().PushSync(
       [this, held = std::move(held), max_norm](RunContext) {
         double sum = 0;
@@ -73,11 +73,12 @@ void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max
         }
         const double norm = std::sqrt(sum) * std::abs(rescale_grad_);
         if (!(norm > max_norm)) return;
-        const TBlob scalars = all_scalars_.data();
+        const TBlob scalars = all_scalars_.host().data();
         const int64_t width = scalars.shape[1];
         for (int64_t k = 0; k < scalars.shape[0]; ++k) scalars.dptr<float>()[k * width + kScalarRescale] *= static_cast<float>(max_norm / norm);
       },
-      reads_, writes_, {.ctx = all_scalars_.ctx(), .name = "clip_global_norm"});
+      reads_, writes_, {.name = "clip_global_norm"});
+  all_scalars_.Upload();
 }
 
 void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {

@@ -45,6 +45,8 @@ class MXTRAIN_API NDArray {
   NDArray Reshape(const TShape& shape) const;       // same number of elements
 
   NDArray ToPlain() const;                                 // the same handle when it is plain
+  // Where functions of the CPU can read it: itself, or from a GPU a plain copy in pinned memory.
+  NDArray ToHost() const;
   NDArray ToLayout(Layout layout) const;                   // the same handle when nothing is to do
   NDArray Copy(Context ctx) const;                         // a new array of the same layout; plain on another kind of device
   // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may overlap.

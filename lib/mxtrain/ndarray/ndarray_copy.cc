@@ -69,6 +69,11 @@ bool OnGpu(Context ctx) {
   return ctx.type == DeviceType::kGPU;
 }
 
+// Whether one device computes on both: pinned memory is the host's.
+bool OneDevice(Context a, Context b) {
+  return OnGpu(a) || OnGpu(b) ? a == b : true;
+}
+
 }  // namespace
 
 void NDArray::PushZeros() {
@@ -125,7 +130,7 @@ void NDArray::CopyFrom(const NDArray& from, int priority) {
   if (SameView(from)) return;
   // In another layout an element could be written before it is read; bytes are moved as a whole.
   if (Overlaps(from) && layout() != from.layout()) return PushReorder(from.Copy(from.ctx()), priority);
-  if (&runtime().backend(ctx()) == &runtime().backend(from.ctx())) return PushReorder(from, priority);
+  if (OneDevice(ctx(), from.ctx())) return PushReorder(from, priority);
   const NDArray source = from.ToPlain();
   if (layout().plain()) return PushTransfer(source, priority);
   NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
@@ -145,10 +150,13 @@ NDArray NDArray::ToPlain() const {
 }
 
 NDArray NDArray::Copy(Context to) const {
-  const bool same_backend = &runtime().backend(ctx()) == &runtime().backend(to);
-  NDArray copy(runtime(), shape(), dtype(), to, same_backend ? layout() : Layout{}, who());
+  NDArray copy(runtime(), shape(), dtype(), to, OneDevice(ctx(), to) ? layout() : Layout{}, who());
   copy.CopyFrom(*this);
   return copy;
+}
+
+NDArray NDArray::ToHost() const {
+  return OnGpu(ctx()) ? Copy(Context::cpu_pinned(ctx().id)) : *this;
 }
 
 void NDArray::CopyFromHost(const void* elements, int64_t bytes) {

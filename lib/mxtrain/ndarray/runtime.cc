@@ -11,30 +11,29 @@ namespace mxtrain {
 
 // Members are destroyed from the last to the first: the engine, then storage, then the backends under both.
 struct Runtime::Impl {
-  explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(NewGpuBackend()) {
-    storage = Storage::Create([this](Context ctx) -> Backend& { return BackendOf(ctx); });
+  explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
+    storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); });
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
+    engine_options.gpu_count = [this] { return gpu->DeviceCount(); };
     engine_options.on_worker_start = [this](Context ctx, engine::FnProperty property) {
       // One lane computes with the whole team; a second team beside it would fight over the cores.
-      if (property == engine::FnProperty::kNormal) {
+      if (property == engine::FnProperty::kNormal && ctx.type != DeviceType::kGPU) {
         BackendOf(ctx).EnterThread();
       } else {
         SetTeamSize(1);
       }
     };
     engine_options.new_stream = [this](Context ctx, engine::FnProperty property) {
-      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);
+      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);  // copies and collectives go first
     };
     engine = engine::Create(std::move(engine_options));
     cpu->EnterThread();
   }
 
-  // Pinned memory is the GPU's where there is one, and plain host memory elsewhere.
-  Backend& BackendOf(Context ctx) {
-    if (ctx.type == DeviceType::kGPU) return *gpu;
-    return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : *cpu;
-  }
+  Backend& BackendOf(Context ctx) { return ctx.type == DeviceType::kGPU ? *gpu : *cpu; }
+  // Pinned memory comes from the GPU where there is one, and is plain host memory elsewhere.
+  Backend& AllocatorOf(Context ctx) { return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : BackendOf(ctx); }
 
   // Errors for which nobody waited are said, so that none is lost.
   void DrainEngine() {

@@ -20,6 +20,7 @@ struct RuntimeOptions {
   int threads = 0;                  // CPU compute team; 0: as many as the process may use
   uint64_t seed = 0;
   Logger log;
+  std::function<std::unique_ptr<Backend>()> new_gpu_backend;  // empty: NewGpuBackend
 };
 
 class MXTRAIN_API Runtime {
@@ -31,7 +32,8 @@ class MXTRAIN_API Runtime {
 
   engine::Engine& engine();
   Storage& storage();
-  Backend& backend(Context ctx);  // of the context's device type, usable or not: CheckDevice tells
+  // What computes on memory of the context: for pinned memory, which is the host's, the CPU. Usable or not: CheckDevice tells.
+  Backend& backend(Context ctx);
   const OperatorRegistry& operators() const { return *operators_; }
   std::shared_ptr<const OperatorRegistry> operators_ptr() const { return operators_; }
   const Logger& log() const;

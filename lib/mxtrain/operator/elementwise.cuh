@@ -57,8 +57,8 @@ void MapElements(const OnGpu& device, const TBlob& out, OpReqType req, const F& 
       detail::ElementKernel<kAdd, kWidth><<<cuda::BlocksFor(n, cuda::kBlockThreads * kWidth), cuda::kBlockThreads, 0, stream>>>(
           n, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
     } else {
-      detail::ElementKernel<kAdd, 1><<<cuda::BlocksFor(n), cuda::kBlockThreads, 0, stream>>>(
-          n, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
+      detail::ElementKernel<kAdd, 1>
+          <<<cuda::BlocksFor(n), cuda::kBlockThreads, 0, stream>>>(n, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
     }
     cuda::CheckLaunch("an element-wise loop");
   });

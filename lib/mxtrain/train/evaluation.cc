@@ -169,10 +169,12 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
   while (!(stop && stop()) && iter_.Next(&batch)) {
     order.Arrange(batch, &inputs);
     executor_->Forward(inputs);
+    std::vector<NDArray> on_host;
     std::vector<TBlob> outputs;
     for (const NDArray& output : executor_->outputs()) {
-      output.WaitToRead();
-      outputs.push_back(output.data());
+      const NDArray& array = on_host.emplace_back(output.ToHost());
+      array.WaitToRead();
+      outputs.push_back(array.data());
     }
     std::map<std::string, TBlob> labels;
     for (size_t i = 0; i < label_descs.size(); ++i) {
@@ -189,7 +191,7 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
       loss_.Update(static_cast<int>(h), outputs[head.output], head.label.empty() ? nullptr : &label->second, batch.count);
     }
     metrics_.Update(outputs, labels, batch.count);
-    if (on_batch) on_batch(batch, executor_->outputs());
+    if (on_batch) on_batch(batch, on_host);
   }
   NamedValues values;
   if (with_loss) values.emplace_back("loss", loss_.Total());

@@ -373,26 +373,27 @@ void Trainer::UpdateParameters() {
 void Trainer::CollectBatch(const DataBatch& batch) {
   reads_.clear();
   writes_.assign({sums_, batch_marks_[static_cast<size_t>(batches_ % 2)]});
+  auto outcome = outcomes_.Take();
   for (const auto& executor : executors_) {
-    for (const NDArray& output : executor->outputs()) reads_.push_back(output.var());
+    for (const NDArray& output : executor->outputs()) reads_.push_back(outcome->outputs.emplace_back(output.ToHost()).var());
   }
   for (const NDArray& label : batch.label) reads_.push_back(label.var());
   engine::DeduplicateVars(&reads_, &writes_);
-  auto outcome = outcomes_.Take();
   outcome->labels = batch.label;
   outcome->index = batch.index;
   outcome->count = batch.count;
   outcome->step = state_.step;
   runtime_.engine().PushSync([this, outcome = std::move(outcome)](RunContext) { TakeIn(*outcome); }, reads_, writes_,
-                             {.ctx = options_.ctx, .priority = 1, .name = "metrics"});
+                             {.ctx = Context::cpu(), .priority = 1, .name = "metrics"});
 }
 
 // Adds a batch to the sums of losses and metrics.
 void Trainer::TakeIn(const Outcome& outcome) {
   const auto parts = static_cast<int64_t>(executors_.size());
+  const size_t outputs = outcome.outputs.size() / executors_.size();
   for (int64_t w = 0; w < parts; ++w) {
     output_blobs_.clear();
-    for (const NDArray& array : executors_[w]->outputs()) output_blobs_.push_back(array.data());
+    for (size_t i = 0; i < outputs; ++i) output_blobs_.push_back(outcome.outputs[static_cast<size_t>(w) * outputs + i].data());
     int64_t count = outcome.count;
     for (size_t i = 0; i < outcome.labels.size(); ++i) {
       const NDArray& label = outcome.labels[i];

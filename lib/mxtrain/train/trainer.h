@@ -202,10 +202,11 @@ class MXTRAIN_API Trainer {
   std::vector<engine::VarHandle> reads_, writes_;
   // A batch whose losses and metrics are to be taken in.
   struct Outcome {
+    std::vector<NDArray> outputs;  // of each worker in turn, where the host can read them
     std::vector<NDArray> labels;
     std::vector<int64_t> index;
     int64_t count = 0, step = 0;
-    void Clear() { labels.clear(); }
+    void Clear() { outputs.clear(), labels.clear(); }
   };
   Recycler<Outcome> outcomes_;
   // Of that function, guarded by sums_.

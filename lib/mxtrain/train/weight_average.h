@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/ndarray/staged_array.h"
 #include "mxtrain/operator/imperative.h"
 
 namespace mxtrain {
@@ -52,7 +53,7 @@ class MXTRAIN_API WeightAverage {
   };
   Runtime& runtime_;
   double decay_;
-  NDArray scalars_;  // of the update operator
+  StagedArray scalars_;  // of the update operator
   std::vector<Item> items_;
   int64_t updates_ = 0;
 };

@@ -76,8 +76,8 @@ class CudaBackend final : public Backend {
     void* data = nullptr;
     const bool pinned = ctx.type == DeviceType::kCPUPinned;
     const cuda::DeviceScope scope(ctx.id);
-    const cudaError_t status = pinned ? cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable)
-                                      : cudaMalloc(&data, static_cast<size_t>(bytes));
+    const cudaError_t status =
+        pinned ? cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) : cudaMalloc(&data, static_cast<size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // forgotten: the caller may have memory to give back
       return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Checks of the calls of CUDA, cuBLAS and cuDNN: MXTRAIN_CHECK_CUDA(cudaMemsetAsync(...)) throws an Error with the call and its text. Out of
-// memory is kMemory, all else kDevice. After a sticky error the device computes nothing more in this process; its message says so.
+// Checks of the calls of CUDA, cuBLAS and cuDNN: MXTRAIN_CHECK_CUDA(cudaMemsetAsync(...)) throws an Error with the call and its text. Out
+// of memory is kMemory, all else kDevice. After a sticky error the device computes nothing more in this process; its message says so.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>

@@ -1,6 +1,6 @@
 #pragma once
-// Where the elements of an array lie, in a form that device code computes with: the places of a layout (blocked_layout.h) as digits in a mixed
-// radix. Host and device; trivially copyable.
+// Where the elements of an array lie, in a form that device code computes with: the places of a layout (blocked_layout.h) as digits in a
+// mixed radix. Host and device; trivially copyable.
 #include <cstdint>
 
 #include "mxtrain/base/macros.h"

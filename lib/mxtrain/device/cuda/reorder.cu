@@ -7,8 +7,8 @@
 namespace mxtrain::cuda {
 namespace {
 
-constexpr int kTile = 32;       // of a transposition, elements each way
-constexpr int kTileRows = 8;    // threads of a block in the second direction
+constexpr int kTile = 32;     // of a transposition, elements each way
+constexpr int kTileRows = 8;  // threads of a block in the second direction
 constexpr int64_t kMaxGridZ = 65535;
 
 // Any layout into any other: one element of the target per step.
@@ -32,7 +32,8 @@ struct ConvertBody {
 
 // [batch, rows, columns] -> [batch, columns, rows], through a tile that both sides cross along their rows.
 template <typename From, typename To>
-__global__ void __launch_bounds__(kTile* kTileRows) TransposeKernel(int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
+__global__ void __launch_bounds__(kTile* kTileRows)
+    TransposeKernel(int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
   __shared__ To tile[kTile][kTile + 1];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile, column0 = static_cast<int64_t>(blockIdx.x) * kTile;
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
@@ -106,11 +107,16 @@ void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, cons
 // Elements that only move are numbers of their width.
 void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
   switch (SizeOf(from.type)) {
-    case 1: return ReorderAs<uint8_t, uint8_t>(stream, from, src, to, dst);
-    case 2: return ReorderAs<uint16_t, uint16_t>(stream, from, src, to, dst);
-    case 4: return ReorderAs<uint32_t, uint32_t>(stream, from, src, to, dst);
-    case 8: return ReorderAs<uint64_t, uint64_t>(stream, from, src, to, dst);
-    default: Refuse(from, to);
+    case 1:
+      return ReorderAs<uint8_t, uint8_t>(stream, from, src, to, dst);
+    case 2:
+      return ReorderAs<uint16_t, uint16_t>(stream, from, src, to, dst);
+    case 4:
+      return ReorderAs<uint32_t, uint32_t>(stream, from, src, to, dst);
+    case 8:
+      return ReorderAs<uint64_t, uint64_t>(stream, from, src, to, dst);
+    default:
+      Refuse(from, to);
   }
 }
 

@@ -7,12 +7,10 @@
 
 namespace mxtrain {
 
-// The range of priorities of every device; 0 is the lowest.
-inline constexpr int kHighStreamPriority = 1;
-
 class CudaStream final : public Stream {
  public:
-  // Makes the device current for the calling thread, which is the one that will give work. Throws kDevice.
+  // Makes the device current for the calling thread, which is the one that will give work. Priority: 0, or 1 for what goes first. Throws
+  // kDevice.
   CudaStream(Context ctx, int priority);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
