@@ -2,7 +2,8 @@
 # Installs what is missing, builds and runs every test.
 #   scripts/test.sh          the release build
 #   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of every
-#                            module with threads of its own under ThreadSanitizer
+#                            module with threads of its own under ThreadSanitizer; after it, where nvcc is, the build with the GPU half for one
+#                            architecture, whose tests show as skipped without a GPU
 # Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,3 +51,13 @@ if [[ $full -eq 1 ]]; then
 fi
 build release
 ctest --test-dir build/release --output-on-failure
+
+if [[ $full -eq 1 ]]; then
+  if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    # What is not of CUDA comes from the compiler cache: release has just compiled it.
+    build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_cuda
+    ctest --test-dir build/cuda-dev --output-on-failure -L gpu
+  else
+    echo "== cuda-dev: skipped, since there is no nvcc"
+  fi
+fi

@@ -6,7 +6,11 @@ set(mxtrain_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mxtrain)
 
 # Installs the headers of the folder lib/mxtrain/<module>.
 function(mxtrain_install_headers module component)
-  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/mxtrain/${module}/*.h)
+  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/mxtrain/${module}/*.h
+    ${PROJECT_SOURCE_DIR}/lib/mxtrain/${module}/*.cuh)
+  if(NOT MXTRAIN_HAVE_CUDA)
+    list(FILTER headers EXCLUDE REGEX "/device/cuda/|\\.cuh$")
+  endif()
   foreach(header IN LISTS headers)
     get_filename_component(folder ${header} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/lib/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT ${component})
@@ -33,6 +37,11 @@ foreach(module IN LISTS modules)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainPlugin.cmake
   DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
+
+if(MXTRAIN_HAVE_CUDA)
+  set_target_properties(mxtrain_cuda_lib PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS mxtrain_cuda_lib LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain)
+endif()
 
 if(TARGET mxtrain_program)
   set_target_properties(mxtrain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${from_program_to_libraries}")

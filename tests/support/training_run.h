@@ -34,6 +34,8 @@ inline void WriteTable(const TempDir& folder) {
 
 struct RunSpec {
   std::string engine = "threaded";
+  Context ctx = Context::cpu();
+  std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
   Symbol symbol;
   int workers = 1;
@@ -80,11 +82,13 @@ struct Process {
   std::unique_ptr<DataIter> train, val;
   std::unique_ptr<Trainer> trainer;
 
-  Process(const TempDir& data, const RunSpec& spec) : runtime(NewRuntime(spec.engine, 2, spec.seed)) {
+  Process(const TempDir& data, const RunSpec& spec)
+      : runtime(spec.make_runtime ? spec.make_runtime(spec) : NewRuntime(spec.engine, 2, spec.seed)) {
     train = Iter(data, spec, true);
     val = Iter(data, spec, false);
     TrainOptions options;
     options.symbol = spec.symbol;
+    options.ctx = spec.ctx;
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;
     options.lr_schedule = spec.lr_schedule;
@@ -116,6 +120,7 @@ struct Process {
                 {"workers", std::to_string(spec.data_threads)},
                 {"label_name", "softmax_label"}},
                "test");
+    if (spec.ctx.type == DeviceType::kGPU) param.memory = Context::cpu_pinned(spec.ctx.id);
     return io::NewPipeline(*runtime, source, {}, param);
   }
 };

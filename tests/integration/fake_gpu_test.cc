@@ -1,0 +1,106 @@
+// Everything above the kernels on a device that is asynchronous and whose memory the host cannot touch: the bits are the CPU's.
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/operator/imperative.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/training_run.h"
+
+namespace mxtrain::test {
+namespace {
+
+const Context kGpu = Context::gpu(0);
+
+TEST_CASE("arrays move between host, pinned memory and two GPUs") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = NewFakeGpuRuntime(engine);
+    const std::vector<float> numbers = {1, -2, 3.5, 4, 5, -6};
+    const NDArray host = NDArray::FromVector(*runtime, {2, 3}, numbers), first = host.Copy(kGpu);
+    CHECK(first.ToVector() == numbers);
+    CHECK(first.Copy(Context::gpu(1)).Copy(Context::cpu_pinned()).Copy(kGpu).Copy(Context::cpu()).ToVector() == numbers);
+    CHECK(first.ToHost().ToVector() == numbers);
+    NDArray filled = first.Copy(kGpu);
+    filled.Fill(2);
+    CHECK((first + filled).ToVector() == std::vector<float>{3, 0, 5.5, 6, 7, -4});
+    CHECK((first * first).ToVector() == (host * host).ToVector());
+    filled.Fill(0);
+    CHECK(filled.ToVector() == std::vector<float>(6));
+  }
+}
+
+std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net, Context ctx) {
+  executor::BindRequest request = RequestFor(net, net.losses);
+  request.ctx = ctx;
+  const auto executor = BindWithValues(runtime, net.losses, request);
+  std::map<std::string, std::vector<double>> result;
+  for (int step = 0; step < 4; ++step) {
+    if (step == 2) {
+      executor->SetMonitor(
+          [&](const std::string& name, const TBlob& value) {
+            result["monitored " + name].push_back(
+                static_cast<double>(value.type == DType::kFloat32 && value.Size() > 0 ? *value.dptr<float>() : 0));
+          },
+          1);
+    }
+    executor->Step(MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+  }
+  for (size_t i = 0; i < executor->outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor->outputs()[i]);
+  for (const auto& [name, array] : executor->grads()) result["gradient of " + name] = GetValues(array);
+  for (const auto& [name, array] : executor->auxs()) result[name] = GetValues(array);
+  return result;
+}
+
+TEST_CASE("steps of small nets, monitored too") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = NewFakeGpuRuntime(engine);
+    std::vector<SmallNet> nets = SmallNets(runtime->operators());
+    nets.push_back(DropoutNet(runtime->operators()));
+    for (const SmallNet& net : nets) {
+      CAPTURE(net.name);
+      CHECK(Steps(*runtime, net, kGpu) == Steps(*runtime, net, Context::cpu()));
+    }
+  }
+}
+
+TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, checkpoints, resume") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  spec.make_runtime = [](const RunSpec& s) { return NewFakeGpuRuntime(s.engine, s.seed); };
+  std::vector<RunSpec> specs(4, spec);
+  specs[1].clip_norm = 0.5;
+  specs[1].average_decay = 0.9;
+  specs[2].workers = 2;
+  specs[2].grad_accum = 2;
+  specs[3].engine = "naive";
+  specs[3].optimizer = {"adam", {{"lr", "0.01"}}};
+  for (RunSpec& s : specs) {
+    const Outcome on_cpu = RunWhole(data, s);
+    s.ctx = kGpu;
+    const Outcome on_gpu = RunWhole(data, s);
+    CHECK(on_gpu.bits == on_cpu.bits);
+    REQUIRE(on_gpu.epochs.size() == on_cpu.epochs.size());
+    for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(on_gpu.epochs[e], on_cpu.epochs[e]);
+  }
+  // Stopped in the middle of an epoch, and gone on with.
+  spec.ctx = kGpu;
+  const Outcome whole = RunWhole(data, spec);
+  const TempDir folder;
+  spec.folder = folder.path("checkpoints");
+  {
+    Process process(data, spec);
+    std::atomic<int> stop = 0;
+    StopAfter listener(8, &stop);
+    CHECK(process.trainer->Run(listener, &stop).end == RunEnd::kStopped);
+  }
+  Process process(data, spec);
+  std::vector<std::string> warnings;
+  process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
+  Log log;
+  process.trainer->Run(log);
+  CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
+}
+
+}  // namespace
+}  // namespace mxtrain::test

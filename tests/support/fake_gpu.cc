@@ -1,0 +1,148 @@
+#include "tests/support/fake_gpu.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/parallel.h"
+#include "tests/support/fake_stream.h"
+
+namespace mxtrain::test {
+namespace {
+
+constexpr int kDevices = 2;
+// No address of a process: reading it is an error of the processor.
+constexpr uintptr_t kFar = uintptr_t{1} << 62;
+
+void* ToDevice(void* data) {
+  return data ? reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(data) + kFar) : nullptr;
+}
+template <typename T>
+T* ToHost(T* data) {
+  return data ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(data) - kFar) : nullptr;
+}
+
+std::vector<TBlob> ToHost(std::span<const TBlob> blobs) {
+  std::vector<TBlob> translated(blobs.begin(), blobs.end());
+  for (TBlob& blob : translated) blob.data = ToHost(blob.data);
+  return translated;
+}
+
+class FakeGpu final : public Backend {
+ public:
+  int DeviceCount() const override { return kDevices; }
+  std::string WhyAbsent() const override { return ""; }
+  void* Allocate(Context ctx, int64_t bytes) override {
+    void* data = nullptr;
+    if (posix_memalign(&data, 64, static_cast<size_t>(bytes)) != 0) return nullptr;
+    std::memset(data, 0xcd, static_cast<size_t>(bytes));  // whoever counts on zeros finds none
+    return ctx.type == DeviceType::kGPU ? ToDevice(data) : data;
+  }
+  void Free(Context ctx, void* data) override { std::free(ctx.type == DeviceType::kGPU ? ToHost(data) : data); }
+  std::unique_ptr<Stream> NewStream(Context, int) override { return std::make_unique<FakeStream>(++streams_, true); }
+  Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
+  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+    Do(ctx, [cpu = cpu_.get(), from, src = ToHost(src), to, dst = ToHost(dst)] {
+      SetTeamSize(1);
+      cpu->Reorder({}, from, src, to, dst);
+    });
+  }
+  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+    if (from.type == DeviceType::kGPU) src = ToHost(src);
+    if (to.type == DeviceType::kGPU) dst = ToHost(dst);
+    Do(ctx, [src, dst, bytes] { std::memcpy(dst, src, static_cast<size_t>(bytes)); });
+  }
+  void Zero(RunContext ctx, void* data, int64_t bytes) override {
+    Do(ctx, [data = ToHost(data), bytes] { std::memset(data, 0, static_cast<size_t>(bytes)); });
+  }
+
+ private:
+  const std::unique_ptr<Backend> cpu_ = NewCpuBackend(1);
+  std::atomic<uint32_t> streams_{0};
+};
+
+// What a kernel finds of its context when it runs, which is later.
+struct LateContext {
+  explicit LateContext(const OpContext& ctx)
+      : is_train(ctx.is_train), requested(ctx.requested.begin(), ctx.requested.end()), saved(ToHost(ctx.saved)), workspace(ctx.workspace) {
+    workspace.data = ToHost(workspace.data);
+    for (Resource& resource : requested) {
+      resource.space = ToHost(resource.space);
+      if (resource.random) random = *resource.random;
+    }
+  }
+  OpContext Make() {
+    SetTeamSize(1);
+    for (Resource& resource : requested) {
+      if (resource.random) resource.random = &random;
+    }
+    return {is_train, RunContext(), requested, saved, workspace};
+  }
+
+  bool is_train;
+  std::vector<Resource> requested;
+  std::vector<TBlob> saved;
+  TBlob workspace;
+  RandomState random;
+};
+
+// A kernel of the CPU that a stream runs.
+class FakeGpuOperator final : public Operator {
+ public:
+  explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob> aux) override {
+    Do(ctx.run_ctx, [op = op_, late = LateContext(ctx), in = ToHost(in), req = Copy(req), out = ToHost(out), aux = ToHost(aux)]() mutable {
+      op->Forward(late.Make(), in, req, out, aux);
+    });
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+    Do(ctx.run_ctx,
+       [op = op_, late = LateContext(ctx), out_grad = ToHost(out_grad), in = ToHost(in), out = ToHost(out), req = Copy(req),
+        in_grad = ToHost(in_grad), aux = ToHost(aux)]() mutable { op->Backward(late.Make(), out_grad, in, out, req, in_grad, aux); });
+  }
+
+ private:
+  static std::vector<OpReqType> Copy(std::span<const OpReqType> req) { return {req.begin(), req.end()}; }
+
+  const std::shared_ptr<Operator> op_;
+};
+
+std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
+  std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
+  for (const std::string& op : registry->Names()) {
+    for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) {
+      const PlanFn plan_on_cpu = row->plan;
+      const PlanFn plan = [plan_on_cpu](const OperatorProperty& property, const PlanRequest& request,
+                                        Backend& backend) -> Expected<Plan, Refusal> {
+        Expected<Plan, Refusal> plan = plan_on_cpu(property, request, backend);
+        if (plan) plan->make = [make = plan->make] { return std::make_unique<FakeGpuOperator>(make()); };
+        return plan;
+      };
+      registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, plan});
+    }
+  }
+  return registry;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> NewFakeGpuBackend() {
+  return std::make_unique<FakeGpu>();
+}
+
+std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine, uint64_t seed) {
+  static const std::shared_ptr<OperatorRegistry> registry = FakeGpuOperators();
+  RuntimeOptions options;
+  options.engine = engine;
+  options.threads = 1;
+  options.seed = seed;
+  options.new_gpu_backend = NewFakeGpuBackend;
+  return std::make_unique<Runtime>(options, registry);
+}
+
+}  // namespace mxtrain::test
