@@ -6,15 +6,18 @@ namespace mxtrain::cuda {
 
 class DeviceScope {
  public:
-  explicit DeviceScope(int id) {
+  explicit DeviceScope(int id) : id_(id) {
     MXTRAIN_CHECK_CUDA(cudaGetDevice(&before_));
-    MXTRAIN_CHECK_CUDA(cudaSetDevice(id));
+    if (before_ != id_) MXTRAIN_CHECK_CUDA(cudaSetDevice(id_));
   }
-  ~DeviceScope() { cudaSetDevice(before_); }
+  ~DeviceScope() {
+    if (before_ != id_) cudaSetDevice(before_);
+  }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
+  const int id_;
   int before_ = 0;
 };
 
