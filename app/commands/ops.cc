@@ -21,7 +21,7 @@ class Ops final : public Command {
   bool Computes() const override { return false; }
 
   int Run(const CommonFlags& flags, report::Console&) override {
-    const auto registry = MakeRegistry(flags.plugins);
+    const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);
     return flags.json ? (std::cout << report::JsonText(ToJson(*registry, registry->CanonicalName(name_)), 2) << "\n", 0) : Describe(*registry);
@@ -56,6 +56,12 @@ class Ops final : public Command {
     return 0;
   }
 
+  static std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name, DeviceType device) {
+    std::vector<std::string> names;
+    for (const PlanRow* row : registry.Rows(name, device)) names.push_back(row->name);
+    return names;
+  }
+
   static Json ToJson(const OperatorRegistry& registry, const std::string& name) {
     const auto property = registry.CreateUninitialized(name);
     Json fields = Json::array();
@@ -63,9 +69,12 @@ class Ops final : public Command {
       fields.push_back({{"name", f.name}, {"type", f.type}, {"default", f.required ? Json() : Json(f.default_text)}, {"range", f.range},
                         {"help", f.help}, {"required", f.required}, {"ignored", f.ignored}});
     }
-    Json kernels = Json::array();
-    for (const PlanRow* row : registry.Rows(name, DeviceType::kCPU)) kernels.push_back(row->name);
-    return {{"name", name}, {"aliases", registry.Aliases(name)}, {"description", property->Description()}, {"parameters", fields}, {"cpu_kernels", kernels}};
+    return {{"name", name},
+            {"aliases", registry.Aliases(name)},
+            {"description", property->Description()},
+            {"parameters", fields},
+            {"cpu_kernels", Kernels(registry, name, DeviceType::kCPU)},
+            {"gpu_kernels", Kernels(registry, name, DeviceType::kGPU)}};
   }
 
   static int ListJson(const OperatorRegistry& registry) {
@@ -92,9 +101,9 @@ class Ops final : public Command {
       std::cout << format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
                           f.required ? ", required" : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text), f.help);
     }
-    std::vector<std::string> kernels;
-    for (const PlanRow* row : registry.Rows(name, DeviceType::kCPU)) kernels.push_back(row->name);
-    std::cout << format("\nCPU kernels, best first: {}\n", join(kernels, ", "));
+    std::cout << format("\nCPU kernels, best first: {}\n", join(Kernels(registry, name, DeviceType::kCPU), ", "));
+    const auto on_gpu = Kernels(registry, name, DeviceType::kGPU);
+    if (!on_gpu.empty()) std::cout << format("GPU kernels, best first: {}\n", join(on_gpu, ", "));
     return 0;
   }
 
