@@ -12,28 +12,28 @@ struct alignas(sizeof(T) * kWidth) Pack {
   T v[kWidth];
 };
 
-template <bool kAdd, typename T, typename F, typename... In>
-__device__ inline T ElementOf(T before, const F& f, In... in) {
+template <typename T, typename F, typename... In>
+__device__ inline T ElementOf(bool add, T before, const F& f, In... in) {
   const ComputeOf<T> value = f(static_cast<ComputeOf<In>>(in)...);
-  return static_cast<T>(kAdd ? static_cast<ComputeOf<T>>(before) + value : value);
+  return static_cast<T>(add ? static_cast<ComputeOf<T>>(before) + value : value);
 }
 
-// Packs first, then the elements that fill none.
-template <bool kAdd, int kWidth, typename T, typename F, typename... In>
-__global__ void __launch_bounds__(cuda::kBlockThreads) ElementKernel(int64_t n, T* out, F f, const In*... in) {
-  const int64_t packs = n / kWidth;
+// `packs` packs first, then the elements that fill none. What differs from call to call is an argument: a kernel for every functor and type is
+// enough of them.
+template <int kWidth, typename T, typename F, typename... In>
+__global__ void __launch_bounds__(cuda::kBlockThreads) ElementKernel(int64_t n, int64_t packs, bool add, T* out, F f, const In*... in) {
   for (int64_t p = cuda::FirstIndex(); p < packs; p += cuda::IndexStride()) {
     const auto elements = [&](const Pack<In, kWidth>&... a) {
-      Pack<T, kWidth> result;
-      if constexpr (kAdd) result = reinterpret_cast<const Pack<T, kWidth>*>(out)[p];
+      Pack<T, kWidth> result{};
+      if (add) result = reinterpret_cast<const Pack<T, kWidth>*>(out)[p];
 #pragma unroll
-      for (int k = 0; k < kWidth; ++k) result.v[k] = ElementOf<kAdd>(result.v[k], f, a.v[k]...);
+      for (int k = 0; k < kWidth; ++k) result.v[k] = ElementOf(add, result.v[k], f, a.v[k]...);
       reinterpret_cast<Pack<T, kWidth>*>(out)[p] = result;
     };
     elements(reinterpret_cast<const Pack<In, kWidth>*>(in)[p]...);
   }
   for (int64_t i = packs * kWidth + cuda::FirstIndex(); i < n; i += cuda::IndexStride()) {
-    out[i] = ElementOf<kAdd>(out[i], f, in[i]...);
+    out[i] = ElementOf(add, add ? out[i] : T(), f, in[i]...);
   }
 }
 
@@ -48,20 +48,12 @@ void MapElements(const OnGpu& device, const TBlob& out, OpReqType req, const F& 
   static_assert(std::is_trivially_copyable_v<F>, "a functor travels to the device byte by byte");
   constexpr int kWidth = 16 / sizeof(T);
   const int64_t n = out.StoredSize();
-  if (n == 0) return;
-  cudaStream_t stream = StreamOf(device.ctx).get();
-  const bool packs = (detail::AlignedForPacks(out.data) && ... && detail::AlignedForPacks(in.data));
-  SwitchReq(req, [&](auto accumulate) {
-    constexpr bool kAdd = decltype(accumulate)::value;
-    if (packs) {
-      detail::ElementKernel<kAdd, kWidth><<<cuda::BlocksFor(n, cuda::kBlockThreads * kWidth), cuda::kBlockThreads, 0, stream>>>(
-          n, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
-    } else {
-      detail::ElementKernel<kAdd, 1>
-          <<<cuda::BlocksFor(n), cuda::kBlockThreads, 0, stream>>>(n, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
-    }
-    cuda::CheckLaunch("an element-wise loop");
-  });
+  if (n == 0 || req == OpReqType::kNullOp) return;
+  const bool aligned = (detail::AlignedForPacks(out.data) && ... && detail::AlignedForPacks(in.data));
+  const int64_t packs = aligned ? n / kWidth : 0;
+  detail::ElementKernel<kWidth><<<cuda::BlocksFor(aligned ? packs + kWidth : n), cuda::kBlockThreads, 0, StreamOf(device.ctx).get()>>>(
+      n, packs, req == OpReqType::kAddTo, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
+  cuda::CheckLaunch("an element-wise loop");
 }
 
 }  // namespace mxtrain

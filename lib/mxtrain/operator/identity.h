@@ -1,7 +1,7 @@
 #pragma once
 // What operators share whose output is their input: views of an array under another shape, and losses that pass their input on.
 #include "mxtrain/operator/kernel.h"
-#include "mxtrain/operator/registry.h"
+#include "mxtrain/operator/plans.h"
 
 namespace mxtrain {
 
@@ -20,19 +20,37 @@ class ReshapingProperty : public PropertyWithParam<P> {
 };
 
 // to = from or to += from over the stored elements, which both arrays have equally many of and in the same order. Nothing where both are
-// the same memory.
-MXTRAIN_API void CopyBlob(const RunContext& ctx, OpReqType req, const TBlob& from, const TBlob& to);
+// the same memory. kernel.cuh's OnGpu has its own (identity.cuh).
+MXTRAIN_API void CopyBlob(const OnCpu& device, OpReqType req, const TBlob& from, const TBlob& to);
+inline void CopyBlob(const RunContext& ctx, OpReqType req, const TBlob& from, const TBlob& to) {
+  CopyBlob(OnCpu{ctx}, req, from, to);
+}
+
+// to = 0 over the stored elements; nothing where the request is kNullOp or kAddTo. OnGpu has its own.
+MXTRAIN_API void ZeroBlob(const OnCpu& device, OpReqType req, const TBlob& to);
 
 // Output 0 is input 0; the gradient is the head gradient. Of every type and layout.
-class MXTRAIN_API IdentityCpu final : public Operator {
+template <typename Device>
+class Identity final : public Operator {
  public:
   void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req, std::span<const TBlob> out_data,
-               std::span<const TBlob> aux_states) override;
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in_data, std::span<const TBlob> out_data,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux_states) override;
+               std::span<const TBlob>) override {
+    CopyBlob(Device{ctx.run_ctx}, req[0], in_data[0], out_data[0]);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    CopyBlob(Device{ctx.run_ctx}, req[0], out_grad[0], in_grad[0]);
+  }
 };
 
-// The CPU row `ref` of such an operator: IdentityCpu over plain arrays.
-MXTRAIN_API PlanRow IdentityRow(std::string op);
+// The row of such an operator, over plain arrays.
+template <typename Device = OnCpu>
+PlanRow IdentityRow(std::string op) {
+  return LastRow<Device>(std::move(op), [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    Plan plan = PlainPlan(property, request);
+    plan.make = [] { return std::make_unique<Identity<Device>>(); };
+    return plan;
+  });
+}
 
 }  // namespace mxtrain

@@ -73,6 +73,8 @@ inline constexpr int64_t kParallelGrain = 16384;  // elements below which a seco
 // Where a kernel runs, as a type, so that what is written once serves both devices: a template over the device makes OnCpu{ctx} in a .cc and
 // OnGpu{ctx} (operator/kernel.cuh) in a .cu.
 struct OnCpu {
+  static constexpr DeviceType kType = DeviceType::kCPU;
+  static constexpr const char* kRow = "ref";  // name of the rows that are written once for both devices
   RunContext ctx;
 };
 

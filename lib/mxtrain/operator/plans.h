@@ -21,15 +21,22 @@ MXTRAIN_API double MoveCost(double bytes);
 // The declared pairs whose arrays have equal bytes under the layouts of `plan`.
 MXTRAIN_API void GrantInplace(const OperatorProperty& property, const PlanRequest& request, Plan* plan);
 
-// The CPU row `ref` of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
-template <typename Property, typename Op>
+struct OnCpu;  // operator/kernel.h
+
+// The row of an operator that is asked last on Device, which is OnCpu or OnGpu.
+template <typename Device>
+PlanRow LastRow(std::string op, PlanFn plan) {
+  return {std::move(op), Device::kType, Device::kRow, kRefRank, std::move(plan)};
+}
+
+// That row of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
+template <typename Property, typename Op, typename Device = OnCpu>
 PlanRow ReferenceRow(std::string op) {
-  return {std::move(op), DeviceType::kCPU, "ref", kRefRank,
-          [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-            Plan plan = PlainPlan(base, request);
-            plan.make = [param = static_cast<const Property&>(base).param()] { return std::make_unique<Op>(param); };
-            return plan;
-          }};
+  return LastRow<Device>(std::move(op), [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    Plan plan = PlainPlan(base, request);
+    plan.make = [param = static_cast<const Property&>(base).param()] { return std::make_unique<Op>(param); };
+    return plan;
+  });
 }
 
 }  // namespace mxtrain

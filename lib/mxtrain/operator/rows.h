@@ -1,0 +1,116 @@
+#pragma once
+// Rows: pieces of work whose elements belong together, as a sum or a softmax. A row is done by a team: one thread of the CPU, or the threads of a
+// warp or of a block of the GPU (rows.cuh). What is written for a team serves them all:
+//
+//   struct SumRow {
+//     template <typename Team>
+//     MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
+//       double sum = 0;
+//       for (int64_t k = team.rank(); k < length; k += team.size()) sum += x[row * length + k];
+//       sum = team.Fold(sum, AddBoth{});  // of the whole team, for all its members
+//       if (team.rank() == 0) y[row] = sum;
+//     }
+//   };
+// In which order a team joins depends on its size alone, and that on shapes alone: the bits of a result repeat. All members of a team call Fold
+// together; its operation is commutative.
+#include <algorithm>
+
+#include "mxtrain/operator/kernel.h"
+
+namespace mxtrain {
+
+struct SoloTeam {
+  MXTRAIN_HD static constexpr int rank() { return 0; }
+  MXTRAIN_HD static constexpr int size() { return 1; }
+  template <typename V, typename Op>
+  MXTRAIN_HD V Fold(V value, Op) const {
+    return value;
+  }
+};
+
+struct AddBoth {
+  template <typename V>
+  MXTRAIN_HD V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct LargerOf {
+  template <typename V>
+  MXTRAIN_HD V operator()(V a, V b) const {
+    return a < b ? b : a;
+  }
+};
+
+// f(team, row) for every row in [0, rows), each of about `length` elements that lie side by side.
+template <typename F>
+void ForRows(const OnCpu&, int64_t rows, int64_t length, const F& f) {
+  ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, length)), [&f](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) f(SoloTeam{}, row);
+  });
+}
+// The same where the elements of a row lie apart, and neighbouring rows side by side.
+template <typename F>
+void ForColumns(const OnCpu& device, int64_t columns, int64_t length, const F& f) {
+  ForRows(device, columns, length, f);
+}
+
+// How rows that are long and few are cut into slices, so that all of a device has work: slice s of a row is [Begin(s), Begin(s + 1)).
+struct Slices {
+  int64_t length = 0, count = 1;
+
+  Slices() = default;
+  Slices(int64_t rows, int64_t row_length) : length(row_length) {
+    constexpr int64_t kEnough = 1024, kShortest = 2048;  // teams; elements of a slice
+    count = std::clamp<int64_t>(std::min(kEnough / std::max<int64_t>(rows, 1), length / kShortest), 1, kEnough);
+  }
+  MXTRAIN_HD int64_t Begin(int64_t slice) const { return length / count * slice + length % count * slice / count; }
+  int64_t longest() const { return (length + count - 1) / count; }
+};
+
+namespace detail {
+
+template <typename V, typename F>
+struct SliceRow {
+  Slices slices;
+  F term;
+  V* parts;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t slice) const {
+    V sum{};
+    const int64_t end = slices.Begin(slice + 1);
+    for (int64_t k = slices.Begin(slice) + team.rank(); k < end; k += team.size()) sum = sum + term(k);
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) parts[slice] = sum;
+  }
+};
+template <typename V>
+struct JoinRow {
+  int64_t count;
+  const V* parts;
+  V* result;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t) const {
+    V sum{};
+    for (int64_t k = team.rank(); k < count; k += team.size()) sum = sum + parts[k];
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) *result = sum;
+  }
+};
+
+}  // namespace detail
+
+// Bytes of the scratch of SumTerms.
+template <typename V>
+int64_t BytesOfSum(const Slices& slices) {
+  return (slices.count + 1) * static_cast<int64_t>(sizeof(V));
+}
+// The sum of term(k), a V, over [0, slices.length): at the start of `scratch`, where it is returned. Every term is asked for once.
+template <typename V, typename Device, typename F>
+const V* SumTerms(const Device& device, const Slices& slices, const F& term, V* scratch) {
+  V* parts = scratch + 1;
+  ForRows(device, slices.count, slices.longest(), detail::SliceRow<V, F>{slices, term, parts});
+  ForRows(device, 1, slices.count, detail::JoinRow<V>{slices.count, parts, scratch});
+  return scratch;
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,6 @@
+#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operators/block_grad/block_grad_loops.h"
+
+MXTRAIN_OPERATOR(block_grad_cuda, registry) {
+  registry.AddRow(mxtrain::BlockGradRow<mxtrain::OnGpu>());
+}

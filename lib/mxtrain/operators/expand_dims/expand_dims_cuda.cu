@@ -1,0 +1,6 @@
+#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operators/expand_dims/expand_dims_loops.h"
+
+MXTRAIN_OPERATOR(expand_dims_cuda, registry) {
+  mxtrain::expand_dims::AddRows<mxtrain::OnGpu>(registry);
+}
