@@ -4,7 +4,7 @@
 // depends on the shapes alone: the result is the same for every number of threads.
 #include <algorithm>
 
-#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/rows.h"
 
 namespace mxtrain {
 
@@ -20,7 +20,16 @@ class SlopeSums {
 
   int64_t workspace_bytes() const { return (slices_ + 1) * kept_.size * static_cast<int64_t>(sizeof(double)); }
 
-  // One sum per element of gamma, at the start of the workspace.
+  // One sum per element of gamma, at the start of the workspace, on any device.
+  template <typename Device, typename T>
+  const double* RunRows(const Device& device, const T* g, const T* x, double* workspace) const {
+    double* parts = workspace + kept_.size;
+    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_, PartRow<T>{kept_, summed_, slices_, g, x, parts});
+    Launch(device, kept_.size, JoinParts{slices_, parts, workspace});
+    return workspace;
+  }
+
+  // The same faster, on the CPU.
   template <typename T>
   const double* Run(const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
@@ -57,13 +66,44 @@ class SlopeSums {
       dim[ndim] = length;
       stride[ndim++] = step;
     }
-    int64_t Offset(int64_t index) const {
+    MXTRAIN_HD int64_t Offset(int64_t index) const {
       int64_t offset = 0;
       for (int i = 0; i < ndim; ++i) {
         offset += index % dim[i] * stride[i];
         index /= dim[i];
       }
       return offset;
+    }
+  };
+
+  // A slice of the summed elements of an element of gamma.
+  template <typename T>
+  struct PartRow {
+    Axes kept, summed;
+    int64_t slices;
+    const T *g, *x;
+    double* parts;
+    template <typename Team>
+    MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
+      const int64_t at = kept.Offset(task / slices), slice = task % slices;
+      const int64_t begin = summed.size * slice / slices, end = summed.size * (slice + 1) / slices;
+      double sum = 0;
+      for (int64_t i = begin + team.rank(); i < end; i += team.size()) {
+        const int64_t place = at + summed.Offset(i);
+        sum += Term(g[place], x[place]);
+      }
+      sum = team.Fold(sum, AddBoth{});
+      if (team.rank() == 0) parts[task] = sum;
+    }
+  };
+  struct JoinParts {
+    int64_t slices;
+    const double* parts;
+    double* sums;
+    MXTRAIN_HD void operator()(int64_t i) const {
+      double sum = 0;
+      for (int64_t slice = 0; slice < slices; ++slice) sum += parts[i * slices + slice];
+      sums[i] = sum;
     }
   };
 
@@ -86,7 +126,7 @@ class SlopeSums {
     return sum;
   }
   template <typename T>
-  static double Term(T g, T x) {
+  MXTRAIN_HD static double Term(T g, T x) {
     return static_cast<double>(x) > 0 ? 0 : static_cast<double>(g) * static_cast<double>(x);
   }
 

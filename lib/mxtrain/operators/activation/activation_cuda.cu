@@ -1,0 +1,6 @@
+#include "mxtrain/operator/elementwise.cuh"
+#include "mxtrain/operators/activation/activation_loops.h"
+
+MXTRAIN_OPERATOR(activation_cuda, registry) {
+  registry.AddRow(mxtrain::ActivationRow<mxtrain::OnGpu>());
+}

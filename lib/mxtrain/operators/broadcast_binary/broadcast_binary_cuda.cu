@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/broadcast_binary/broadcast_binary_loops.h"
+
+MXTRAIN_OPERATOR(broadcast_binary_cuda, registry) {
+  mxtrain::broadcast_binary::AddRows<mxtrain::OnGpu>(registry);
+}

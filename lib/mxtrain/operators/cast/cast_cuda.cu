@@ -1,0 +1,6 @@
+#include "mxtrain/operator/kernel.cuh"
+#include "mxtrain/operators/cast/cast_loops.h"
+
+MXTRAIN_OPERATOR(cast_cuda, registry) {
+  registry.AddRow(mxtrain::CastRow<mxtrain::OnGpu>());
+}

@@ -1,0 +1,67 @@
+#pragma once
+// Cast over the stored elements of both arrays, which lie alike: zero stays zero, so padding does too. Written once for both devices: Device is
+// OnCpu or OnGpu.
+#include <limits>
+#include <memory>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/cast/cast.h"
+
+namespace mxtrain {
+
+template <typename To, typename From>
+MXTRAIN_HD To Converted(From value) {
+  if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    const double wide = static_cast<double>(value);
+    if (wide != wide) return 0;
+    if (wide >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (wide <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    return static_cast<To>(wide);
+  } else if constexpr (std::is_integral_v<From> && !std::is_integral_v<To> && sizeof(To) == 2) {
+    return static_cast<To>(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename To, typename From>
+struct ConvertedAt {
+  const From* source;
+  MXTRAIN_HD To operator()(int64_t i) const { return Converted<To>(source[i]); }
+};
+
+template <typename Device>
+class CastLoop final : public Operator {
+ public:
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    Convert(Device{ctx.run_ctx}, in[0], out[0], req[0]);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    Convert(Device{ctx.run_ctx}, out_grad[0], in_grad[0], req[0]);
+  }
+
+ private:
+  static void Convert(const Device& device, const TBlob& from, const TBlob& to, OpReqType req) {
+    SwitchType(from.type, "Cast", [&](auto from_tag) {
+      SwitchType(to.type, "Cast", [&](auto to_tag) {
+        using From = typename decltype(from_tag)::type;
+        using To = typename decltype(to_tag)::type;
+        MapOn<To>(device, to, req, ConvertedAt<To, From>{from.dptr<From>()});
+      });
+    });
+  }
+};
+
+template <typename Device>
+PlanRow CastRow() {
+  return LastRow<Device>("Cast", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    Plan plan = FlatPlan(property, request, true);
+    plan.make = [] { return std::make_unique<CastLoop<Device>>(); };
+    return plan;
+  });
+}
+
+}  // namespace mxtrain

@@ -1,0 +1,91 @@
+#pragma once
+// The loops of the functions of two arrays of one shape, written once for both devices: Device is OnCpu or OnGpu.
+#include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
+
+namespace mxtrain::elemwise_binary {
+
+template <typename F>
+struct ValueOf {
+  template <typename C>
+  MXTRAIN_HD C operator()(C a, C b) const {
+    return F::Value(a, b);
+  }
+};
+template <typename F>
+struct HeadTimesLeft {
+  template <typename C>
+  MXTRAIN_HD C operator()(C head, C a, C b) const {
+    return head * F::Left(a, b);
+  }
+};
+template <typename F>
+struct HeadTimesRight {
+  template <typename C>
+  MXTRAIN_HD C operator()(C head, C a, C b) const {
+    return head * F::Right(a, b);
+  }
+};
+// A slope of 1 passes every bit on, as the identity options of addition promise. After a slope of -1 a zero is added, which keeps padding
+// from becoming -0.
+template <typename F>
+struct HeadTimesConstantLeft {
+  template <typename C>
+  MXTRAIN_HD C operator()(C head) const {
+    const C slope = F::Left(C(0), C(0));
+    return slope == C(0) ? C(0) : head * slope;
+  }
+};
+template <typename F>
+struct HeadTimesConstantRight {
+  template <typename C>
+  MXTRAIN_HD C operator()(C head) const {
+    const C slope = F::Right(C(0), C(0));
+    return slope == C(0) ? C(0) : slope < C(0) ? head * slope + C(0) : head * slope;
+  }
+};
+
+template <typename Device, typename F>
+void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+  SwitchType(ret->type, F::kName, [&](auto tag) { MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, lhs, rhs); });
+}
+
+// The left gradient may be the head gradient's memory, so the right one comes first.
+template <typename Device, typename F>
+void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
+              OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
+  SwitchType(head.data.type, F::kName, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesRight<F>{}, head.data, lhs.data, rhs.data);
+    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, HeadTimesLeft<F>{}, head.data, lhs.data, rhs.data);
+  });
+}
+template <typename Device, typename F>
+void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
+                      RunContext ctx) {
+  SwitchType(head.data.type, F::kName, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesConstantRight<F>{}, head.data);
+    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, HeadTimesConstantLeft<F>{}, head.data);
+  });
+}
+
+template <typename Device, typename F>
+void AddRow(OperatorRegistry& registry, const char* name) {
+  SimpleOp op(registry, name);
+  op.set_function(Device::kType, Forward<Device, F>, kInplaceLhsOut);
+  if constexpr (F::kSlopes == Slopes::kInputs) {
+    op.set_gradient(Device::kType, Gradient<Device, F>, kInplaceOutLhs);
+  } else {
+    op.set_gradient(Device::kType, ConstantGradient<Device, F>, kInplaceOutLhs);
+  }
+}
+
+// The rows of every function, and of the sum of two gradients.
+template <typename Device>
+void AddRows(OperatorRegistry& registry) {
+  ForEachBinary([&registry](auto f) { AddRow<Device, decltype(f)>(registry, f.kName); });
+  AddRow<Device, Add>(registry, "_grad_add");
+}
+
+}  // namespace mxtrain::elemwise_binary
