@@ -34,12 +34,14 @@ void CopyRows(OpReqType req, DType type, const void* from, int64_t from_stride, 
 
 }  // namespace
 
-void CopyFromWhole(OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length, const TBlob& piece) {
+void CopyFromWhole(const OnCpu&, OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length,
+                   const TBlob& piece) {
   const char* from = whole.dptr<char>() + begin * view.inner * SizeOf(whole.type);
   CopyRows(req, piece.type, from, view.length * view.inner, piece.data, length * view.inner, view.outer, length * view.inner);
 }
 
-void CopyToWhole(OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length, const TBlob& whole) {
+void CopyToWhole(const OnCpu&, OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length,
+                 const TBlob& whole) {
   char* to = whole.dptr<char>() + begin * view.inner * SizeOf(whole.type);
   CopyRows(req, whole.type, piece.data, length * view.inner, to, view.length * view.inner, view.outer, length * view.inner);
 }

@@ -16,9 +16,12 @@ struct AxisView {
       : outer(shape.Product(0, axis)), length(shape[axis]), inner(shape.Product(axis + 1, shape.ndim())) {}
 };
 
-// piece = whole[:, begin : begin + length, :] or += it, and the other way round. `length` is that of the piece.
-MXTRAIN_API void CopyFromWhole(OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length, const TBlob& piece);
-MXTRAIN_API void CopyToWhole(OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length, const TBlob& whole);
+// piece = whole[:, begin : begin + length, :] or += it, and the other way round. `length` is that of the piece. strided_view.cuh has
+// these functions for OnGpu.
+MXTRAIN_API void CopyFromWhole(const OnCpu& device, OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length,
+                               const TBlob& piece);
+MXTRAIN_API void CopyToWhole(const OnCpu& device, OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length,
+                             const TBlob& whole);
 
 // Does an array of `layout` consist of its pieces along `axis` as a plain one does: every piece whole blocks that lie together, nothing
 // padded? Blocks of channels do when the channels of every piece are a multiple of the block.

@@ -1,28 +1,11 @@
 #include "mxtrain/operator/strided_view.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "mxtrain/operator/identity.h"
 
 namespace mxtrain {
 namespace {
-
-// The same elements in the same order with as few axes as will do; at least one.
-StridedView Collapse(const StridedView& view) {
-  StridedView merged;
-  merged.offset = view.offset;
-  for (int i = 0; i < view.ndim; ++i) {
-    if (view.dim[i] == 1) continue;
-    const int last = merged.ndim - 1;
-    if (last >= 0 && merged.stride[last] == view.dim[i] * view.stride[i]) {
-      merged.dim[last] *= view.dim[i];
-      merged.stride[last] = view.stride[i];
-    } else {
-      merged.Add(view.dim[i], view.stride[i]);
-    }
-  }
-  if (merged.ndim == 0) merged.Add(1, 1);
-  return merged;
-}
 
 template <bool kAdd, typename T>
 void Put(T* to, T value) {
@@ -50,8 +33,25 @@ void ForRows(const StridedView& view, F f) {
 
 }  // namespace
 
-void CopyFromView(OpReqType req, const TBlob& array, const StridedView& given, const TBlob& dense) {
-  const StridedView view = Collapse(given);
+StridedView StridedView::Collapsed() const {
+  StridedView merged;
+  merged.offset = offset;
+  for (int i = 0; i < ndim; ++i) {
+    if (dim[i] == 1) continue;
+    const int last = merged.ndim - 1;
+    if (last >= 0 && merged.stride[last] == dim[i] * stride[i]) {
+      merged.dim[last] *= dim[i];
+      merged.stride[last] = stride[i];
+    } else {
+      merged.Add(dim[i], stride[i]);
+    }
+  }
+  if (merged.ndim == 0) merged.Add(1, 1);
+  return merged;
+}
+
+void CopyFromView(const OnCpu&, OpReqType req, const TBlob& array, const StridedView& given, const TBlob& dense) {
+  const StridedView view = given.Collapsed();
   const int64_t run = view.dim[view.ndim - 1], step = view.stride[view.ndim - 1];
   SwitchType(dense.type, "a copy", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -65,8 +65,8 @@ void CopyFromView(OpReqType req, const TBlob& array, const StridedView& given, c
   });
 }
 
-void CopyToView(OpReqType req, const TBlob& dense, const StridedView& given, const TBlob& array) {
-  const StridedView view = Collapse(given);
+void CopyToView(const OnCpu&, OpReqType req, const TBlob& dense, const StridedView& given, const TBlob& array) {
+  const StridedView view = given.Collapsed();
   const int64_t run = view.dim[view.ndim - 1], step = view.stride[view.ndim - 1];
   SwitchType(dense.type, "a copy", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -80,11 +80,9 @@ void CopyToView(OpReqType req, const TBlob& dense, const StridedView& given, con
   });
 }
 
-void ScatterView(OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array) {
-  if (req == OpReqType::kNullOp) return;
-  const int64_t bytes = array.Size() * SizeOf(array.type);
-  if (req != OpReqType::kAddTo && bytes > 0) std::memset(array.data, 0, static_cast<size_t>(bytes));
-  CopyToView(req, dense, view, array);
+void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array) {
+  ZeroBlob(device, req, array);
+  CopyToView(device, req, dense, view, array);
 }
 
 }  // namespace mxtrain

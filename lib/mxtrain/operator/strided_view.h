@@ -5,7 +5,7 @@
 namespace mxtrain {
 
 // Element (i0, i1, ...) lies at offset + i0 * stride[0] + i1 * stride[1] + ... A stride may be negative, or 0 for a repeated axis.
-struct StridedView {
+struct MXTRAIN_API StridedView {
   int ndim = 0;
   int64_t offset = 0;
   int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
@@ -14,6 +14,17 @@ struct StridedView {
     dim[ndim] = length;
     stride[ndim++] = step;
   }
+  // Where element `index` of the view, counted row by row, lies.
+  MXTRAIN_HD int64_t Place(int64_t index) const {
+    int64_t place = offset;
+    for (int i = ndim - 1; i > 0; --i) {
+      place += index % dim[i] * stride[i];
+      index /= dim[i];
+    }
+    return ndim > 0 ? place + index * stride[0] : place;
+  }
+  // The same elements in the same order with as few axes as will do; at least one.
+  StridedView Collapsed() const;
   // The array itself.
   static StridedView Whole(const TShape& shape) {
     StridedView view;
@@ -22,12 +33,12 @@ struct StridedView {
   }
 };
 
-// dense = the view of `array`, or += it. `dense` is plain with as many elements as the view.
-MXTRAIN_API void CopyFromView(OpReqType req, const TBlob& array, const StridedView& view, const TBlob& dense);
+// dense = the view of `array`, or += it. `dense` is plain with as many elements as the view. strided_view.cuh has these functions for OnGpu.
+MXTRAIN_API void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array, const StridedView& view, const TBlob& dense);
 // The view of `array` = dense, or += it; other elements stay as they are. No element may be seen twice.
-MXTRAIN_API void CopyToView(OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+MXTRAIN_API void CopyToView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
 
 // The gradient of taking a view: `array` is zero but for the view, which is `dense`; or += that.
-MXTRAIN_API void ScatterView(OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+MXTRAIN_API void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
 
 }  // namespace mxtrain

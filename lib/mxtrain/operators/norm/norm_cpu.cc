@@ -1,84 +1,24 @@
-// norm: the sum of absolute values (ord 1) or the root of the sum of squares (ord 2) over axes. The gradient is g sign(x) and g x / norm;
-// where the norm is 0 it is taken as 0.
-#include <cmath>
+#include "mxtrain/operators/norm/norm.h"
 
-#include "mxtrain/operator/simple_op.h"
-#include "mxtrain/operators/reduce/reduce_loops.h"
-
-namespace mxtrain::reduce {
+namespace mxtrain::norm {
 namespace {
-
-struct NormParam : Parameter<NormParam> {
-  int ord = 2;
-  std::optional<TShape> axis;
-  bool keepdims = false;
-  std::optional<DType> out_dtype;
-  static void Declare(Fields<NormParam>& f) {
-    f.Add("ord", &NormParam::ord).Default(2).Range(1, 2).Help("1: sum of absolute values; 2: Euclidean");
-    f.Add("axis", &NormParam::axis).Default(std::nullopt).Help("axes that are reduced, negative ones from the end; None is all");
-    f.Add("keepdims", &NormParam::keepdims).Default(false).Help("reduced axes stay, with length 1");
-    f.Add("out_dtype", &NormParam::out_dtype).Default(std::nullopt).Help("None; other types than that of the data are refused");
-  }
-  ReduceParam Axes() const {
-    ReduceParam axes;
-    axes.axis = axis;
-    axes.keepdims = keepdims;
-    return axes;
-  }
-};
-
-struct AbsoluteSum : Sum {
-  static double Step(double sum, double x) { return sum + std::abs(x); }
-  static double Slope(double x, double, double) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
-};
-struct Euclidean : Sum {
-  static double Step(double sum, double x) { return sum + x * x; }
-  static double End(double sum, double) { return std::sqrt(sum); }
-  static double Slope(double x, double y, double) { return y == 0 ? 0 : x / y; }
-};
-
-// f(Functor{}) for the order of the call.
-template <typename F>
-void SwitchOrder(const EnvArguments& env, F f) {
-  if (env.As<NormParam>().ord == 1) {
-    f(AbsoluteSum{});
-  } else {
-    f(Euclidean{});
-  }
-}
 
 TShape Shape(const TShape& src, const EnvArguments& env) {
   const auto& param = env.As<NormParam>();
   if (param.out_dtype) Throw(ErrorKind::kConfig, "norm: out_dtype is not served; the result has the type of the data");
-  return ReducedShape(src, param.Axes(), "norm");
-}
-
-void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext) {
-  const Groups groups = MakeGroups(src.shape, env.As<NormParam>().Axes(), "norm");
-  SwitchFloating(src.type, "norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    SwitchOrder(env, [&](auto f) { ReduceGroups<decltype(f)>(src.dptr<T>(), groups, ret->dptr<T>(), req); });
-  });
-}
-
-void Backward(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext) {
-  const Groups groups = MakeGroups(in_grad->shape, env.As<NormParam>().Axes(), "norm");
-  SwitchFloating(in_grad->type, "norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    SwitchOrder(env, [&](auto f) { SpreadHead<decltype(f)>(head.data, in.data.dptr<T>(), groups, in_grad, req); });
-  });
+  return reduce::ReducedShape(src, param.Axes(), "norm");
 }
 
 }  // namespace
 
 MXTRAIN_OPERATOR(norm_cpu, registry) {
   SimpleOp(registry, "norm")
-      .set_function(DeviceType::kCPU, Forward, kNoInplace)
-      .set_gradient(DeviceType::kCPU, Backward, kNoInplace)
+      .set_function(DeviceType::kCPU, Forward<OnCpu>, kNoInplace)
+      .set_gradient(DeviceType::kCPU, Backward<OnCpu>, kNoInplace)
       .set_kwargs_struct<NormParam>()
       .set_shape_function(Shape)
       .set_types(kFloatingTypes)
       .describe("the norm of order 1 or 2 over axes");
 }
 
-}  // namespace mxtrain::reduce
+}  // namespace mxtrain::norm

@@ -1,48 +1,6 @@
-#include <algorithm>
-#include <memory>
-
-#include "mxtrain/operator/axis_pieces.h"
-#include "mxtrain/operator/plans.h"
-#include "mxtrain/operators/slice_channel/slice_channel.h"
-
-namespace mxtrain {
-namespace {
-
-class SliceChannelCpu final : public Operator {
- public:
-  SliceChannelCpu(const TShape& data, int axis, int parts) : view_(data, axis), part_(data[axis] / parts) {}
-
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
-    for (size_t i = 0; i < out.size(); ++i) CopyFromWhole(req[i], in[0], view_, static_cast<int64_t>(i) * part_, part_, out[i]);
-  }
-
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < out_grad.size(); ++i)
-      CopyToWhole(req[0], out_grad[i], view_, static_cast<int64_t>(i) * part_, part_, in_grad[0]);
-  }
-
- private:
-  AxisView view_;
-  int64_t part_;  // length of an output along the axis
-};
-
-Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request, Backend&) {
-  const auto& property = static_cast<const SliceChannelProperty&>(base);
-  const TShape& whole = request.in[0].shape;
-  const int axis = property.Axis(whole.ndim());
-  Plan plan = PlainPlan(base, request);
-  const Layout common = CommonLayout(request.in_layout, whole, axis, {&request.out[0].shape, 1});  // all parts have one shape
-  plan.in[0] = common;
-  std::fill(plan.out.begin(), plan.out.end(), common);
-  plan.make = [whole, axis, parts = property.param().num_outputs] { return std::make_unique<SliceChannelCpu>(whole, axis, parts); };
-  return plan;
-}
-
-}  // namespace
-}  // namespace mxtrain
+#include "mxtrain/operators/slice_channel/slice_channel_loops.h"
 
 MXTRAIN_OPERATOR(slice_channel_cpu, registry) {
-  registry.AddRow({"SliceChannel", mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnCpu>("SliceChannel", slice_channel::MakePlan<OnCpu>));
 }

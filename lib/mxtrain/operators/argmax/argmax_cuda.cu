@@ -1,0 +1,7 @@
+#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/argmax/argmax.h"
+
+MXTRAIN_OPERATOR(argmax_cuda, registry) {
+  mxtrain::argmax::AddRows<mxtrain::OnGpu>(registry);
+}

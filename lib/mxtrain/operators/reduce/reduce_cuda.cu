@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/reduce/reduce_loops.h"
+
+MXTRAIN_OPERATOR(reduce_cuda, registry) {
+  mxtrain::reduce::AddRows<mxtrain::OnGpu>(registry);
+}

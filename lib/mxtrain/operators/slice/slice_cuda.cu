@@ -1,0 +1,6 @@
+#include "mxtrain/operator/strided_view.cuh"
+#include "mxtrain/operators/slice/slice_loops.h"
+
+MXTRAIN_OPERATOR(slice_cuda, registry) {
+  mxtrain::slice::AddRows<mxtrain::OnGpu>(registry);
+}

@@ -1,0 +1,7 @@
+#include "mxtrain/operator/strided_view.cuh"
+#include "mxtrain/operators/slice_channel/slice_channel_loops.h"
+
+MXTRAIN_OPERATOR(slice_channel_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnGpu>("SliceChannel", slice_channel::MakePlan<OnGpu>));
+}

@@ -1,0 +1,6 @@
+#include "mxtrain/operator/strided_view.cuh"
+#include "mxtrain/operators/transpose/transpose_loops.h"
+
+MXTRAIN_OPERATOR(transpose_cuda, registry) {
+  mxtrain::transpose::AddRows<mxtrain::OnGpu>(registry);
+}
