@@ -1,0 +1,267 @@
+#pragma once
+// The rules of optimizer_update.h, element by element, for host and device. C is float or double.
+#include <cmath>
+#include <limits>
+
+#include "mxtrain/base/macros.h"
+#include "mxtrain/operators/optimizer_update/optimizer_update.h"
+
+namespace mxtrain::optimizer_update {
+
+// The numbers of one step, in the type of the computation. Each rule gives the new weight and moves its states.
+template <typename C>
+struct Step {
+  C lr, wd, rescale, correction, clip;
+  MXTRAIN_HD C Clip(C g) const { return g > clip ? clip : g < -clip ? -clip : g; }
+  MXTRAIN_HD C Gradient(C grad) const { return Clip(rescale * grad); }
+  MXTRAIN_HD C DecayedGradient(C w, C grad) const { return Clip(rescale * grad + wd * w); }
+};
+
+template <typename C>
+MXTRAIN_HD Step<C> StepOf(const float* scalars, double clip_gradient) {
+  const C clip = clip_gradient >= 0 ? static_cast<C>(clip_gradient) : std::numeric_limits<C>::infinity();
+  return {static_cast<C>(scalars[kLr]), static_cast<C>(scalars[kWeightDecay]), static_cast<C>(scalars[kRescale]),
+          static_cast<C>(scalars[kCorrection]), clip};
+}
+
+template <typename C>
+struct Sgd : Step<C> {
+  static constexpr int kStates = 0;
+  using Param = SgdParam;
+  MXTRAIN_HD Sgd(const Step<C>& step, const Param&) : Step<C>(step) {}
+  MXTRAIN_HD C operator()(C w, C grad, C*) const { return (1 - this->lr * this->wd) * w - this->lr * this->Gradient(grad); }
+};
+
+template <typename C>
+struct Momentum : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = MomentumParam;
+  C momentum;
+  MXTRAIN_HD Momentum(const Step<C>& step, const Param& p) : Step<C>(step), momentum(static_cast<C>(p.momentum)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    *m = momentum * *m - this->lr * this->wd * w - this->lr * this->Gradient(grad);
+    return w + *m;
+  }
+};
+
+template <typename C>
+struct Nag : Momentum<C> {
+  using Momentum<C>::Momentum;
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    const C g = this->Gradient(grad) + this->wd * w;
+    *m = this->momentum * *m - this->lr * g;
+    return w + this->momentum * *m - this->lr * g;
+  }
+};
+
+template <typename C>
+struct Adam : Step<C> {
+  static constexpr int kStates = 2;
+  using Param = AdamParam;
+  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
+  MXTRAIN_HD Adam(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        one_minus_beta1(static_cast<C>(1 - p.beta1)),
+        one_minus_beta2(static_cast<C>(1 - p.beta2)),
+        epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C Move(C g, C* s) const {
+    s[0] = beta1 * s[0] + one_minus_beta1 * g;
+    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
+    return this->lr * Direction(s);
+  }
+  MXTRAIN_HD C Direction(const C* s) const { return this->correction * s[0] / (std::sqrt(s[1]) + epsilon); }
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const { return w - Move(this->DecayedGradient(w, grad), s); }
+};
+
+template <typename C>
+struct AdamW : Adam<C> {
+  using Adam<C>::Adam;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C step = this->Move(this->Gradient(grad), s);
+    return w - this->lr * this->wd * w - step;
+  }
+};
+
+template <typename C>
+struct RmsProp : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = RmsPropParam;
+  C rho, one_minus_rho, momentum, epsilon;
+  MXTRAIN_HD RmsProp(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        rho(static_cast<C>(p.rho)),
+        one_minus_rho(static_cast<C>(1 - p.rho)),
+        momentum(static_cast<C>(p.momentum)),
+        epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD void Average(C value, C* mean) const { *mean = rho * *mean + one_minus_rho * value; }
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    Average(g * g, &s[0]);
+    return w - this->lr * g / std::sqrt(s[0] + epsilon);
+  }
+};
+
+template <typename C>
+struct RmsPropMomentum : RmsProp<C> {
+  static constexpr int kStates = 2;
+  using RmsProp<C>::RmsProp;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    this->Average(g * g, &s[0]);
+    s[1] = this->momentum * s[1] - this->lr * g / std::sqrt(s[0] + this->epsilon);
+    return w + s[1];
+  }
+};
+
+template <typename C>
+struct RmsPropCentered : RmsProp<C> {
+  static constexpr int kStates = 3;
+  using RmsProp<C>::RmsProp;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    this->Average(g * g, &s[0]);
+    this->Average(g, &s[1]);
+    const C variance = s[0] - s[1] * s[1];  // by rounding it may fall below 0
+    s[2] = this->momentum * s[2] - this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
+    return w + s[2];
+  }
+};
+
+template <typename C>
+struct Adagrad : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = AdagradParam;
+  C epsilon;
+  MXTRAIN_HD Adagrad(const Step<C>& step, const Param& p) : Step<C>(step), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad);
+    s[0] += g * g;
+    return w - this->lr * (g / std::sqrt(s[0] + epsilon) + this->wd * w);
+  }
+};
+
+template <typename C>
+struct Adadelta : Step<C> {
+  static constexpr int kStates = 2;
+  using Param = AdadeltaParam;
+  C rho, one_minus_rho, epsilon;
+  MXTRAIN_HD Adadelta(const Step<C>& step, const Param& p)
+      : Step<C>(step), rho(static_cast<C>(p.rho)), one_minus_rho(static_cast<C>(1 - p.rho)), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad);
+    s[0] = rho * s[0] + one_minus_rho * g * g;
+    const C delta = g * std::sqrt(s[1] + epsilon) / std::sqrt(s[0] + epsilon);
+    s[1] = rho * s[1] + one_minus_rho * delta * delta;
+    return w - this->lr * (delta + this->wd * w);
+  }
+};
+
+template <typename C>
+struct Ftrl : Step<C> {
+  static constexpr int kStates = 2;
+  using Param = FtrlParam;
+  C lambda1, beta;
+  MXTRAIN_HD Ftrl(const Step<C>& step, const Param& p) : Step<C>(step), lambda1(static_cast<C>(p.lambda1)), beta(static_cast<C>(p.beta)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad), before = std::sqrt(s[1]);
+    s[1] += g * g;
+    const C root = std::sqrt(s[1]);
+    s[0] += g - (root - before) * w / this->lr;
+    const C shrunk = s[0] > lambda1 ? lambda1 - s[0] : s[0] < -lambda1 ? -lambda1 - s[0] : C(0);
+    return shrunk / ((beta + root) / this->lr + this->wd);
+  }
+};
+
+// A rule with a `ratio` has a first pass over the array: Measure moves the states and gives the number whose norm is wanted, beside that of
+// the weights; Ratio makes of the two norms what operator() multiplies by.
+template <typename C>
+struct Lamb : Adam<C> {
+  using Adam<C>::Adam;
+  C ratio = 1;
+  MXTRAIN_HD C Measure(C w, C grad, C* s) const {
+    this->Move(this->Gradient(grad), s);
+    return Update(w, s);
+  }
+  MXTRAIN_HD double Ratio(double weight_norm, double update_norm) const { return weight_norm > 0 && update_norm > 0 ? weight_norm / update_norm : 1; }
+  MXTRAIN_HD C operator()(C w, C, C* s) const { return w - this->lr * ratio * Update(w, s); }
+
+ private:
+  MXTRAIN_HD C Update(C w, const C* s) const { return this->Direction(s) + this->wd * w; }
+};
+
+template <typename C>
+struct Lars : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = LarsParam;
+  C momentum;
+  double eta, epsilon;
+  C ratio = 1;
+  MXTRAIN_HD Lars(const Step<C>& step, const Param& p) : Step<C>(step), momentum(static_cast<C>(p.momentum)), eta(p.eta), epsilon(p.epsilon) {}
+  MXTRAIN_HD C Measure(C, C grad, C*) const { return this->Gradient(grad); }
+  MXTRAIN_HD double Ratio(double weight_norm, double gradient_norm) const {
+    const bool adapts = this->wd > 0 && weight_norm > 0 && gradient_norm > 0;
+    return adapts ? eta * weight_norm / (gradient_norm + static_cast<double>(this->wd) * weight_norm + epsilon) : 1;
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    *m = momentum * *m - this->lr * ratio * (this->Gradient(grad) + this->wd * w);
+    return w + *m;
+  }
+};
+
+inline constexpr int kMaxStates = 3;
+
+// Pointers of one call; states that the rule lacks are null.
+template <typename T>
+struct Arrays {
+  const T* weight;
+  const T* grad;
+  T* states[kMaxStates];
+  T* out;
+};
+
+template <typename Rule, typename T, typename C>
+[[gnu::always_inline]] MXTRAIN_HD inline void LoadStates(const Arrays<T>& a, int64_t i, C* states) {
+  for (int k = 0; k < Rule::kStates; ++k) states[k] = static_cast<C>(a.states[k][i]);
+}
+template <typename Rule, typename T, typename C>
+[[gnu::always_inline]] MXTRAIN_HD inline void StoreStates(const C* states, int64_t i, const Arrays<T>& a) {
+  for (int k = 0; k < Rule::kStates; ++k) a.states[k][i] = static_cast<T>(states[k]);
+}
+
+template <typename Rule>
+inline constexpr bool kHasRatio = requires(Rule rule) { rule.ratio; };
+
+// Sums of squares, of the weights and of what Measure gives.
+struct Squares {
+  double weight = 0, measured = 0;
+  MXTRAIN_HD friend Squares operator+(const Squares& a, const Squares& b) { return {a.weight + b.weight, a.measured + b.measured}; }
+};
+
+// Of element i. Moves the states.
+template <typename Rule, typename C, typename T>
+MXTRAIN_HD Squares MeasureAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
+  C states[kMaxStates];
+  LoadStates<Rule>(a, i, states);
+  const C w = static_cast<C>(a.weight[i]);
+  const auto measured = static_cast<double>(rule.Measure(w, static_cast<C>(a.grad[i]), states));
+  StoreStates<Rule>(states, i, a);
+  return {static_cast<double>(w) * static_cast<double>(w), measured * measured};
+}
+template <typename Rule>
+MXTRAIN_HD auto RatioOf(const Rule& rule, const Squares& sums) {
+  return static_cast<decltype(rule.lr)>(rule.Ratio(std::sqrt(sums.weight), std::sqrt(sums.measured)));
+}
+
+// The new weight at element i. Moves the states.
+template <typename Rule, typename C, typename T>
+[[gnu::always_inline]] MXTRAIN_HD inline C UpdateAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
+  C states[kMaxStates];
+  LoadStates<Rule>(a, i, states);
+  const C w = rule(static_cast<C>(a.weight[i]), static_cast<C>(a.grad[i]), states);
+  StoreStates<Rule>(states, i, a);
+  return w;
+}
+
+}  // namespace mxtrain::optimizer_update
