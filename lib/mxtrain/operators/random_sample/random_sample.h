@@ -25,7 +25,11 @@ struct UniformParam : SampleParam, Parameter<UniformParam> {
     f.Add("high", &UniformParam::high).Default(1).Help("upper bound, left out");
     DeclareArray(f);
   }
-  MXTRAIN_HD double Draw(const Resource& random, uint64_t i) const { return low + (high - low) * random.Uniform(i); }
+  struct Draw {
+    double low, high;
+    MXTRAIN_HD double operator()(const Resource& random, uint64_t i) const { return low + (high - low) * random.Uniform(i); }
+  };
+  Draw Drawing() const { return {low, high}; }
 };
 
 struct NormalParam : SampleParam, Parameter<NormalParam> {
@@ -35,7 +39,11 @@ struct NormalParam : SampleParam, Parameter<NormalParam> {
     f.Add("scale", &NormalParam::scale).Default(1).Range(0).Help("standard deviation");
     DeclareArray(f);
   }
-  MXTRAIN_HD double Draw(const Resource& random, uint64_t i) const { return loc + scale * random.Normal(i); }
+  struct Draw {
+    double loc, scale;
+    MXTRAIN_HD double operator()(const Resource& random, uint64_t i) const { return loc + scale * random.Normal(i); }
+  };
+  Draw Drawing() const { return {loc, scale}; }
 };
 
 template <typename P>

@@ -1,0 +1,7 @@
+#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operators/dropout/dropout_loops.h"
+
+MXTRAIN_OPERATOR(dropout_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnGpu>("Dropout", dropout::MakePlan<OnGpu>));
+}

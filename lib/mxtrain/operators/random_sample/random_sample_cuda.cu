@@ -1,0 +1,6 @@
+#include "mxtrain/operator/kernel.cuh"
+#include "mxtrain/operators/random_sample/random_sample_loops.h"
+
+MXTRAIN_OPERATOR(random_sample_cuda, registry) {
+  mxtrain::random_sample::AddRows<mxtrain::OnGpu>(registry);
+}
