@@ -16,7 +16,7 @@ struct BatchDotParam : Parameter<BatchDotParam> {
 };
 
 // The last two axes as the matrix, the others as the batch.
-MatrixView BatchView(const TShape& shape, bool transpose);
+MXTRAIN_API MatrixView BatchView(const TShape& shape, bool transpose);
 
 class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
  public:

@@ -17,8 +17,8 @@ struct DotParam : Parameter<DotParam> {
 };
 
 // The axes of `shape` in front of (or behind) the summed one become rows (columns).
-MatrixView LeftView(const TShape& shape, bool transpose);
-MatrixView RightView(const TShape& shape, bool transpose);
+MXTRAIN_API MatrixView LeftView(const TShape& shape, bool transpose);
+MXTRAIN_API MatrixView RightView(const TShape& shape, bool transpose);
 
 class DotProperty final : public PropertyWithParam<DotParam> {
  public:

@@ -1,44 +1,6 @@
-#include "mxtrain/operator/registry.h"
-#include "mxtrain/operators/dot/dot.h"
-
-namespace mxtrain::dot {
-namespace {
-
-class Dot final : public Operator {
- public:
-  Dot(const MatrixView& a, const MatrixView& b) : a_(a), b_(b), c_{a.rows, b.columns, b.columns, 1} {}
-
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
-    MultiplyMatrices(in[0], a_, in[1], b_, out[0], c_, req[0]);
-  }
-  // dA = dC B', dB = A' dC.
-  void Backward(const OpContext&, std::span<const TBlob> head, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> grad, std::span<const TBlob>) override {
-    MultiplyMatrices(head[0], c_, in[1], b_.Transposed(), grad[0], a_, req[0]);
-    MultiplyMatrices(in[0], a_.Transposed(), head[0], c_, grad[1], b_, req[1]);
-  }
-
- private:
-  MatrixView a_, b_, c_;
-};
-
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request, Backend&) {
-  if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
-  const DotParam& param = static_cast<const DotProperty&>(property).param();
-  Plan plan;
-  plan.in.resize(2);
-  plan.out.resize(1);
-  const MatrixView a = LeftView(request.in[0].shape, param.transpose_a), b = RightView(request.in[1].shape, param.transpose_b);
-  plan.cost = ProductCost(a, b);
-  plan.make = [a, b]() -> std::unique_ptr<Operator> { return std::make_unique<Dot>(a, b); };
-  return plan;
-}
-
-}  // namespace
+#include "mxtrain/operators/dot/dot_products.h"
 
 MXTRAIN_OPERATOR(dot_cpu, registry) {
-  registry.AddRow({"dot", DeviceType::kCPU, "ref", kRefRank, MakePlan});
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnCpu>("dot", dot::PlanDot<OnCpu>));
 }
-
-}  // namespace mxtrain::dot

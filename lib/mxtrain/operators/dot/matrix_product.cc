@@ -46,8 +46,8 @@ void Multiply(const T* a, const MatrixView& va, const T* b, const MatrixView& vb
 
 }  // namespace
 
-void MultiplyMatrices(const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c, const MatrixView& vc,
-                      OpReqType req) {
+void MultiplyMatrices(const OnCpu&, Math, const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c,
+                      const MatrixView& vc, OpReqType req) {
   if (req == OpReqType::kNullOp) return;
   SwitchFloating(a.type, "a matrix product", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -11,11 +11,12 @@ struct MatrixView {
   MatrixView Transposed() const { return {columns, rows, column_stride, row_stride, batch, batch_stride}; }
 };
 
-// c = a b, or += a b, honouring the request; sums in double. The views fit each other.
-void MultiplyMatrices(const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c, const MatrixView& vc,
-                      OpReqType req);
+// c = a b, or += a b, honouring the request; sums in double, whatever `math`. The views fit each other. matrix_product.cuh has the same for
+// OnGpu.
+void MultiplyMatrices(const OnCpu& device, Math math, const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c,
+                      const MatrixView& vc, OpReqType req);
 
 // Nanoseconds, for plans.
-double ProductCost(const MatrixView& a, const MatrixView& b);
+MXTRAIN_API double ProductCost(const MatrixView& a, const MatrixView& b);
 
 }  // namespace mxtrain::dot

@@ -1,0 +1,7 @@
+#include "mxtrain/operators/batch_dot/batch_dot_products.h"
+#include "mxtrain/operators/dot/matrix_product.cuh"
+
+MXTRAIN_OPERATOR(batch_dot_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow({"batch_dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanBatchDot<OnGpu>});
+}

@@ -1,0 +1,7 @@
+#include "mxtrain/operators/dot/dot_products.h"
+#include "mxtrain/operators/dot/matrix_product.cuh"
+
+MXTRAIN_OPERATOR(dot_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow({"dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanDot<OnGpu>});
+}
