@@ -2,6 +2,7 @@
 // Types of layers with data, a weight and perhaps a bias.
 #include <vector>
 
+#include "mxtrain/operator/channel_sums.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain::weighted {
@@ -11,9 +12,44 @@ bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DTy
 
 // Element i of a bias, or 0 without one (data == nullptr), as a T or as what T is summed in.
 template <typename T, typename A>
-A BiasAt(const TBlob& bias, int64_t i) {
+MXTRAIN_HD A BiasAt(const TBlob& bias, int64_t i) {
   if (!bias.data) return 0;
   return bias.type == DTypeOf<T>::value ? A(bias.dptr<T>()[i]) : A(bias.dptr<float>()[i]);
+}
+
+// Element i of a layer's output before anything is added to it: the bias of its channel, or 0.
+template <typename T>
+struct BiasOfChannel {
+  TBlob bias;
+  ChannelView view;
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return BiasAt<T, AccumulatorOf<T>>(bias, view.ChannelOf(i)); }
+};
+
+// The gradient of a bias: the sums of the head gradient over its channels, in the bias's own type.
+template <typename T>
+struct HeadOfPlace {
+  const T* head;
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t place, int64_t) const { return AccumulatorOf<T>(head[place]); }
+};
+template <typename A>
+struct ElementOf {
+  const A* from;
+  MXTRAIN_HD A operator()(int64_t i) const { return from[i]; }
+};
+template <typename T, typename Device>
+void SumToBias(const Device& device, const TBlob& head, const ChannelView& view, const TBlob& bias_grad, OpReqType req, void* scratch) {
+  using A = AccumulatorOf<T>;
+  if (req == OpReqType::kNullOp) return;
+  const A* sums = SumChannels(device, view, HeadOfPlace<T>{head.dptr<T>()}, static_cast<A*>(scratch));
+  if (bias_grad.type == DTypeOf<T>::value) {
+    MapOn<T>(device, bias_grad, req, ElementOf<A>{sums});
+  } else {
+    MapOn<float>(device, bias_grad, req, ElementOf<A>{sums});
+  }
+}
+// Bytes of its scratch.
+inline int64_t BytesOfBiasSums(DType type, const ChannelView& view) {
+  return type == DType::kFloat64 ? BytesOfChannelSums<double>(view) : BytesOfChannelSums<float>(view);
 }
 
 }  // namespace mxtrain::weighted

@@ -1,0 +1,103 @@
+#pragma once
+// Sums over the channels of an array: what biases and batch normalisation want. Written once for both devices: Device is OnCpu or OnGpu.
+#include "mxtrain/operator/rows.h"
+
+namespace mxtrain {
+
+// An array as [outer, channels, inner].
+struct ChannelView {
+  int64_t outer = 0, channels = 0, inner = 0;
+
+  ChannelView() = default;
+  ChannelView(int64_t o, int64_t c, int64_t i) : outer(o), channels(c), inner(i) {}
+  ChannelView(const TShape& shape, int axis)
+      : outer(shape.Product(0, axis)), channels(shape[axis]), inner(shape.Product(axis + 1, shape.ndim())) {}
+  MXTRAIN_HD int64_t size() const { return outer * inner; }  // of one channel
+  MXTRAIN_HD int64_t ChannelOf(int64_t place) const { return place / inner % channels; }
+};
+
+namespace detail {
+
+// The elements [begin, end) of a channel, every `step`-th, without a division for each.
+class ChannelWalk {
+ public:
+  MXTRAIN_HD ChannelWalk(const ChannelView& view, int64_t channel, int64_t begin, int64_t end, int64_t step)
+      : view_(view), channel_(channel), at_(begin), end_(end), step_(step) {
+    outer_ = begin / view.inner, inner_ = begin % view.inner;
+    step_outer_ = step / view.inner, step_inner_ = step % view.inner;
+  }
+  MXTRAIN_HD bool Done() const { return at_ >= end_; }
+  MXTRAIN_HD int64_t place() const { return (outer_ * view_.channels + channel_) * view_.inner + inner_; }
+  MXTRAIN_HD void Next() {
+    at_ += step_;
+    outer_ += step_outer_;
+    inner_ += step_inner_;
+    if (inner_ >= view_.inner) {
+      inner_ -= view_.inner;
+      ++outer_;
+    }
+  }
+
+ private:
+  ChannelView view_;
+  int64_t channel_, at_, end_, step_;
+  int64_t outer_, inner_, step_outer_, step_inner_;
+};
+
+template <typename V, typename F>
+struct ChannelPart {
+  ChannelView view;
+  Slices slices;
+  F term;
+  V* parts;  // [channels, slices]
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
+    // Where a channel's elements lie apart, neighbouring tasks are neighbouring channels.
+    const int64_t channel = view.inner > 1 ? task / slices.count : task % view.channels;
+    const int64_t slice = view.inner > 1 ? task % slices.count : task / view.channels;
+    V sum{};
+    for (ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1), team.size()); !walk.Done(); walk.Next()) {
+      sum = sum + term(walk.place(), channel);
+    }
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) parts[channel * slices.count + slice] = sum;
+  }
+};
+template <typename V>
+struct JoinChannel {
+  int64_t count;
+  const V* parts;
+  V* sums;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t channel) const {
+    V sum{};
+    for (int64_t k = team.rank(); k < count; k += team.size()) sum = sum + parts[channel * count + k];
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) sums[channel] = sum;
+  }
+};
+
+}  // namespace detail
+
+// Bytes of the scratch of SumChannels.
+template <typename V>
+int64_t BytesOfChannelSums(const ChannelView& view) {
+  return (Slices(view.channels, view.size()).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
+}
+// The sum of term(place, channel), a V, over the elements of every channel: [channels] at the start of `scratch`, where it is returned.
+template <typename V, typename Device, typename F>
+const V* SumChannels(const Device& device, const ChannelView& given, const F& term, V* scratch) {
+  const ChannelView view = given.size() > 0 ? given : ChannelView(0, given.channels, 1);
+  const Slices slices(view.channels, view.size());
+  const detail::ChannelPart<V, F> part{view, slices, term, scratch + view.channels};
+  const int64_t tasks = view.channels * slices.count;
+  if (view.inner > 1) {
+    ForRows(device, tasks, slices.longest(), part);
+  } else {
+    ForColumns(device, tasks, slices.longest(), part);
+  }
+  ForRows(device, view.channels, slices.count, detail::JoinChannel<V>{slices.count, part.parts, scratch});
+  return scratch;
+}
+
+}  // namespace mxtrain
