@@ -19,13 +19,13 @@ struct ConvolutionSettings : Finish {
 };
 
 // A convolution of given shapes in numbers; arrays of two are (h, w).
-struct ConvolutionGeometry {
+struct MXTRAIN_API ConvolutionGeometry {
   int64_t batch, in_channels, out_channels, groups;
   int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
 
   ConvolutionGeometry(const ConvolutionSettings& settings, const TShape& data, const TShape& output);
-  int64_t group_in() const { return in_channels / groups; }
-  int64_t group_out() const { return out_channels / groups; }
+  MXTRAIN_HD int64_t group_in() const { return in_channels / groups; }
+  MXTRAIN_HD int64_t group_out() const { return out_channels / groups; }
 };
 
 // What Convolution and _ConvolutionActivation share: all but the reading of parameters.
@@ -51,6 +51,6 @@ class ConvolutionProperty : public OperatorProperty {
 };
 
 // Why a kernel that finishes sums where they are to lie cannot do what is asked, or "".
-std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest& request);
+MXTRAIN_API std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest& request);
 
 }  // namespace mxtrain

@@ -1,0 +1,65 @@
+#pragma once
+// Convolutions of images by cuDNN: algorithms are chosen when the object is made, by cuDNN's own model of the device, and stay.
+#include <algorithm>
+#include <memory>
+
+#include "mxtrain/device/cuda/cudnn_descriptors.h"
+#include "mxtrain/device/cuda/stream.h"
+
+namespace mxtrain::cuda {
+
+// Numbers of a 2-D cross-correlation; arrays of two are (h, w).
+struct ConvolutionShape {
+  int64_t batch, in_channels, out_channels, groups;
+  int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
+};
+
+// kPlain: sums of products in float32, in any order. kWinograd: Winograd's method too. kTf32: that, and factors of float32 rounded to 10 bits of
+// fraction.
+enum class ConvolutionMath { kTf32, kWinograd, kPlain };
+
+struct ConvolutionOptions {
+  DType type = DType::kFloat32;
+  ConvolutionMath math = ConvolutionMath::kPlain;
+  bool deterministic = false;  // only algorithms whose bits repeat
+  bool forward = true, data_gradient = false, weight_gradient = false;  // what will be asked for
+};
+
+class CudnnConvolution {
+ public:
+  // Null where cuDNN cannot do what the options ask for. Throws kDevice. Safe from every thread; so are the functions below for different streams.
+  static std::shared_ptr<const CudnnConvolution> Make(int device, const ConvolutionShape& shape, const ConvolutionOptions& options);
+
+  int64_t forward_workspace() const { return forward_.workspace; }
+  int64_t backward_workspace() const { return std::max(data_.workspace, weight_.workspace); }
+  bool deterministic() const { return forward_.deterministic && data_.deterministic && weight_.deterministic; }
+
+  // Plain arrays [N, C, H, W]; weight [O, C / groups, kh, kw]. The result is written, or added to what is there.
+  void Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add, void* workspace) const;
+  void DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add, void* workspace) const;
+  void WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add, void* workspace) const;
+
+ private:
+  // One of the three: its algorithm, and a descriptor with the arithmetic that belongs to it.
+  template <typename Algorithm>
+  struct Part {
+    ConvolutionDescriptor descriptor;
+    Algorithm algorithm{};
+    int64_t workspace = 0;  // bytes
+    bool deterministic = true;
+  };
+  // alpha and beta as cuDNN wants them.
+  struct Factors;
+
+  CudnnConvolution(const ConvolutionShape& shape, const ConvolutionOptions& options);
+  bool Choose(int device, const ConvolutionOptions& options);
+
+  DType type_;
+  TensorDescriptor data_form_, out_form_;
+  FilterDescriptor weight_form_;
+  Part<cudnnConvolutionFwdAlgo_t> forward_;
+  Part<cudnnConvolutionBwdDataAlgo_t> data_;
+  Part<cudnnConvolutionBwdFilterAlgo_t> weight_;
+};
+
+}  // namespace mxtrain::cuda

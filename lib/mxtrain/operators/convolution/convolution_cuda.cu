@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/convolution/convolution_loops.h"
+
+MXTRAIN_OPERATOR(convolution_cuda, registry) {
+  mxtrain::convolution::AddReferenceRows<mxtrain::OnGpu>(registry);
+}

@@ -1,0 +1,137 @@
+// Convolution by cuDNN. What is added to the products (bias, sum) is laid into the output before they are added to it.
+#include <algorithm>
+#include <memory>
+
+#include "mxtrain/device/cuda/cudnn_convolution.h"
+#include "mxtrain/operator/elementwise.cuh"
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/convolution/convolution_loops.h"
+
+namespace mxtrain::convolution {
+namespace {
+
+constexpr int kCudnnRank = 100;
+constexpr int64_t kAlignment = 256;  // bytes, of a workspace of cuDNN
+
+template <typename T>
+struct BiasAndSum {
+  weighted::BiasOfChannel<T> bias;
+  const T* sum;
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0)); }
+};
+
+// A value of NaN stays.
+template <typename C>
+struct Bounded {
+  C low, high;
+  MXTRAIN_HD C operator()(C x) const { return x < low ? low : x > high ? high : x; }
+};
+
+class ConvolutionCudnn final : public Operator {
+ public:
+  ConvolutionCudnn(const ConvolutionSettings& settings, std::shared_ptr<const cuda::CudnnConvolution> kernel)
+      : settings_(settings), kernel_(std::move(kernel)) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const OnGpu device{ctx.run_ctx};
+    const bool prepared = !settings_.no_bias || settings_.with_sum;
+    if (prepared) Prepare(device, in, req[0], out[0]);
+    kernel_->Forward(StreamOf(ctx.run_ctx), in[P::kData].data, in[P::kWeight].data, out[0].data, prepared || req[0] == OpReqType::kAddTo,
+                     Aligned(ctx.workspace));
+    if (settings_.act != Finish::kNone) Activate(device, out[0]);
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    CudaStream& stream = StreamOf(ctx.run_ctx);
+    const void* head = out_grad[0].data;
+    if (req[P::kData] != OpReqType::kNullOp) {
+      kernel_->DataGradient(stream, head, in[P::kWeight].data, in_grad[P::kData].data, req[P::kData] == OpReqType::kAddTo,
+                            Aligned(ctx.workspace));
+    }
+    if (req[P::kWeight] != OpReqType::kNullOp) {
+      kernel_->WeightGradient(stream, head, in[P::kData].data, in_grad[P::kWeight].data, req[P::kWeight] == OpReqType::kAddTo,
+                              Aligned(ctx.workspace));
+    }
+    if (settings_.no_bias) return;
+    SwitchFloating(out_grad[0].type, "Convolution", [&](auto tag) {
+      weighted::SumToBias<typename decltype(tag)::type>(OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1), in_grad[P::kBias],
+                                                        req[P::kBias], ctx.workspace.data);
+    });
+  }
+
+ private:
+  static void* Aligned(const TBlob& workspace) {
+    const auto address = reinterpret_cast<uintptr_t>(workspace.data);
+    return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+  }
+
+  void Prepare(const OnGpu& device, std::span<const TBlob> in, OpReqType req, const TBlob& out) const {
+    SwitchFloating(out.type, "Convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
+      const T* sum = settings_.with_sum ? in.back().dptr<T>() : nullptr;
+      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, ChannelView(out.shape, 1)}, sum});
+    });
+  }
+  void Activate(const OnGpu& device, const TBlob& out) const {
+    SwitchFloating(out.type, "Convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using C = ComputeOf<T>;
+      MapElements<T>(device, out, OpReqType::kWriteInplace, Bounded<C>{C(settings_.low()), C(settings_.high())}, out);
+    });
+  }
+
+  ConvolutionSettings settings_;
+  std::shared_ptr<const cuda::CudnnConvolution> kernel_;
+};
+
+cuda::ConvolutionShape ShapeOf(const ConvolutionGeometry& g) {
+  cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {}, {}};
+  for (int i = 0; i < 2; ++i) {
+    shape.in[i] = g.in[i];
+    shape.out[i] = g.out[i];
+    shape.kernel[i] = g.kernel[i];
+    shape.stride[i] = g.stride[i];
+    shape.dilate[i] = g.dilate[i];
+    shape.pad[i] = g.pad[i];
+  }
+  return shape;
+}
+
+bool Wanted(const PlanRequest& request, int argument) {
+  return request.needs_backward && request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
+}
+
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  if (!IsFloating(request.in[P::kData].type)) return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
+  if (const std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  cuda::ConvolutionOptions options;
+  options.type = request.in[P::kData].type;
+  options.math = request.math == Math::kExact ? cuda::ConvolutionMath::kPlain : cuda::ConvolutionMath::kWinograd;
+  options.deterministic = request.deterministic;
+  options.data_gradient = Wanted(request, P::kData);
+  options.weight_gradient = Wanted(request, P::kWeight);
+  const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
+  const std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+  if (!kernel) return Refusal{"cuDNN has no algorithm for it"};
+  Plan plan = PlainPlan(base, request);
+  plan.forward_workspace = kernel->forward_workspace() + kAlignment;
+  if (request.needs_backward) plan.backward_workspace = std::max(kernel->backward_workspace() + kAlignment, BiasWorkspace(settings, request));
+  plan.deterministic = kernel->deterministic();
+  plan.make = [settings, kernel] { return std::make_unique<ConvolutionCudnn>(settings, kernel); };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain::convolution
+
+MXTRAIN_OPERATOR(convolution_cudnn_cuda, registry) {
+  using namespace mxtrain;
+  for (const char* op : ConvolutionProperty::kOperators) {
+    registry.AddRow({op, DeviceType::kGPU, "cudnn", convolution::kCudnnRank, convolution::MakePlan});
+  }
+}
