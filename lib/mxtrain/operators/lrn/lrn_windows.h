@@ -1,7 +1,5 @@
 #pragma once
 // The sum under LRN's root, which every row gives as the hidden output.
-#include <algorithm>
-
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operators/lrn/lrn.h"
 
@@ -13,14 +11,14 @@ struct LRNWindows {
 
   // f(element) for the channels around that of element `at`, at its place.
   template <typename F>
-  void ForCells(int64_t at, F f) const {
+  MXTRAIN_HD void ForCells(int64_t at, F f) const {
     const int64_t area = shape[2] * shape[3], channel = at / area % shape[1], half = param.nsize / 2;
-    const int64_t first = std::max<int64_t>(channel - half, 0), last = std::min(channel + half, shape[1] - 1);
+    const int64_t first = channel > half ? channel - half : 0, last = channel + half < shape[1] - 1 ? channel + half : shape[1] - 1;
     for (int64_t c = first; c <= last; ++c) f(at + (c - channel) * area);
   }
 
   template <typename T>
-  AccumulatorOf<T> Norm(const T* x, int64_t at) const {
+  MXTRAIN_HD AccumulatorOf<T> Norm(const T* x, int64_t at) const {
     using A = AccumulatorOf<T>;
     A sum = 0;
     ForCells(at, [&](int64_t j) { sum += A(x[j]) * A(x[j]); });

@@ -1,7 +1,5 @@
 #include "mxtrain/operators/pooling/pooling.h"
 
-#include <algorithm>
-
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
 
@@ -62,8 +60,7 @@ PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& 
 
 int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x) {
   if (param.pool_type == PoolingParam::kSum) return 1;
-  if (param.count_include_pad.value_or(true)) return h.PaddedCells(y) * w.PaddedCells(x);
-  return std::max<int64_t>((h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x)), 1);
+  return PoolingCells(param.count_include_pad.value_or(true), h, w, y, x);
 }
 
 bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {

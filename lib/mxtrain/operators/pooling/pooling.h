@@ -21,19 +21,19 @@ struct PoolingParam : Parameter<PoolingParam> {
 struct PoolingAxis {
   int64_t in, out, kernel, stride, pad;
 
-  int64_t Start(int64_t window) const { return window * stride - pad; }
+  MXTRAIN_HD int64_t Start(int64_t window) const { return window * stride - pad; }
   // Real cells of a window: [First, Last).
-  int64_t First(int64_t window) const { return Start(window) < 0 ? 0 : Start(window); }
-  int64_t Last(int64_t window) const { return Start(window) + kernel < in ? Start(window) + kernel : in; }
+  MXTRAIN_HD int64_t First(int64_t window) const { return Start(window) < 0 ? 0 : Start(window); }
+  MXTRAIN_HD int64_t Last(int64_t window) const { return Start(window) + kernel < in ? Start(window) + kernel : in; }
   // Cells of a window with the padding, but not what hangs over it.
-  int64_t PaddedCells(int64_t window) const {
+  MXTRAIN_HD int64_t PaddedCells(int64_t window) const {
     return (Start(window) + kernel < in + pad ? Start(window) + kernel : in + pad) - Start(window);
   }
   // Windows that may contain a real cell: [FirstWindow, LastWindow).
-  int64_t FirstWindow(int64_t cell) const { return cell + pad < kernel ? 0 : (cell + pad - kernel) / stride + 1; }
-  int64_t LastWindow(int64_t cell) const { return (cell + pad) / stride + 1 < out ? (cell + pad) / stride + 1 : out; }
+  MXTRAIN_HD int64_t FirstWindow(int64_t cell) const { return cell + pad < kernel ? 0 : (cell + pad - kernel) / stride + 1; }
+  MXTRAIN_HD int64_t LastWindow(int64_t cell) const { return (cell + pad) / stride + 1 < out ? (cell + pad) / stride + 1 : out; }
   // Cells that the last window reaches beyond the far edge.
-  int64_t Overhang() const { return Start(out - 1) + kernel - in; }
+  MXTRAIN_HD int64_t Overhang() const { return Start(out - 1) + kernel - in; }
 };
 
 class PoolingProperty final : public PropertyWithParam<PoolingParam> {
@@ -49,7 +49,14 @@ class PoolingProperty final : public PropertyWithParam<PoolingParam> {
 };
 
 // `axis` 0: height, 1: width.
-PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis);
+MXTRAIN_API PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis);
+
+// Cells of window (y, x): with the padding, or the real ones, of which there is at least one.
+MXTRAIN_HD inline int64_t PoolingCells(bool with_padding, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x) {
+  if (with_padding) return h.PaddedCells(y) * w.PaddedCells(x);
+  const int64_t cells = (h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x));
+  return cells > 1 ? cells : 1;
+}
 
 // What the sum of window (y, x) is divided by: 1 for sum; for avg its cells, with the padding unless count_include_pad is false.
 int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x);

@@ -1,0 +1,7 @@
+#include "mxtrain/operator/kernel.cuh"
+#include "mxtrain/operators/lrn/lrn_loops.h"
+
+MXTRAIN_OPERATOR(lrn_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnGpu>("LRN", lrn::MakePlan<OnGpu>));
+}
