@@ -1,21 +1,37 @@
 #pragma once
 // What every implementation of SoftmaxOutput's backward pass shares: labels, divisor and the target that is subtracted from the
 // probabilities.
+#include <cmath>
+
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operators/softmax_output/softmax_output.h"
 
 namespace mxtrain {
 
 // Labels of any type as double.
-class LabelReader {
- public:
-  explicit LabelReader(const TBlob& label);
-  double operator()(int64_t i) const { return read_(data_, i); }
-  int64_t Class(int64_t i) const { return static_cast<int64_t>(read_(data_, i)); }
+struct LabelReader {
+  const void* data;
+  DType type;
+
+  explicit LabelReader(const TBlob& label) : data(label.data), type(label.type) {}
+  MXTRAIN_HD double operator()(int64_t i) const {
+    switch (type) {
+      case DType::kFloat32: return At<float>(i);
+      case DType::kFloat64: return At<double>(i);
+      case DType::kFloat16: return At<float16>(i);
+      case DType::kBfloat16: return At<bfloat16>(i);
+      case DType::kUint8: return At<uint8_t>(i);
+      case DType::kInt32: return At<int32_t>(i);
+      default: return At<int64_t>(i);
+    }
+  }
+  MXTRAIN_HD int64_t Class(int64_t i) const { return static_cast<int64_t>((*this)(i)); }
 
  private:
-  const void* data_;
-  double (*read_)(const void*, int64_t);
+  template <typename T>
+  MXTRAIN_HD double At(int64_t i) const {
+    return static_cast<double>(static_cast<const T*>(data)[i]);
+  }
 };
 
 // gradient = scale * (p - target), where target is `on` for the labelled class and `off` for the others; nothing for ignored positions.
@@ -25,15 +41,26 @@ struct SoftmaxTarget {
   int64_t ignore = -1;
 };
 SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label);
+// The same without looking at the labels, of which there are `labels`: with normalization valid, `scale` is still to be divided by the number of
+// valid ones, or 1.
+MXTRAIN_API SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t labels);
 
 // p dL/dp for the term L = w (1 - p)^gamma (-log p) of one class.
 class SoftmaxTerm {
  public:
-  explicit SoftmaxTerm(const SoftmaxOutputParam& param) : weights_(param.class_weights), gamma_(param.focal_gamma) {}
-  double operator()(int64_t k, double p) const;
+  // `weights`: one for each class, where the device can read them; null: 1 each.
+  SoftmaxTerm(const double* weights, double gamma) : weights_(weights), gamma_(gamma) {}
+  MXTRAIN_HD double operator()(int64_t k, double p) const {
+    const double weight = weights_ ? weights_[k] : 1;
+    if (gamma_ == 0) return -weight;
+    const double q = 1 - p;
+    // p log p is 0 at p = 0, log p / (1 - p) is -1 at p = 1.
+    const double ratio = p <= 0 ? 0 : q <= 0 ? -1 : p * std::log(p) / q;
+    return weight * std::pow(q > 0 ? q : 0, gamma_) * (gamma_ * ratio - 1);
+  }
 
  private:
-  std::span<const double> weights_;
+  const double* weights_;
   double gamma_;
 };
 

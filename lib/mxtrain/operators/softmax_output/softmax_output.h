@@ -45,7 +45,7 @@ class SoftmaxOutputProperty final : public PropertyWithParam<SoftmaxOutputParam>
   bool HasGradient(int argument) const override { return argument == 0; }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
 
-  SoftmaxView View(const TShape& data) const;
+  MXTRAIN_API SoftmaxView View(const TShape& data) const;
 
  protected:
   void Check() override;

@@ -1,0 +1,6 @@
+#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operators/regression_output/regression_output_loops.h"
+
+MXTRAIN_OPERATOR(regression_output_cuda, registry) {
+  mxtrain::regression_output::AddRows<mxtrain::OnGpu>(registry);
+}

@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/softmax_activation/softmax_activation_loops.h"
+
+MXTRAIN_OPERATOR(softmax_activation_cuda, registry) {
+  registry.AddRow(mxtrain::softmax_activation::Row<mxtrain::OnGpu>());
+}

@@ -1,0 +1,141 @@
+#pragma once
+// SoftmaxOutput, written once for both devices: Device is OnCpu or OnGpu.
+#include <memory>
+
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/softmax_output/softmax_gradient.h"
+#include "mxtrain/operators/softmax_output/softmax_row.h"
+
+namespace mxtrain::softmax_output {
+
+struct IsValid {
+  LabelReader labels;
+  int64_t ignore;
+  MXTRAIN_HD double operator()(int64_t i) const { return labels.Class(i) != ignore ? 1 : 0; }
+};
+
+// Gradient of an element where labels are classes. `valid`: how many are, or null where that does not matter.
+template <typename T>
+struct FromClasses {
+  using A = AccumulatorOf<T>;
+  SoftmaxView view;
+  SoftmaxTarget target;
+  LabelReader labels;
+  const T *p, *head;
+  const double* valid;
+  MXTRAIN_HD A operator()(int64_t i) const {
+    const int64_t k = i / view.inner % view.classes, row = i / (view.inner * view.classes) * view.inner + i % view.inner;
+    const int64_t chosen = labels.Class(row);
+    if (target.use_ignore && chosen == target.ignore) return A(0) * Head(i);
+    const double scale = valid ? target.scale / (*valid < 1 ? 1 : *valid) : target.scale;
+    return A(scale) * (A(p[i]) - (k == chosen ? A(target.on) : A(target.off))) * Head(i);
+  }
+  MXTRAIN_HD A Head(int64_t i) const { return head ? A(head[i]) : A(1); }
+};
+
+// The same where labels are probabilities: neither normalised nor ignored nor smoothed, as in the reference system.
+template <typename T>
+struct FromProbabilities {
+  using A = AccumulatorOf<T>;
+  LabelReader labels;
+  const T *p, *head;
+  A scale;
+  MXTRAIN_HD A operator()(int64_t i) const {
+    const A gradient = scale * (A(p[i]) - static_cast<A>(labels(i)));
+    return head ? gradient * A(head[i]) : gradient;
+  }
+};
+
+// The gradient of the weighted and the focal loss, for a team. With a_k = p_k dL_k/dp_k of the terms: t_j a_j - p_j sum_k t_k a_k.
+template <typename T>
+struct WeightedRow {
+  SoftmaxPlaces places;
+  SoftmaxTarget target;
+  SoftmaxTerm term;
+  LabelReader labels;
+  bool classes;  // labels are numbers of them; else distributions
+  const T *p, *head;
+  const double* valid;
+  T* gradient;
+  OpReqType req;
+
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
+    const int64_t chosen = classes ? labels.Class(row) : -1;
+    const double divisor = valid && *valid > 1 ? *valid : 1, scale = classes && target.use_ignore && chosen == target.ignore ? 0 : target.scale / divisor;
+    double sum = 0;
+    for (int64_t k = team.rank(); k < places.view.classes; k += team.size()) sum += Pull(row, k, chosen);
+    sum = team.Fold(sum, AddBoth{});
+    for (int64_t k = team.rank(); k < places.view.classes; k += team.size()) {
+      const int64_t i = places.At(row, k);
+      const double g = scale * (Pull(row, k, chosen) - static_cast<double>(p[i]) * sum);
+      Assign(req, gradient, i, head ? g * static_cast<double>(head[i]) : g);
+    }
+  }
+  MXTRAIN_HD double Pull(int64_t row, int64_t k, int64_t chosen) const {
+    const int64_t i = places.At(row, k);
+    const double share = !classes ? labels(i) : k == chosen ? target.on : target.off;
+    return share == 0 ? 0 : share * term(k, static_cast<double>(p[i]));
+  }
+};
+
+template <typename Device>
+class SoftmaxOutput final : public Operator {
+ public:
+  SoftmaxOutput(const SoftmaxOutputParam& param, SoftmaxView view) : param_(param), view_(view) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    SwitchFloating(in[0].type, "SoftmaxOutput", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      ForEachSoftmax(Device{ctx.run_ctx}, view_, SoftmaxRow<T>{{view_}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const Device device{ctx.run_ctx};
+    const LabelReader labels(in[1]);
+    const bool classes = in[1].shape != in_grad[0].shape;
+    const double* valid = classes && param_.normalization == kSoftmaxValid ? CountValid(device, labels, in[1].Size(), ctx.workspace) : nullptr;
+    SwitchFloating(in_grad[0].type, "SoftmaxOutput", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T *p = out[0].dptr<T>(), *head = param_.out_grad ? out_grad[0].dptr<T>() : nullptr;
+      if (param_.weighted()) {
+        const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, in[1].Size()) : SoftmaxTarget{.scale = param_.grad_scale};
+        const SoftmaxTerm term(param_.class_weights.empty() ? nullptr : param_.class_weights.data(), param_.focal_gamma);
+        ForEachSoftmax(device, view_, WeightedRow<T>{{view_}, target, term, labels, classes, p, head, valid, in_grad[0].dptr<T>(), req[0]});
+      } else if (classes) {
+        MapOn<T>(device, in_grad[0], req[0], FromClasses<T>{view_, MakeUncountedTarget(param_, view_, in[1].Size()), labels, p, head, valid});
+      } else {
+        MapOn<T>(device, in_grad[0], req[0], FromProbabilities<T>{labels, p, head, AccumulatorOf<T>(param_.grad_scale)});
+      }
+    });
+  }
+
+ private:
+  const double* CountValid(const Device& device, const LabelReader& labels, int64_t count, const TBlob& workspace) const {
+    const IsValid valid{labels, static_cast<int64_t>(param_.ignore_label)};
+    return SumTerms<double>(device, Slices(1, count), valid, workspace.dptr<double>());
+  }
+
+  SoftmaxOutputParam param_;
+  SoftmaxView view_;
+};
+
+template <typename Device>
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
+  if (!property.param().class_weights.empty() && request.ctx.type != DeviceType::kCPU) return Refusal{"class_weights lie in the memory of the host"};
+  Plan plan = PlainPlan(property, request);
+  plan.cost += 4.0 * static_cast<double>(request.in[0].shape.Size());  // two exponentials each
+  if (request.needs_backward && property.param().normalization == kSoftmaxValid) {
+    plan.backward_workspace = BytesOfSum<double>(Slices(1, request.in[1].shape.Size()));
+  }
+  plan.make = [param = property.param(), view = property.View(request.in[0].shape)] { return std::make_unique<SoftmaxOutput<Device>>(param, view); };
+  return plan;
+}
+
+}  // namespace mxtrain::softmax_output
