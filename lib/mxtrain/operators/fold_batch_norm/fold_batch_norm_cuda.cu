@@ -1,0 +1,7 @@
+#include "mxtrain/operator/kernel.cuh"
+#include "mxtrain/operators/fold_batch_norm/fold_batch_norm_loops.h"
+
+MXTRAIN_OPERATOR(fold_batch_norm_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnGpu>("_FoldBatchNorm", fold_batch_norm::MakePlan<OnGpu>));
+}

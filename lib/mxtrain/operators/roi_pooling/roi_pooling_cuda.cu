@@ -1,0 +1,7 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/roi_pooling/roi_pooling_loops.h"
+
+MXTRAIN_OPERATOR(roi_pooling_cuda, registry) {
+  using namespace mxtrain;
+  registry.AddRow(LastRow<OnGpu>("ROIPooling", roi_pooling::MakePlan<OnGpu>));
+}

@@ -1,0 +1,158 @@
+#pragma once
+// ROIPooling in loops. A region that names no image of the batch throws kData on the CPU, and gives NaN on the GPU. Written once for both devices:
+// Device is OnCpu or OnGpu.
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/rows.h"
+#include "mxtrain/operators/roi_pooling/roi_pooling.h"
+
+namespace mxtrain::roi_pooling {
+
+// A region on the feature map, in cells of the grid.
+struct Region {
+  int64_t image, x, y, width, height;
+
+  template <typename R>
+  MXTRAIN_HD Region(const R* roi, double scale)
+      : image(static_cast<int64_t>(roi[0])), x(Round(roi[1], scale)), y(Round(roi[2], scale)), width(1), height(1) {
+    const int64_t far_x = Round(roi[3], scale), far_y = Round(roi[4], scale);
+    if (far_x > x) width = far_x - x + 1;
+    if (far_y > y) height = far_y - y + 1;
+  }
+  template <typename R>
+  MXTRAIN_HD static int64_t Round(R v, double scale) {
+    return static_cast<int64_t>(std::round(static_cast<double>(v) * scale));
+  }
+};
+
+// Cell i of `cells` over [start, start + size), clipped to [0, limit).
+struct Span {
+  int64_t begin, end;
+  MXTRAIN_HD Span(int64_t i, int64_t cells, int64_t start, int64_t size, int64_t limit)
+      : begin(Clip(start + i * size / cells, limit)), end(Clip(start + ((i + 1) * size + cells - 1) / cells, limit)) {}
+  MXTRAIN_HD static int64_t Clip(int64_t at, int64_t limit) { return at < 0 ? 0 : at > limit ? limit : at; }
+};
+
+// R: of the regions, and in which sums are formed.
+template <typename T>
+struct OutputElement {
+  using R = AccumulatorOf<T>;
+  TShape data_shape, pooled;
+  double scale;
+  const T* data;
+  const R* rois;
+  T* out;
+  int32_t* places;
+  OpReqType req, places_req;
+
+  MXTRAIN_HD void operator()(int64_t at) const {
+    const int64_t h = pooled[2], w = pooled[3], height = data_shape[2], width = data_shape[3];
+    const int64_t j = at % w, i = at / w % h, c = at / (w * h) % pooled[1], r = at / (w * h * pooled[1]);
+    const Region region(rois + r * 5, scale);
+    const bool known = rois[r * 5] >= 0 && region.image < data_shape[0];
+    int64_t best = -1;
+    R value = known ? R(0) : std::numeric_limits<R>::quiet_NaN();
+    if (known) {
+      const T* x = data + (region.image * data_shape[1] + c) * height * width;
+      const Span rows(i, h, region.y, region.height, height), columns(j, w, region.x, region.width, width);
+      for (int64_t y = rows.begin; y < rows.end; ++y) {
+        for (int64_t k = columns.begin; k < columns.end; ++k) {
+          if (best < 0 || x[y * width + k] > x[best]) best = y * width + k;
+        }
+      }
+      if (best >= 0) value = R(x[best]);
+    }
+    if (req != OpReqType::kNullOp) Assign(req, out, at, value);
+    if (places_req != OpReqType::kNullOp) Assign(places_req, places, at, static_cast<int32_t>(best));
+  }
+};
+
+// The gradient of one channel of one image: regions that overlap add in their order.
+template <typename T>
+struct GradientPlane {
+  using R = AccumulatorOf<T>;
+  TShape data_shape, pooled;
+  const T* head;
+  const R* rois;
+  const int32_t* places;
+  R* sums;  // of the shape of the data
+
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team&, int64_t plane) const {
+    const int64_t n = plane / data_shape[1], c = plane % data_shape[1], size = data_shape[2] * data_shape[3], cells = pooled[2] * pooled[3];
+    R* to = sums + plane * size;
+    for (int64_t i = 0; i < size; ++i) to[i] = 0;
+    for (int64_t r = 0; r < pooled[0]; ++r) {
+      if (static_cast<int64_t>(rois[r * 5]) != n) continue;
+      const int64_t first = (r * data_shape[1] + c) * cells;
+      for (int64_t i = first; i < first + cells; ++i) {
+        if (places[i] >= 0) to[places[i]] += R(head[i]);
+      }
+    }
+  }
+};
+template <typename R>
+struct SumAt {
+  const R* sums;
+  MXTRAIN_HD R operator()(int64_t i) const { return sums[i]; }
+};
+
+template <typename R>
+void CheckImages(const OnCpu&, const R* rois, int64_t count, int64_t images) {
+  for (int64_t r = 0; r < count; ++r) {
+    if (rois[r * 5] >= 0 && rois[r * 5] < static_cast<R>(images)) continue;
+    Throw(ErrorKind::kData, "ROIPooling: region {} names image {}, but the batch has {}", r, static_cast<double>(rois[r * 5]), images);
+  }
+}
+template <typename Device, typename R>
+void CheckImages(const Device&, const R*, int64_t, int64_t) {}
+
+template <typename Device>
+class ROIPooling final : public Operator {
+ public:
+  explicit ROIPooling(const ROIPoolingParam& param) : scale_(param.spatial_scale) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    const Device device{ctx.run_ctx};
+    SwitchFloating(in[0].type, "ROIPooling", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto* rois = in[1].dptr<AccumulatorOf<T>>();
+      CheckImages(device, rois, in[1].shape[0], in[0].shape[0]);
+      Launch(device, out[0].Size(),
+             OutputElement<T>{in[0].shape, out[0].shape, scale_, in[0].dptr<T>(), rois, out[0].dptr<T>(), out[1].dptr<int32_t>(), req[0], req[1]});
+    });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const Device device{ctx.run_ctx};
+    SwitchFloating(in_grad[0].type, "ROIPooling", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using R = AccumulatorOf<T>;
+      const TShape &data = in_grad[0].shape, &pooled = out_grad[0].shape;
+      R* sums = ctx.workspace.dptr<R>();
+      ForColumns(device, data[0] * data[1], data[2] * data[3] + pooled.Size() / std::max<int64_t>(data[1], 1),
+                 GradientPlane<T>{data, pooled, out_grad[0].dptr<T>(), in[1].dptr<R>(), out[1].dptr<int32_t>(), sums});
+      MapOn<T>(device, in_grad[0], req[0], SumAt<R>{sums});
+    });
+  }
+
+ private:
+  double scale_;
+};
+
+template <typename Device>
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  Plan plan = PlainPlan(base, request);
+  const int64_t width = request.in[0].type == DType::kFloat64 ? 8 : 4;
+  if (request.needs_backward) plan.backward_workspace = request.in[0].shape.Size() * width;
+  plan.make = [param = static_cast<const ROIPoolingProperty&>(base).param()] { return std::make_unique<ROIPooling<Device>>(param); };
+  return plan;
+}
+
+}  // namespace mxtrain::roi_pooling
