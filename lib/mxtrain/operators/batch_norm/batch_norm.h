@@ -42,6 +42,6 @@ class BatchNormProperty : public OperatorProperty {
 };
 
 // Axis of the channels in an array of `ndim` axes; throws kConfig.
-int ChannelAxis(const BatchNormSettings& settings, int ndim);
+MXTRAIN_API int ChannelAxis(const BatchNormSettings& settings, int ndim);
 
 }  // namespace mxtrain

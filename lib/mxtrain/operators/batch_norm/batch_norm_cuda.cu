@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/batch_norm/batch_norm_loops.h"
+
+MXTRAIN_OPERATOR(batch_norm_cuda, registry) {
+  mxtrain::batch_norm::AddRows<mxtrain::OnGpu>(registry);
+}

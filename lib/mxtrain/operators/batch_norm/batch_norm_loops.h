@@ -1,0 +1,320 @@
+#pragma once
+// The meaning of BatchNorm, and of its fusion with a sum and an activation, in loops. Written once for both devices: Device is OnCpu or OnGpu.
+//
+// Forward: sums over every channel, what follows from them for the channel (Line), then every element by itself. Backward likewise (Slope).
+#include <cmath>
+#include <memory>
+
+#include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/batch_norm/batch_norm.h"
+
+namespace mxtrain::batch_norm {
+
+using P = BatchNormProperty;
+enum Saved { kSavedMean, kSavedVariance, kSavedMask };
+
+// Two sums at a time, in double.
+struct Sums {
+  double first = 0, second = 0;
+  MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) { return {a.first + b.first, a.second + b.second}; }
+};
+
+// Of the distances from one element of the channel, and of their squares: numbers near the spread, wherever the mean lies.
+template <typename T>
+struct Distances {
+  ChannelView view;
+  const T* x;
+  MXTRAIN_HD double Origin(int64_t channel) const { return static_cast<double>(x[channel * view.inner]); }
+  MXTRAIN_HD Sums operator()(int64_t place, int64_t channel) const {
+    const double d = static_cast<double>(x[place]) - Origin(channel);
+    return {d, d * d};
+  }
+};
+
+// The activation of a fused operator.
+struct Activation {
+  int act;
+  MXTRAIN_HD bool on() const { return act != BatchNormSettings::kNone; }
+  // Whether the gradient passes, as Activation and clip have it: a bound of clip belongs to it, that of ReLU does not.
+  template <typename A>
+  MXTRAIN_HD bool Passes(A value) const {
+    return act == BatchNormSettings::kRelu6 ? value >= 0 && value <= 6 : value > 0;
+  }
+  template <typename A>
+  MXTRAIN_HD A operator()(A value) const {
+    if (!on()) return value;
+    if (act == BatchNormSettings::kRelu6 && value > 6) return 6;
+    return value < 0 ? A(0) : value;
+  }
+};
+
+// y = (x - mean) scale + shift, of one channel.
+template <typename A>
+struct Line {
+  A mean, scale, shift;
+};
+
+// What the sums say of a channel.
+template <typename T>
+struct MakeLine {
+  using A = AccumulatorOf<T>;
+  Distances<T> distances;
+  const Sums* sums;  // null: the moving averages stand in
+  const A *gamma, *beta, *moving_mean, *moving_variance;  // gamma: null for 1
+  A eps;
+  A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null where no backward follows
+  OpReqType mean_req, inverse_req;
+  Line<A>* lines;
+
+  MXTRAIN_HD void operator()(int64_t c) const {
+    A mean = moving_mean[c], variance = moving_variance[c];
+    if (sums) {
+      const double n = static_cast<double>(distances.view.size()), away = sums[c].first / n, spread = sums[c].second / n - away * away;
+      mean = static_cast<A>(distances.Origin(c) + away);
+      variance = static_cast<A>(spread > 0 ? spread : spread != spread ? spread : 0);
+    }
+    const A inverse = 1 / std::sqrt(variance + eps);
+    if (saved_mean) {
+      saved_mean[c] = mean;
+      saved_variance[c] = variance;
+    }
+    if (mean_req != OpReqType::kNullOp) Assign(mean_req, out_mean, c, mean);
+    if (inverse_req != OpReqType::kNullOp) Assign(inverse_req, out_inverse, c, inverse);
+    lines[c] = {mean, inverse * (gamma ? gamma[c] : A(1)), beta[c]};
+  }
+};
+
+template <typename T>
+struct Normalise {
+  using A = AccumulatorOf<T>;
+  const Line<A>* lines;
+  const T *x, *sum;  // sum: null without one
+  Activation activation;
+  uint8_t* mask;  // of what passes; null: not wanted
+  T* y;
+  OpReqType req;
+  MXTRAIN_HD void operator()(int64_t at, int64_t channel) const {
+    const Line<A> line = lines[channel];
+    A value = (A(x[at]) - line.mean) * line.scale + line.shift;
+    if (sum) value += A(sum[at]);
+    if (mask) mask[at] = activation.Passes(value);
+    if (req != OpReqType::kNullOp) Assign(req, y, at, activation(value));
+  }
+};
+
+// The head gradient, where it passes the activation.
+template <typename T>
+struct Passed {
+  using A = AccumulatorOf<T>;
+  const T* head;
+  const uint8_t* mask;  // null: all passes
+  MXTRAIN_HD A operator()(int64_t at) const { return mask && !mask[at] ? A(0) : A(head[at]); }
+};
+// Sums of the gradient, and of the gradient times the distance from the mean.
+template <typename T>
+struct GradientTerms {
+  Passed<T> gradient;
+  const T* x;
+  const AccumulatorOf<T>* mean;
+  MXTRAIN_HD Sums operator()(int64_t at, int64_t channel) const {
+    const double g = static_cast<double>(gradient(at));
+    return {g, g * (static_cast<double>(x[at]) - static_cast<double>(mean[channel]))};
+  }
+};
+
+// dx = scale (g - mean_gradient - (x - mean) inverse mean_along), of one channel.
+template <typename A>
+struct Slope {
+  A mean, inverse, scale, mean_gradient, mean_along;
+};
+
+template <typename T>
+struct MakeSlope {
+  using A = AccumulatorOf<T>;
+  int64_t size;  // of a channel
+  const Sums* sums;
+  const A *gamma, *mean, *variance;  // gamma: null for 1
+  A eps, momentum;
+  bool batch;  // the statistics are those of the batch
+  A *gamma_grad, *beta_grad, *moving_mean, *moving_variance;
+  OpReqType gamma_req, beta_req;
+  Slope<A>* slopes;
+
+  MXTRAIN_HD void operator()(int64_t c) const {
+    const A inverse = 1 / std::sqrt(variance[c] + eps), sum = static_cast<A>(sums[c].first);
+    const A along = static_cast<A>(sums[c].second * static_cast<double>(inverse)), n = static_cast<A>(size);
+    if (gamma_req != OpReqType::kNullOp) Assign(gamma_req, gamma_grad, c, gamma ? along : A(0));
+    if (beta_req != OpReqType::kNullOp) Assign(beta_req, beta_grad, c, sum);
+    slopes[c] = {mean[c], inverse, inverse * (gamma ? gamma[c] : A(1)), batch ? sum / n : A(0), batch ? along / n : A(0)};
+    if (batch && size > 0) {
+      moving_mean[c] = momentum * moving_mean[c] + (A(1) - momentum) * mean[c];
+      moving_variance[c] = momentum * moving_variance[c] + (A(1) - momentum) * variance[c];
+    }
+  }
+};
+
+template <typename T>
+struct Differentiate {
+  using A = AccumulatorOf<T>;
+  const Slope<A>* slopes;
+  Passed<T> gradient;
+  const T* x;
+  T *data_grad, *sum_grad;
+  OpReqType data_req, sum_req;
+  MXTRAIN_HD void operator()(int64_t at, int64_t channel) const {
+    const Slope<A> s = slopes[channel];
+    const A g = gradient(at), normal = (A(x[at]) - s.mean) * s.inverse;  // before either result lies over them
+    if (data_req != OpReqType::kNullOp) Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
+    if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
+  }
+};
+
+// f(place, channel) for every element, planes of a channel by teams where they are large.
+template <typename F>
+struct PlaneRow {
+  ChannelView view;
+  F f;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t plane) const {
+    const int64_t channel = plane % view.channels, first = plane * view.inner;
+    for (int64_t i = team.rank(); i < view.inner; i += team.size()) f(first + i, channel);
+  }
+};
+template <typename F>
+struct EachElement {
+  ChannelView view;
+  F f;
+  MXTRAIN_HD void operator()(int64_t at) const { f(at, view.ChannelOf(at)); }
+};
+template <typename Device, typename F>
+void ForElements(const Device& device, const ChannelView& view, const F& f) {
+  constexpr int64_t kLargePlane = 16;
+  if (view.inner >= kLargePlane) {
+    ForRows(device, view.outer * view.channels, view.inner, PlaneRow<F>{view, f});
+  } else {
+    Launch(device, view.outer * view.channels * view.inner, EachElement<F>{view, f});
+  }
+}
+
+inline ChannelView ViewOf(const BatchNormSettings& settings, const TShape& data) {
+  return {data, ChannelAxis(settings, data.ndim())};
+}
+// Sums, then a Line or Slope for every channel.
+inline int64_t WorkspaceBytes(const ChannelView& view) {
+  return BytesOfChannelSums<Sums>(view) + view.channels * static_cast<int64_t>(sizeof(Slope<double>));
+}
+template <typename V>
+V* BehindSums(const ChannelView& view, const TBlob& workspace) {
+  return reinterpret_cast<V*>(workspace.dptr<char>() + BytesOfChannelSums<Sums>(view));
+}
+
+template <typename Device>
+class BatchNorm final : public Operator {
+ public:
+  explicit BatchNorm(const BatchNormSettings& settings) : settings_(settings), activation_{settings.act} {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob> aux) override {
+    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) { ForwardOf<typename decltype(tag)::type>(ctx, in, req, out, aux); });
+  }
+
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+    SwitchFloating(in[P::kData].type, "BatchNorm",
+                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, req, in_grad, aux); });
+  }
+
+ private:
+  template <typename T>
+  void ForwardOf(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+                 std::span<const TBlob> aux) const {
+    using A = AccumulatorOf<T>;
+    const Device device{ctx.run_ctx};
+    const ChannelView view = ViewOf(settings_, in[P::kData].shape);
+    const bool saves = !ctx.saved.empty();
+    const Distances<T> distances{view, in[P::kData].dptr<T>()};
+    MakeLine<T> line{};
+    line.distances = distances;
+    if (OfBatch(ctx) && view.size() > 0) line.sums = SumChannels(device, view, distances, ctx.workspace.dptr<Sums>());
+    line.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
+    line.beta = in[P::kBeta].dptr<A>();
+    line.moving_mean = aux[P::kMovingMean].dptr<A>();
+    line.moving_variance = aux[P::kMovingVariance].dptr<A>();
+    line.eps = A(settings_.eps);
+    line.saved_mean = saves ? ctx.saved[kSavedMean].dptr<A>() : nullptr;
+    line.saved_variance = saves ? ctx.saved[kSavedVariance].dptr<A>() : nullptr;
+    line.out_mean = out[P::kMean].dptr<A>();
+    line.out_inverse = out[P::kInverseDeviation].dptr<A>();
+    line.mean_req = req[P::kMean];
+    line.inverse_req = req[P::kInverseDeviation];
+    line.lines = BehindSums<Line<A>>(view, ctx.workspace);
+    Launch(device, view.channels, line);
+
+    const T* sum = settings_.with_sum ? in[P::kSum].dptr<T>() : nullptr;
+    uint8_t* mask = activation_.on() && saves ? ctx.saved[kSavedMask].dptr<uint8_t>() : nullptr;
+    if (req[P::kOutput] == OpReqType::kNullOp && !mask) return;
+    ForElements(device, view, Normalise<T>{line.lines, distances.x, sum, activation_, mask, out[P::kOutput].dptr<T>(), req[P::kOutput]});
+  }
+
+  template <typename T>
+  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const OpReqType> req,
+                  std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
+    using A = AccumulatorOf<T>;
+    const Device device{ctx.run_ctx};
+    const ChannelView view = ViewOf(settings_, in[P::kData].shape);
+    const T* x = in[P::kData].dptr<T>();
+    const Passed<T> gradient{out_grad[P::kOutput].dptr<T>(), activation_.on() ? ctx.saved[kSavedMask].dptr<uint8_t>() : nullptr};
+    MakeSlope<T> slope{};
+    slope.size = view.size();
+    slope.mean = ctx.saved[kSavedMean].dptr<A>();
+    slope.variance = ctx.saved[kSavedVariance].dptr<A>();
+    slope.sums = SumChannels(device, view, GradientTerms<T>{gradient, x, slope.mean}, ctx.workspace.dptr<Sums>());
+    slope.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
+    slope.eps = A(settings_.eps);
+    slope.momentum = A(settings_.momentum);
+    slope.batch = OfBatch(ctx);
+    slope.gamma_grad = in_grad[P::kGamma].dptr<A>();
+    slope.beta_grad = in_grad[P::kBeta].dptr<A>();
+    slope.moving_mean = aux[P::kMovingMean].dptr<A>();
+    slope.moving_variance = aux[P::kMovingVariance].dptr<A>();
+    slope.gamma_req = req[P::kGamma];
+    slope.beta_req = req[P::kBeta];
+    slope.slopes = BehindSums<Slope<A>>(view, ctx.workspace);
+    Launch(device, view.channels, slope);
+
+    const OpReqType sum_req = settings_.with_sum ? req[P::kSum] : OpReqType::kNullOp;
+    if (req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
+    T* sum_grad = settings_.with_sum ? in_grad[P::kSum].dptr<T>() : nullptr;
+    ForElements(device, view, Differentiate<T>{slope.slopes, gradient, x, in_grad[P::kData].dptr<T>(), sum_grad, req[P::kData], sum_req});
+  }
+
+  bool OfBatch(const OpContext& ctx) const { return ctx.is_train && !settings_.use_global_stats; }
+
+  BatchNormSettings settings_;
+  Activation activation_;
+};
+
+template <typename Device>
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+  Plan plan = PlainPlan(base, request);
+  const BatchNormSettings& settings = static_cast<const BatchNormProperty&>(base).settings();
+  plan.forward_workspace = WorkspaceBytes(ViewOf(settings, request.in[P::kData].shape));
+  if (request.needs_backward) {
+    plan.backward_workspace = plan.forward_workspace;
+    const int64_t channel_bytes = request.in[P::kGamma].Bytes();
+    plan.saved = {channel_bytes, channel_bytes};
+    if (settings.act != BatchNormSettings::kNone) plan.saved.push_back(request.in[P::kData].shape.Size());
+    plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, false}, {false, false, false}};
+    if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
+  }
+  plan.make = [settings] { return std::make_unique<BatchNorm<Device>>(settings); };
+  return plan;
+}
+
+template <typename Device>
+void AddRows(OperatorRegistry& registry) {
+  for (const char* op : {"BatchNorm", "_BatchNormActivation"}) registry.AddRow(LastRow<Device>(op, MakePlan<Device>));
+}
+
+}  // namespace mxtrain::batch_norm
