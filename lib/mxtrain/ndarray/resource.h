@@ -17,6 +17,13 @@ struct RandomState {
   uint64_t step = 0;  // training forward passes so far
 };
 
+// The draws of one node in one step, by value: what a kernel of a device takes along.
+struct RandomDraws {
+  uint64_t seed = 0, stream = 0, step = 0;
+  MXTRAIN_HD float Uniform(uint64_t index) const { return UniformAt(seed, stream, step, index); }
+  MXTRAIN_HD float Normal(uint64_t index) const { return NormalAt(seed, stream, step, index); }
+};
+
 // The answer to request i is `requested[i]`.
 struct MXTRAIN_API Resource {
   ResourceRequest::Type type = ResourceRequest::kTempSpace;
@@ -29,9 +36,10 @@ struct MXTRAIN_API Resource {
   // `n` elements of scratch; throws kBug, naming the operator, when they are more than were asked for.
   template <typename T>
   T* GetSpace(int64_t n) const { return static_cast<T*>(Check(n * static_cast<int64_t>(sizeof(T)))); }
-  // Element `index` of this node's draws in the current step.
-  MXTRAIN_HD float Uniform(uint64_t index) const { return UniformAt(random->seed, stream, random->step, index); }
-  MXTRAIN_HD float Normal(uint64_t index) const { return NormalAt(random->seed, stream, random->step, index); }
+  // This node's draws in the current step. What runs on a device takes the draws along by value: `random` is memory of the host.
+  RandomDraws Draws() const { return {random->seed, stream, random->step}; }
+  float Uniform(uint64_t index) const { return Draws().Uniform(index); }
+  float Normal(uint64_t index) const { return Draws().Normal(index); }
 
  private:
   void* Check(int64_t wanted) const;

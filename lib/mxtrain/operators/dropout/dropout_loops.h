@@ -13,7 +13,7 @@ template <typename T>
 struct Factor {
   float keep;  // probability to keep an element
   bool drops;
-  Resource random;
+  RandomDraws random;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
     using A = AccumulatorOf<T>;
     if (!drops) return A(1);
@@ -44,7 +44,7 @@ class Dropout final : public Operator {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "Dropout", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Factor<T> factor{keep_, drops_, ctx.requested[0]};
+      const Factor<T> factor{keep_, drops_, ctx.requested[0].Draws()};
       // Without a wish for the mask the factors are drawn again where they are needed: a draw is a pure function of its index.
       MapOn<T>(device, out[1], req[1], factor);
       if (!drops_) return CopyBlob(device, req[0], in[0], out[0]);

@@ -121,7 +121,7 @@ template <typename T>
 struct RandomSlope {
   float lower, width;
   bool draws;
-  Resource random;
+  RandomDraws random;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
     return static_cast<AccumulatorOf<T>>(static_cast<T>(lower + width * (draws ? random.Uniform(static_cast<uint64_t>(i)) : 0.5f)));
   }
@@ -154,7 +154,7 @@ class RReLU final : public Operator {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const RandomSlope<T> slope{lower_, width_, ctx.is_train, ctx.requested[0]};
+      const RandomSlope<T> slope{lower_, width_, ctx.is_train, ctx.requested[0].Draws()};
       MapOn<T>(device, out[1], req[1], slope);
       MapOn<T>(device, out[0], req[0], RReLUValue<T>{in[0].dptr<T>(), slope});
     });

@@ -27,7 +27,7 @@ struct UniformParam : SampleParam, Parameter<UniformParam> {
   }
   struct Draw {
     double low, high;
-    MXTRAIN_HD double operator()(const Resource& random, uint64_t i) const { return low + (high - low) * random.Uniform(i); }
+    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const { return low + (high - low) * random.Uniform(i); }
   };
   Draw Drawing() const { return {low, high}; }
 };
@@ -41,7 +41,7 @@ struct NormalParam : SampleParam, Parameter<NormalParam> {
   }
   struct Draw {
     double loc, scale;
-    MXTRAIN_HD double operator()(const Resource& random, uint64_t i) const { return loc + scale * random.Normal(i); }
+    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const { return loc + scale * random.Normal(i); }
   };
   Draw Drawing() const { return {loc, scale}; }
 };

@@ -8,11 +8,11 @@
 
 namespace mxtrain::random_sample {
 
-// Draw i of the resource, as `draw` makes it of the parameters.
+// Draw i of the node, as `draw` makes it of the parameters.
 template <typename V, typename Draw>
 struct DrawAt {
   Draw draw;
-  Resource random;
+  RandomDraws random;
   MXTRAIN_HD V operator()(int64_t i) const { return static_cast<V>(draw(random, static_cast<uint64_t>(i))); }
 };
 
@@ -25,7 +25,7 @@ class Sample final : public Operator {
     SwitchFloating(out[0].type, "a random array", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using V = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], DrawAt<V, typename P::Draw>{draw_, ctx.requested[0]});
+      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], DrawAt<V, typename P::Draw>{draw_, ctx.requested[0].Draws()});
     });
   }
 
