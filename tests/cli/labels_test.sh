@@ -52,7 +52,7 @@ expect 2 infer tags pictures/dark --top-k 2
 says "--top-k is for models that give one class of several"
 expect 3 train tags.yaml 'train.metrics=[accuracy]'
 says "metric accuracy is for one class to an example; label_delim gives any number"
-expect 3 train tags.yaml 'net.layers.2={SoftmaxOutput: {name: tags}}'
+expect 3 train tags.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 3}}, {SoftmaxOutput: {name: tags}}]'
 says "label_delim gives any number of classes, and SoftmaxOutput compares with one"
 sed 's/dark;even/dark,even/' tags.csv >commas.csv
 expect 4 train tags.yaml data.train.path=commas.csv
