@@ -2,7 +2,7 @@
 # Installs what is missing, builds and runs every test.
 #   scripts/test.sh          the release build
 #   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of every
-#                            module with threads of its own under ThreadSanitizer; after it, where nvcc is, the build with the GPU half for one
+#                            module with threads of its own under ThreadSanitizer; also, where nvcc is, the build with the GPU half for one
 #                            architecture, whose tests show as skipped without a GPU
 # Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
 set -euo pipefail
@@ -50,8 +50,6 @@ if [[ $full -eq 1 ]]; then
   MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-5}" OMP_THREAD_LIMIT=1 sanitized tsan -R "^test_($(IFS='|'; echo "${threaded[*]}"))\$"
 fi
 build release
-ctest --test-dir build/release --output-on-failure
-
 if [[ $full -eq 1 ]]; then
   if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
     # What is not of CUDA comes from the compiler cache: release has just compiled it.
@@ -61,3 +59,4 @@ if [[ $full -eq 1 ]]; then
     echo "== cuda-dev: skipped, since there is no nvcc"
   fi
 fi
+ctest --test-dir build/release --output-on-failure

@@ -163,7 +163,7 @@ Section<SourceConfig> SourceSection(bool validation) {
       .OnlyFor("source", with_transforms)
       .Help("what is done to an image, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
-  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label: {x: [a, b], y: label}");
+  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label, by their names in the net: {data: file, softmax_label: kind}; several make one array: {data: [x, y]}");
   return s;
 }
 
