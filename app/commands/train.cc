@@ -93,7 +93,7 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, &trainer, console);
     const bool was_finished = trainer.finished();
-    if (resume_ && !was_finished) Record(session, folder, ReadFile(folder.File("command.txt")));
+    if (resume_ && !was_finished) Record(session, folder, CommandsOf(folder));
     if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
     if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
 
@@ -179,6 +179,12 @@ class Train final : public Command {
     report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
     Record(session, folder, "");
     return folder;
+  }
+
+  // Nothing of a run that was killed before it wrote them.
+  static std::string CommandsOf(const report::RunFolder& folder) {
+    const std::string file = folder.File("command.txt");
+    return std::filesystem::exists(file) ? ReadFile(file) : "";
   }
 
   // What is run, and how; `before`: the commands of the run so far.

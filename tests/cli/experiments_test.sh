@@ -25,6 +25,6 @@ expect 0 synth shapes --count 120 --size 24
 write_photos shapes/train shapes/val 8
 script finetune photos.yaml shapes/train shapes/val train.epochs=2
 holds "three accuracies" [ "$(grep -cE ': +[01](\.[0-9]+)?$' stdout)" -eq 3 ]
-prints "3 classes:"
+prints "the 3 large classes:"
 expect 0 train photos.yaml --dry-run data.train.path="$work/finetune/few/train" data.val.path="$work/finetune/few/val" train.weights="$work/finetune/pretrained"
 finish

@@ -47,10 +47,18 @@ TEST_CASE("each layer takes the one before it; scalars become tuples; nodes know
 
 TEST_CASE("a scalar has as many axes as the data that it meets") {
   const Outcome o =
-      BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2}\n", "", "input: [3, 8]");
+      BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2, stride: 2}\n", "", "input: [3, 8]");
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "convolution0", "kernel") == "(3,)");
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
+}
+
+TEST_CASE("a window that moves by 1 because nobody said otherwise is pointed out") {
+  const auto text = [](const std::string& pooling) { return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text; };
+  CHECK(text("kernel: 2").find("'pooling0' moves its window of (2, 2) by 1, since it has no stride") != std::string::npos);
+  CHECK(text("kernel: 2, stride: 1") == "");
+  CHECK(text("kernel: 1") == "");
+  CHECK(text("kernel: 2, global_pool: true") == "");
 }
 
 TEST_CASE("inputs by name, several outputs, forward references, attributes") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
