@@ -10,6 +10,7 @@
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
+#include "app/commands/value_report.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -57,34 +58,43 @@ class Eval final : public Command {
     const report::PictureReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names);
     for (ClassReport& report : reports) report.KeepPictures(worst_, reader);
-    const bool with_head = reports.size() > 1;
+    std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names);
     std::ofstream predictions;
-    if (!predictions_.empty()) {
-      predictions.open(predictions_);
-      predictions << (with_head ? "head," : "") << "example,true,predicted,score\n" << std::flush;
-      if (!predictions) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
-      for (ClassReport& report : reports) report.WriteEach(&predictions, with_head);
-    }
+    if (!predictions_.empty()) OpenPredictions(&predictions, &reports, &value_reports);
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           examples += batch.count;
           for (ClassReport& report : reports) report.Add(batch, outputs, *iter);
+          for (ValueReport& report : value_reports) report.Add(batch, outputs, *iter);
         },
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
     if (!predictions_.empty() && !predictions.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
     std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
+    std::erase_if(value_reports, [](const ValueReport& report) { return report.empty(); });
     for (ClassReport& report : reports) report.Finish();
-    const Json result = ToJson(model, values, examples, reports);
+    Json result = ToJson(model, values, examples, reports);
+    for (const ValueReport& report : value_reports) result["values"].push_back(report.ToJson());
     WriteFiles(result, reports, console);
     Print(result, model, values, examples, reports);
+    if (format_ == "table") std::for_each(value_reports.begin(), value_reports.end(), [](const ValueReport& report) { report.Print(); });
     return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
   }
 
  private:
+  // One table: that of the classes where the net has such heads, else that of its first head of values.
+  void OpenPredictions(std::ofstream* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) const {
+    predictions->open(predictions_);
+    const bool with_head = reports->size() > 1;
+    if (!reports->empty()) *predictions << (with_head ? "head," : "") << "example,true,predicted,score\n" << std::flush;
+    if (!*predictions) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
+    for (ClassReport& report : *reports) report.WriteEach(predictions, with_head);
+    if (reports->empty() && !value_reports->empty()) value_reports->front().WriteEach(predictions);
+  }
+
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
       if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);

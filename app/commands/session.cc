@@ -449,7 +449,7 @@ void Session::CheckClassCount() {
   const LossReport::Head& head = loss.heads()[0];
   const TShape output = net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size)).outputs[static_cast<size_t>(head.output)];
   const auto classes = static_cast<int64_t>(class_names_.size());
-  if (output.ndim() < 2 || output[1] == classes) return;
+  if (output.ndim() != 2 || output[1] == classes) return;
   const std::string text = format("'{}' tells {} classes apart, the data have {} ({})", head.name, output[1], classes, FirstOf(class_names_, 12));
   if (output[1] > classes) return console_.Message(LogLevel::kWarning, text + "; the other outputs will never be meant");
   config::Diagnostic finding = config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
