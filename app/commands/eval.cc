@@ -111,6 +111,7 @@ class Eval final : public Command {
     const std::string ending = fs::path(data_).extension().string();
     if (ending == ".yaml" || ending == ".yml") return Session({data_, {}, {}}, flags, console).EvaluationSource();
     const bool list = data_ == "-" || fs::is_regular_file(data_);
+    if (list && spec.source == "csv") return TableLike(spec);
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
     if (data_ == "-") kwargs.emplace_back("root", ".");
     if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
@@ -118,6 +119,15 @@ class Eval final : public Command {
       if (list && key == "label_delim") kwargs.emplace_back(key, value);
     }
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
+  }
+
+  // A table with the columns of that of the model's run.
+  std::shared_ptr<const io::Source> TableLike(const PipelineSpec& spec) const {
+    Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
+    for (const auto& [key, value] : spec.source_params) {
+      if (key != "path" && !key.starts_with("holdout")) kwargs.emplace_back(key, value);
+    }
+    return io::MakeSource(spec.source, kwargs);
   }
 
   // As the user called them; else where the model's run found them.
