@@ -27,6 +27,25 @@ bool GuardedBuffer::GuardsIntact() const {
          std::all_of(static_cast<const uint8_t*>(begin_ + bytes_), memory_.data() + memory_.size(), fence);
 }
 
+void GuardedBuffer::PlaceOn(Backend& backend, Context ctx) {
+  device_ = ctx;
+  backend_ = &backend;
+  twin_ = std::shared_ptr<void>(backend.Allocate(ctx, bytes_ + 2 * kGuard), [&backend, ctx](void* data) { backend.Free(ctx, data); });
+  if (!twin_) Throw(ErrorKind::kMemory, "the device has no {} bytes", bytes_ + 2 * kGuard);
+}
+
+void* GuardedBuffer::device_data() const {
+  return bytes_ == 0 ? nullptr : static_cast<uint8_t*>(twin_.get()) + kGuard;
+}
+
+void GuardedBuffer::Upload(RunContext ctx) const {
+  backend_->CopyBytes(ctx, Context::cpu(), begin_ - kGuard, device_, twin_.get(), bytes_ + 2 * kGuard);
+}
+
+void GuardedBuffer::Download(RunContext ctx) {
+  backend_->CopyBytes(ctx, device_, twin_.get(), Context::cpu(), begin_ - kGuard, bytes_ + 2 * kGuard);
+}
+
 std::vector<double> ReadValues(const void* data, DType type, int64_t size) {
   std::vector<double> values(static_cast<size_t>(size));
   SwitchType(type, "a test", [&](auto tag) {

@@ -1,11 +1,13 @@
 #pragma once
-// Bytes with a fence on both sides. Fresh contents are 0xFF in every byte: NaN in all floating types.
+// Bytes with a fence on both sides. Fresh contents are 0xFF in every byte: NaN in all floating types. They may have a twin, fences and all, in the
+// memory of a device.
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "mxtrain/base/dtype.h"
+#include "mxtrain/device/backend.h"
 
 namespace mxtrain::test {
 
@@ -19,10 +21,20 @@ class GuardedBuffer {
   void Poison();
   bool GuardsIntact() const;
 
+  // From now on there is a twin. The backend must outlive the buffer.
+  void PlaceOn(Backend& backend, Context ctx);
+  void* device_data() const;  // of the twin; null when there are no bytes
+  // Bytes to the twin, and back; done when the work of the stream is.
+  void Upload(RunContext ctx) const;
+  void Download(RunContext ctx);
+
  private:
   int64_t bytes_;
   std::vector<uint8_t> memory_;
   uint8_t* begin_;
+  Context device_;
+  Backend* backend_ = nullptr;
+  std::shared_ptr<void> twin_;  // the fence before the bytes, the bytes, and the fence behind them
 };
 
 // Elements between memory and double.

@@ -15,7 +15,8 @@
 //   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left unchanged, padding zero;
 //   - arrays that backward does not declare come with data == nullptr;
 //   - no heap allocation in Forward and Backward; a second run gives the same bits.
-// The kernels run on the calling thread's OpenMP team, without engine or executor.
+// The kernels run on the calling thread's OpenMP team, without engine or executor. In a program that has called TestOn(gpu) they are those of the
+// GPU, on a stream of their own; what the host looks at is copied there and back.
 #include <functional>
 #include <string>
 #include <vector>
@@ -83,7 +84,8 @@ struct CaseReport {
   int trials = 0;  // passes run
 };
 
-CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend);
+// On the CPU, or on the device `ctx` of `backend`.
+CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx = Context::cpu());
 // Examines with the operators of this build and fails the running doctest case for every problem.
 CaseReport RunCase(const OperatorCase& c);
 
@@ -94,11 +96,14 @@ struct CaseTiming {
 // Times every row that accepts the case.
 std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
 
+// Where RunCase runs from now on: the CPU, unless this says otherwise. To be called first.
+void TestOn(Context ctx);
+
 // The registry and CPU backend that all tests of a process share.
 const OperatorRegistry& TestRegistry();
 Backend& TestBackend();
 
-// Whether a row ran the case in any of its types.
+// Whether a row of the CPU ran the case in any of its types. True where RunCase runs elsewhere: no row of the CPU was asked.
 bool RowRan(const CaseReport& report, const std::string& row);
 
 // Helpers for references.

@@ -12,7 +12,10 @@ struct Pass::Array {
   TensorSpec spec;
   std::shared_ptr<GuardedBuffer> buffer;
 
-  TBlob Blob(bool given = true) const { return {given ? buffer->data() : nullptr, spec.shape, spec.type, spec.layout, Context::cpu()}; }
+  TBlob Blob(Context ctx, bool given = true) const {
+    void* data = ctx.type == DeviceType::kCPU ? buffer->data() : buffer->device_data();
+    return {given ? data : nullptr, spec.shape, spec.type, spec.layout, ctx};
+  }
 };
 
 // Arrays that a pass may not change.
@@ -60,7 +63,7 @@ Pass::~Pass() = default;
 bool Pass::Plan() {
   const std::vector<std::optional<Layout>> aux_layout(setup_.aux.size());
   PlanRequest request;
-  request.ctx = Context::cpu();
+  request.ctx = setup_.ctx;
   request.is_train = setup_.is_train;
   request.needs_backward = trial_.backward;
   request.threads = setup_.backend->threads();
@@ -125,7 +128,29 @@ BackwardReads Pass::Reads() const {
 Pass::Array Pass::NewArray(const TensorSpec& spec, const Layout& layout) const {
   Array array{{spec.shape, spec.type, layout}, nullptr};
   array.buffer = std::make_shared<GuardedBuffer>(array.spec.Bytes());
+  if (setup_.ctx.type != DeviceType::kCPU) array.buffer->PlaceOn(*setup_.backend, setup_.ctx);
   return array;
+}
+
+template <typename F>
+void Pass::ForArrays(F f) {
+  for (auto* arrays : {&in_, &out_, &aux_, &head_, &grad_, &backward_in_, &saved_, &forward_space_, &backward_space_, &forward_workspace_,
+                       &backward_workspace_}) {
+    for (Array& array : *arrays) f(array);
+  }
+}
+
+void Pass::Upload() {
+  if (setup_.ctx.type == DeviceType::kCPU) return;
+  ForArrays([&](Array& array) { array.buffer->Upload(run_context()); });
+}
+
+void Pass::Download() {
+  if (setup_.ctx.type == DeviceType::kCPU) return;
+  ForArrays([&](Array& array) { array.buffer->Download(run_context()); });
+  const std::unique_ptr<Event> done = stream_->NewEvent();
+  stream_->Record(*done);
+  done->Wait();
 }
 
 void Pass::MakeArrays() {
@@ -162,14 +187,14 @@ void Pass::Write(const Array& array, const Values& values) const {
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
   GuardedBuffer source(plain.Bytes());
   WriteValues(values, plain.type, source.data());
-  setup_.backend->Reorder({Context::cpu(), stream_.get()}, plain, source.data(), array.spec, array.buffer->data());
+  TestBackend().Reorder({Context::cpu(), nullptr}, plain, source.data(), array.spec, array.buffer->data());
 }
 
 Values Pass::Read(const Array& array) const {
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
   if (array.spec.layout.plain()) return ReadValues(array.buffer->data(), plain.type, plain.shape.Size());
   GuardedBuffer copy(plain.Bytes());
-  setup_.backend->Reorder({Context::cpu(), stream_.get()}, array.spec, array.buffer->data(), plain, copy.data());
+  TestBackend().Reorder({Context::cpu(), nullptr}, array.spec, array.buffer->data(), plain, copy.data());
   return ReadValues(copy.data(), plain.type, plain.shape.Size());
 }
 
@@ -178,9 +203,9 @@ void Pass::CheckPadding(const Array& array, const std::string& what, std::vector
   // Elements that went to plain and back lie in zero padding: whatever differs was padding.
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
   GuardedBuffer copy(plain.Bytes()), back(array.spec.Bytes());
-  const RunContext run{Context::cpu(), stream_.get()};
-  setup_.backend->Reorder(run, array.spec, array.buffer->data(), plain, copy.data());
-  setup_.backend->Reorder(run, plain, copy.data(), array.spec, back.data());
+  const RunContext run{Context::cpu(), nullptr};
+  TestBackend().Reorder(run, array.spec, array.buffer->data(), plain, copy.data());
+  TestBackend().Reorder(run, plain, copy.data(), array.spec, back.data());
   const int64_t stored = array.spec.Bytes() / SizeOf(array.spec.type);
   const Values found = ReadValues(array.buffer->data(), array.spec.type, stored), clean = ReadValues(back.data(), array.spec.type, stored);
   for (int64_t i = 0; i < stored; ++i) {
@@ -233,9 +258,9 @@ void Pass::Fill() {
 }
 
 void Pass::MakeBlobs() {
-  const auto blobs = [](const std::vector<Array>& arrays) {
+  const auto blobs = [this](const std::vector<Array>& arrays) {
     std::vector<TBlob> result;
-    for (const Array& array : arrays) result.push_back(array.Blob());
+    for (const Array& array : arrays) result.push_back(array.Blob(setup_.ctx));
     return result;
   };
   in_blobs_ = blobs(in_);
@@ -246,9 +271,9 @@ void Pass::MakeBlobs() {
   if (trial_.backward) {
     const BackwardReads reads = Reads();
     const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());  // others have no head gradient
-    for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(i < visible && reads.out_grad[i]));
-    for (size_t i = 0; i < backward_in_.size(); ++i) backward_in_blobs_.push_back(backward_in_[i].Blob(reads.in_data[i]));
-    for (size_t i = 0; i < out_.size(); ++i) backward_out_blobs_.push_back(out_[i].Blob(reads.out_data[i]));
+    for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(setup_.ctx, i < visible && reads.out_grad[i]));
+    for (size_t i = 0; i < backward_in_.size(); ++i) backward_in_blobs_.push_back(backward_in_[i].Blob(setup_.ctx, reads.in_data[i]));
+    for (size_t i = 0; i < out_.size(); ++i) backward_out_blobs_.push_back(out_[i].Blob(setup_.ctx, reads.out_data[i]));
     can_run_backward_ = !(trial_.forward_pair && reads.in_data[trial_.forward_pair->from]);
     for (size_t i = 0; i < out_.size(); ++i) can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo;
     if (trial_.backward_pair) can_run_backward_ &= reads.out_grad[trial_.backward_pair->from];
@@ -259,7 +284,7 @@ void Pass::MakeBlobs() {
     std::vector<Resource> resources;
     for (const ResourceRequest& request : requests) {
       spaces->push_back(NewArray(RawBytes(request.type == ResourceRequest::kTempSpace ? request.bytes : 0), Layout()));
-      resources.push_back({request.type, spaces->back().buffer->data(), request.bytes, &random_, StreamOf("case"), "case"});
+      resources.push_back({request.type, spaces->back().Blob(setup_.ctx).data, request.bytes, &random_, StreamOf("case"), "case"});
     }
     return resources;
   };
@@ -267,9 +292,9 @@ void Pass::MakeBlobs() {
   backward_resources_ = answer(setup_.property->BackwardResource(in_shapes), &backward_space_);
   out_req_ = WithPair(trial_.out_req, trial_.forward_pair);
   if (trial_.backward) grad_req_ = WithPair(trial_.grad_req, trial_.backward_pair);
-  const RunContext run{Context::cpu(), stream_.get()};
-  forward_ctx_ = {setup_.is_train, run, forward_resources_, saved_blobs_, forward_workspace_[0].Blob()};
-  backward_ctx_ = {setup_.is_train, run, backward_resources_, saved_blobs_, backward_workspace_[0].Blob()};
+  const RunContext run = run_context();
+  forward_ctx_ = {setup_.is_train, run, forward_resources_, saved_blobs_, forward_workspace_[0].Blob(setup_.ctx)};
+  backward_ctx_ = {setup_.is_train, run, backward_resources_, saved_blobs_, backward_workspace_[0].Blob(setup_.ctx)};
 }
 
 void Pass::Forward() {
@@ -283,7 +308,7 @@ void Pass::Backward() {
 PassOutcome Pass::Run() {
   PassOutcome outcome;
   if (!made_) {
-    stream_ = setup_.backend->NewStream(Context::cpu(), 0);
+    stream_ = setup_.backend->NewStream(setup_.ctx, 0);
     MakeArrays();
     CheckPlan(&outcome.problems);
     MakeBlobs();
@@ -299,9 +324,11 @@ PassOutcome Pass::Run() {
   for (size_t i = 0; i < out_.size(); ++i) {
     if (out_req_[i] == OpReqType::kNullOp) forward_watch.Add(format("output {} (kNullOp)", i), out_[i]);
   }
+  Upload();
   const AllocationCount forward_count;
   Forward();
   outcome.allocations = forward_count.value();
+  Download();
   CheckGuards("Forward", &outcome.problems);
   forward_watch.Check(&outcome.problems);
   for (size_t i = 0; i < out_.size(); ++i) {
@@ -322,9 +349,11 @@ PassOutcome Pass::Run() {
   for (size_t i = 0; i < grad_.size(); ++i) {
     if (grad_req_[i] == OpReqType::kNullOp) backward_watch.Add(format("gradient {} (kNullOp)", i), grad_[i]);
   }
+  Upload();
   const AllocationCount backward_count;
   Backward();
   outcome.allocations += backward_count.value();
+  Download();
   outcome.backward_ran = true;
   CheckGuards("Backward", &outcome.problems);
   backward_watch.Check(&outcome.problems);

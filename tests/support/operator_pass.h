@@ -16,7 +16,8 @@ namespace mxtrain::test {
 struct PassSetup {
   const OperatorProperty* property = nullptr;
   const PlanRow* row = nullptr;
-  Backend* backend = nullptr;
+  Context ctx = Context::cpu();  // where it runs
+  Backend* backend = nullptr;    // of that device
   bool is_train = true;
   std::vector<TensorSpec> in, out, aux;
   Arrays in_values, aux_values, head_values;
@@ -62,6 +63,12 @@ class Pass {
   void CheckPlan(std::vector<std::string>* problems) const;
   void MakeArrays();
   void Fill();
+  // On a device with memory of its own: every array goes there before a run, and comes back behind it.
+  void Upload();
+  void Download();
+  template <typename F>
+  void ForArrays(F f);
+  RunContext run_context() const { return {setup_.ctx, stream_.get()}; }
   void MakeBlobs();
   Array NewArray(const TensorSpec& spec, const Layout& layout) const;
   void Write(const Array& array, const Values& values) const;

@@ -7,6 +7,7 @@
 
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
+#include "tests/support/fake_gpu.h"
 
 namespace mxtrain::test {
 namespace {
@@ -152,6 +153,22 @@ TEST_CASE("an operator case reports refusals and is timed") {
   CHECK(timings.size() == 1);
   CHECK(timings.at(0).forward_ns > 0);
   CHECK(timings.at(0).backward_ns > 0);
+}
+
+TEST_CASE("an operator case runs on a device whose memory the host cannot touch") {
+  const auto runtime = NewFakeGpuRuntime("naive");
+  const Context gpu = Context::gpu(0);
+  OperatorCase c;
+  c.name = "product";
+  c.op = "elemwise_mul";
+  c.shapes = {{2, 5, 3, 3}, {2, 5, 3, 3}};
+  c.inputs = {Uniform(-1, 1)};
+  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y; })}; };
+  const CaseReport report = ExamineCase(c, runtime->operators(), runtime->backend(gpu), gpu);
+  CHECK(report.problems == std::vector<std::string>{});
+  CHECK(report.trials > 10);
+  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y + 1e-3; })}; };
+  CHECK(!ExamineCase(c, runtime->operators(), runtime->backend(gpu), gpu).problems.empty());
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class ConcatProperty final : public PropertyWithParam<ConcatParam> {
                                              const std::vector<int>&) const override {
     return out_grad;
   }
-  int Axis(int ndim) const;  // throws kConfig when out of range
+  MXTRAIN_API int Axis(int ndim) const;  // throws kConfig when out of range
 };
 
 }  // namespace mxtrain

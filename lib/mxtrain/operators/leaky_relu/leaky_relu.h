@@ -40,9 +40,9 @@ class LeakyReLUProperty final : public PropertyWithParam<LeakyReLUParam> {
   std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const override;
 
   // The sign of the input is that of the output, so that backward can do without the input.
-  bool GradientFromOutput() const;
+  MXTRAIN_API bool GradientFromOutput() const;
   // gamma's shape with the rank of the data.
-  static TShape ExpandGamma(const TShape& gamma, const TShape& data);
+  MXTRAIN_API static TShape ExpandGamma(const TShape& gamma, const TShape& data);
 
  protected:
   void Check() override;

@@ -43,7 +43,7 @@ struct Groups {
 };
 
 // Throws kConfig for an axis that is out of range or named twice.
-Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who);
+MXTRAIN_API Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who);
 TShape ReducedShape(const TShape& shape, const ReduceParam& param, const char* who);
 
 }  // namespace mxtrain::reduce

@@ -26,7 +26,7 @@ struct ReverseParam : Parameter<ReverseParam> {
 };
 
 // The elements of the output in an array of shape `data`. Throws kConfig for axes and ranges that the shape does not have.
-StridedView ViewOf(const SliceAxisParam& param, const TShape& data);
-StridedView ViewOf(const ReverseParam& param, const TShape& data);
+MXTRAIN_API StridedView ViewOf(const SliceAxisParam& param, const TShape& data);
+MXTRAIN_API StridedView ViewOf(const ReverseParam& param, const TShape& data);
 
 }  // namespace mxtrain::slice

@@ -24,7 +24,7 @@ class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
                                              const std::vector<int>&) const override {
     return out_grad;
   }
-  int Axis(int ndim) const;  // throws kConfig when out of range
+  MXTRAIN_API int Axis(int ndim) const;  // throws kConfig when out of range
 };
 
 }  // namespace mxtrain

@@ -26,7 +26,7 @@ struct Order {
   int axis[TShape::kMaxDims] = {};
 };
 // Throw kConfig for axes that are out of range, missing or named twice.
-Order OrderOf(const TransposeParam& param, const TShape& shape);
-Order OrderOf(const SwapAxisParam& param, const TShape& shape);
+MXTRAIN_API Order OrderOf(const TransposeParam& param, const TShape& shape);
+MXTRAIN_API Order OrderOf(const SwapAxisParam& param, const TShape& shape);
 
 }  // namespace mxtrain::transpose
