@@ -103,6 +103,9 @@ TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, to the same bits on
       CHECK(std::equal(first.begin(), first.end(), got));
     }
     SetTeamSize(team);
+    std::vector<double> rows(static_cast<size_t>(sums.workspace_bytes()) / sizeof(double), 1e9);
+    sums.RunRows(OnCpu{}, g32.data(), x32.data(), rows.data());  // as on a GPU
+    for (size_t i = 0; i < want.size(); ++i) CHECK(rows[i] == doctest::Approx(want[i]).epsilon(1e-9));
     for (size_t i = 0; i < want.size(); ++i) CHECK(first[i] == doctest::Approx(want[i]).epsilon(1e-9));
   }
 }

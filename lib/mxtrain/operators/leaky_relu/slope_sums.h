@@ -8,7 +8,74 @@
 
 namespace mxtrain {
 
+namespace slope_sums {
+
+// Some axes of the data, the innermost first; axes that continue each other are one.
+struct Axes {
+  int ndim = 0;
+  int64_t size = 1;
+  int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+
+  void AddOuter(int64_t length, int64_t step) {
+    size *= length;
+    if (ndim > 0 && dim[ndim - 1] * stride[ndim - 1] == step) {
+      dim[ndim - 1] *= length;
+      return;
+    }
+    dim[ndim] = length;
+    stride[ndim++] = step;
+  }
+  MXTRAIN_HD int64_t Offset(int64_t index) const {
+    int64_t offset = 0;
+    for (int i = 0; i < ndim; ++i) {
+      offset += index % dim[i] * stride[i];
+      index /= dim[i];
+    }
+    return offset;
+  }
+};
+
+template <typename T>
+MXTRAIN_HD double Term(T g, T x) {
+  return static_cast<double>(x) > 0 ? 0 : static_cast<double>(g) * static_cast<double>(x);
+}
+
+// A slice of the summed elements of an element of gamma.
+template <typename T>
+struct PartRow {
+  Axes kept, summed;
+  int64_t slices;
+  const T *g, *x;
+  double* parts;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
+    const int64_t at = kept.Offset(task / slices), slice = task % slices;
+    const int64_t begin = summed.size * slice / slices, end = summed.size * (slice + 1) / slices;
+    double sum = 0;
+    for (int64_t i = begin + team.rank(); i < end; i += team.size()) {
+      const int64_t place = at + summed.Offset(i);
+      sum += Term(g[place], x[place]);
+    }
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) parts[task] = sum;
+  }
+};
+struct JoinParts {
+  int64_t slices;
+  const double* parts;
+  double* sums;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    double sum = 0;
+    for (int64_t slice = 0; slice < slices; ++slice) sum += parts[i * slices + slice];
+    sums[i] = sum;
+  }
+};
+
+}  // namespace slope_sums
+
 class SlopeSums {
+  using Axes = slope_sums::Axes;
+
  public:
   // `gamma` has the rank of `data`; each of its axes is as long or has length 1.
   SlopeSums(const TShape& data, const TShape& gamma) {
@@ -24,8 +91,8 @@ class SlopeSums {
   template <typename Device, typename T>
   const double* RunRows(const Device& device, const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
-    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_, PartRow<T>{kept_, summed_, slices_, g, x, parts});
-    Launch(device, kept_.size, JoinParts{slices_, parts, workspace});
+    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_, slope_sums::PartRow<T>{kept_, summed_, slices_, g, x, parts});
+    Launch(device, kept_.size, slope_sums::JoinParts{slices_, parts, workspace});
     return workspace;
   }
 
@@ -51,62 +118,6 @@ class SlopeSums {
   static constexpr int64_t kTasks = 256;  // more than any team, so that its members end together
   static constexpr int kLanes = 8;        // sums that run side by side: the adder has a latency
 
-  // Some axes of the data, the innermost first; axes that continue each other are one.
-  struct Axes {
-    int ndim = 0;
-    int64_t size = 1;
-    int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
-
-    void AddOuter(int64_t length, int64_t step) {
-      size *= length;
-      if (ndim > 0 && dim[ndim - 1] * stride[ndim - 1] == step) {
-        dim[ndim - 1] *= length;
-        return;
-      }
-      dim[ndim] = length;
-      stride[ndim++] = step;
-    }
-    MXTRAIN_HD int64_t Offset(int64_t index) const {
-      int64_t offset = 0;
-      for (int i = 0; i < ndim; ++i) {
-        offset += index % dim[i] * stride[i];
-        index /= dim[i];
-      }
-      return offset;
-    }
-  };
-
-  // A slice of the summed elements of an element of gamma.
-  template <typename T>
-  struct PartRow {
-    Axes kept, summed;
-    int64_t slices;
-    const T *g, *x;
-    double* parts;
-    template <typename Team>
-    MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
-      const int64_t at = kept.Offset(task / slices), slice = task % slices;
-      const int64_t begin = summed.size * slice / slices, end = summed.size * (slice + 1) / slices;
-      double sum = 0;
-      for (int64_t i = begin + team.rank(); i < end; i += team.size()) {
-        const int64_t place = at + summed.Offset(i);
-        sum += Term(g[place], x[place]);
-      }
-      sum = team.Fold(sum, AddBoth{});
-      if (team.rank() == 0) parts[task] = sum;
-    }
-  };
-  struct JoinParts {
-    int64_t slices;
-    const double* parts;
-    double* sums;
-    MXTRAIN_HD void operator()(int64_t i) const {
-      double sum = 0;
-      for (int64_t slice = 0; slice < slices; ++slice) sum += parts[i * slices + slice];
-      sums[i] = sum;
-    }
-  };
-
   // Over the elements [begin, end) of the summed axes.
   template <typename T>
   double SumOf(const T* g, const T* x, int64_t begin, int64_t end) const {
@@ -116,20 +127,15 @@ class SlopeSums {
       const int64_t length = std::min(row - begin % row, end - begin), at = summed_.Offset(begin);
       int64_t i = 0;
       for (; i + kLanes <= length; i += kLanes) {
-        for (int k = 0; k < kLanes; ++k) lanes[k] += Term(g[at + (i + k) * step], x[at + (i + k) * step]);
+        for (int k = 0; k < kLanes; ++k) lanes[k] += slope_sums::Term(g[at + (i + k) * step], x[at + (i + k) * step]);
       }
-      for (; i < length; ++i) lanes[0] += Term(g[at + i * step], x[at + i * step]);
+      for (; i < length; ++i) lanes[0] += slope_sums::Term(g[at + i * step], x[at + i * step]);
       begin += length;
     }
     double sum = 0;
     for (double lane : lanes) sum += lane;
     return sum;
   }
-  template <typename T>
-  MXTRAIN_HD static double Term(T g, T x) {
-    return static_cast<double>(x) > 0 ? 0 : static_cast<double>(g) * static_cast<double>(x);
-  }
-
   Axes kept_, summed_;
   int64_t slices_ = 1;
 };

@@ -1,0 +1,96 @@
+#include "mxtrain/operator/rows.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/strided_view.h"
+
+namespace mxtrain {
+namespace {
+
+TEST_CASE("slices cover a row, one behind the other") {
+  for (const int64_t rows : {1, 3, 64, 5000}) {
+    for (const int64_t length : {0, 1, 7, 2047, 2048, 100003, 30000000}) {
+      const Slices slices(rows, length);
+      CHECK(slices.count >= 1);
+      CHECK(slices.Begin(0) == 0);
+      CHECK(slices.Begin(slices.count) == length);
+      for (int64_t s = 0; s < slices.count; ++s) {
+        CHECK(slices.Begin(s) <= slices.Begin(s + 1));
+        CHECK(slices.Begin(s + 1) - slices.Begin(s) <= slices.longest());
+      }
+    }
+  }
+}
+
+struct Number {
+  const double* x;
+  double operator()(int64_t i) const { return x[i]; }
+};
+
+TEST_CASE("a sum of terms asks for every term once") {
+  for (const int64_t n : {0, 1, 2048, 9001}) {
+    std::vector<double> x(static_cast<size_t>(n));
+    std::iota(x.begin(), x.end(), 1);
+    const Slices slices(1, n);
+    std::vector<double> scratch(static_cast<size_t>(BytesOfSum<double>(slices)) / sizeof(double));
+    CHECK(*SumTerms(OnCpu{}, slices, Number{x.data()}, scratch.data()) == static_cast<double>(n * (n + 1) / 2));
+  }
+}
+
+// The members of a team of any size, on the GPU as well, meet every element of a channel once.
+TEST_CASE("a walk over a channel meets its elements") {
+  for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9, 4, 1), ChannelView(1, 2, 300), ChannelView(70, 1, 49)}) {
+    for (const int64_t step : {1, 2, 32, 256}) {
+      const int64_t begin = view.size() / 3, channel = view.channels - 1;
+      std::vector<int> met(static_cast<size_t>(view.outer * view.channels * view.inner));
+      for (int64_t rank = 0; rank < step; ++rank) {
+        for (detail::ChannelWalk walk(view, channel, begin + rank, view.size(), step); !walk.Done(); walk.Next()) {
+          ++met[static_cast<size_t>(walk.place())];
+        }
+      }
+      for (int64_t at = 0; at < static_cast<int64_t>(met.size()); ++at) {
+        const int64_t element = at / (view.channels * view.inner) * view.inner + at % view.inner;
+        CHECK(met[static_cast<size_t>(at)] == (view.ChannelOf(at) == channel && element >= begin));
+      }
+    }
+  }
+}
+
+struct PlaceOnce {
+  double operator()(int64_t place, int64_t channel) const { return static_cast<double>(place * 10 + channel); }
+};
+
+TEST_CASE("sums over channels") {
+  for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9000, 2, 1), ChannelView(2, 2, 9000), ChannelView(0, 3, 4), ChannelView(3, 2, 0)}) {
+    std::vector<double> scratch(static_cast<size_t>(BytesOfChannelSums<double>(view)) / sizeof(double)), sums(static_cast<size_t>(view.channels));
+    for (int64_t at = 0; at < view.outer * view.channels * view.inner; ++at) {
+      sums[static_cast<size_t>(view.ChannelOf(at))] += static_cast<double>(at * 10 + view.ChannelOf(at));
+    }
+    const double* found = SumChannels(OnCpu{}, view, PlaceOnce{}, scratch.data());
+    for (size_t c = 0; c < sums.size(); ++c) CHECK(found[c] == sums[c]);
+  }
+}
+
+TEST_CASE("the places of a view are those that a copy takes") {
+  StridedView view;
+  view.offset = 59;
+  view.Add(3, -20);
+  view.Add(4, 1);
+  view.Add(2, 0);
+  view.Add(5, -4);
+  std::vector<float> array(80), dense(120);
+  std::iota(array.begin(), array.end(), 0.0f);
+  const TBlob from{array.data(), {80}, DType::kFloat32, {}, Context::cpu()}, to{dense.data(), {120}, DType::kFloat32, {}, Context::cpu()};
+  CopyFromView(OnCpu{}, OpReqType::kWriteTo, from, view, to);
+  for (int64_t i = 0; i < 120; ++i) {
+    CHECK(dense[static_cast<size_t>(i)] == array[static_cast<size_t>(view.Place(i))]);
+    CHECK(view.Collapsed().Place(i) == view.Place(i));
+  }
+}
+
+}  // namespace
+}  // namespace mxtrain
