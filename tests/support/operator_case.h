@@ -96,8 +96,9 @@ struct CaseTiming {
 // Times every row that accepts the case.
 std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
 
-// Where RunCase runs from now on: the CPU, unless this says otherwise. To be called first.
-void TestOn(Context ctx);
+// Where RunCase runs from now on: the CPU, unless this says otherwise. To be called first. `backend`: of that device, and must outlive the tests.
+// Operators without a row there are passed over.
+void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backend* backend);
 
 // The registry and CPU backend that all tests of a process share.
 const OperatorRegistry& TestRegistry();

@@ -1,7 +1,7 @@
 #pragma once
 // matrix_product.h on the GPU, by cuBLAS. Of every matrix the rows or the columns lie side by side.
 #include "mxtrain/device/cuda/matrix_product.h"
-#include "mxtrain/operator/kernel.cuh"
+#include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operators/dot/matrix_product.h"
 
 namespace mxtrain::dot {
@@ -14,10 +14,11 @@ inline cuda::Matrices MatricesOf(const TBlob& blob, const MatrixView& v) {
   return {blob.data, {v.rows, v.columns, v.row_stride, v.column_stride}, v.batch_stride};
 }
 
-// Sums in float32, of double in double.
+// Sums in float32, of double in double. The views of c cover its array.
 inline void MultiplyMatrices(const OnGpu& device, Math math, const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb,
                              const TBlob& c, const MatrixView& vc, OpReqType req) {
   if (req == OpReqType::kNullOp) return;
+  if (va.columns == 0) return ZeroBlob(device, req, c);
   if (!IsFloating(c.type)) Throw(ErrorKind::kConfig, "a matrix product takes floating types, not {}", NameOf(c.type));
   cuda::MultiplyMatrices(StreamOf(device.ctx), c.type, ProductMathOf(math), vc.batch, MatricesOf(a, va), MatricesOf(b, vb), MatricesOf(c, vc),
                          req == OpReqType::kAddTo);
