@@ -158,6 +158,32 @@ TEST_CASE("a sequence mixes the host and devices, and its runs do not overlap") 
   }
 }
 
+TEST_CASE("a run of a sequence follows all of the run before it, on other streams too") {
+  auto engine = Make();
+  std::atomic<int> runs = 0;
+  Gate gate;
+  Flag issued_again;
+  std::vector<int> order;
+  std::vector<SequenceOp> ops(2);
+  ops[0].ctx = kGpu;
+  ops[0].fn = [&](RunContext ctx) {
+    test::Do(ctx, [&] { order.push_back(0); });
+    if (++runs == 2) issued_again.Set();
+  };
+  ops[1].ctx = Context::gpu(1);
+  ops[1].after = {0};
+  ops[1].fn = [&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); }); };
+  const SequenceHandle sequence = engine->NewSequence(std::move(ops), 0);
+  engine->Push(sequence, {});
+  engine->Push(sequence, {});
+  issued_again.Await();                                       // issuing does not wait
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time for the work to go wrong
+  gate.Open();
+  engine->WaitForAll();
+  CHECK(order == std::vector<int>{0, 1, 0, 1});
+  engine->DeleteSequence(sequence);
+}
+
 TEST_CASE("an exception at issue is an error as on the CPU") {
   for (const char* type : {"naive", "threaded"}) {
     auto engine = Make(type);
