@@ -11,6 +11,9 @@
 #include "mxtrain/operators/concat/concat_loops.h"
 #include "mxtrain/operators/convolution/convolution_loops.h"
 #include "mxtrain/operators/dropout/dropout_loops.h"
+#include "mxtrain/operators/elemwise_binary/elemwise_binary_loops.h"
+#include "mxtrain/operators/elemwise_scalar/elemwise_scalar_loops.h"
+#include "mxtrain/operators/elemwise_unary/elemwise_unary_loops.h"
 #include "mxtrain/operators/expand_dims/expand_dims_loops.h"
 #include "mxtrain/operators/fold_batch_norm/fold_batch_norm_loops.h"
 #include "mxtrain/operators/hard_sigmoid/hard_sigmoid.h"
@@ -39,6 +42,9 @@ void AddSimpleRows(OperatorRegistry& registry) {
   argmax::AddRows<D>(registry);
   broadcast_binary::AddRows<D>(registry);
   broadcast_to::AddRows<D>(registry);
+  elemwise_binary::AddRows<D>(registry);
+  elemwise_scalar::AddRows<D>(registry);
+  elemwise_unary::AddRows<D>(registry);
   expand_dims::AddRows<D>(registry);
   reduce::AddRows<D>(registry);
   slice::AddRows<D>(registry);
