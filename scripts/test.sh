@@ -53,7 +53,7 @@ build release
 if [[ $full -eq 1 ]]; then
   if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
     # What is not of CUDA comes from the compiler cache: release has just compiled it.
-    build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_cuda
+    build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda
     ctest --test-dir build/cuda-dev --output-on-failure -L gpu
   else
     echo "== cuda-dev: skipped, since there is no nvcc"
