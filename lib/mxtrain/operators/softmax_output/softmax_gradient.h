@@ -1,7 +1,9 @@
 #pragma once
 // What every implementation of SoftmaxOutput's backward pass shares: labels, divisor and the target that is subtracted from the
 // probabilities.
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operators/softmax_output/softmax_output.h"
@@ -48,10 +50,19 @@ MXTRAIN_API SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, c
 // p dL/dp for the term L = w (1 - p)^gamma (-log p) of one class.
 class SoftmaxTerm {
  public:
-  // `weights`: one for each class, where the device can read them; null: 1 each.
-  SoftmaxTerm(const double* weights, double gamma) : weights_(weights), gamma_(gamma) {}
+  static constexpr size_t kMostCarried = 256;  // weights that travel to a device with the functor, as a kernel's argument
+
+  // `weights`: one for each class; none: 1 each. More than kMostCarried stay where they are, for the host alone.
+  SoftmaxTerm(std::span<const double> weights, double gamma) : gamma_(gamma) {
+    if (weights.size() > kMostCarried) {
+      elsewhere_ = weights.data();
+    } else {
+      std::copy(weights.begin(), weights.end(), carried_);
+      weighted_ = !weights.empty();
+    }
+  }
   MXTRAIN_HD double operator()(int64_t k, double p) const {
-    const double weight = weights_ ? weights_[k] : 1;
+    const double weight = weighted_ ? carried_[k] : elsewhere_ ? elsewhere_[k] : 1;
     if (gamma_ == 0) return -weight;
     const double q = 1 - p;
     // p log p is 0 at p = 0, log p / (1 - p) is -1 at p = 1.
@@ -60,8 +71,10 @@ class SoftmaxTerm {
   }
 
  private:
-  const double* weights_;
   double gamma_;
+  bool weighted_ = false;
+  const double* elsewhere_ = nullptr;
+  double carried_[kMostCarried] = {};
 };
 
 }  // namespace mxtrain

@@ -105,7 +105,7 @@ class SoftmaxOutput final : public Operator {
       const T *p = out[0].dptr<T>(), *head = param_.out_grad ? out_grad[0].dptr<T>() : nullptr;
       if (param_.weighted()) {
         const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, in[1].Size()) : SoftmaxTarget{.scale = param_.grad_scale};
-        const SoftmaxTerm term(param_.class_weights.empty() ? nullptr : param_.class_weights.data(), param_.focal_gamma);
+        const SoftmaxTerm term(param_.class_weights, param_.focal_gamma);
         ForEachSoftmax(device, view_, WeightedRow<T>{{view_}, target, term, labels, classes, p, head, valid, in_grad[0].dptr<T>(), req[0]});
       } else if (classes) {
         MapOn<T>(device, in_grad[0], req[0], FromClasses<T>{view_, MakeUncountedTarget(param_, view_, in[1].Size()), labels, p, head, valid});
@@ -128,7 +128,9 @@ class SoftmaxOutput final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
-  if (!property.param().class_weights.empty() && request.ctx.type != DeviceType::kCPU) return Refusal{"class_weights lie in the memory of the host"};
+  if (property.param().class_weights.size() > SoftmaxTerm::kMostCarried && request.ctx.type != DeviceType::kCPU) {
+    return Refusal{format("it takes no more than {} class_weights", SoftmaxTerm::kMostCarried)};
+  }
   Plan plan = PlainPlan(property, request);
   plan.cost += 4.0 * static_cast<double>(request.in[0].shape.Size());  // two exponentials each
   if (request.needs_backward && property.param().normalization == kSoftmaxValid) {
