@@ -188,7 +188,8 @@ class Infer final : public Command {
   // By the loss that the net was trained with.
   static Answer AnswerOf(const Symbol& symbol, int64_t outputs) {
     using Kind = LossReport::Head::Kind;
-    for (const LossReport::Head& head : LossReport(symbol).heads()) {
+    const LossReport losses(symbol);
+    for (const LossReport::Head& head : losses.heads()) {
       if (head.output != 0) continue;
       if (head.kind == Kind::kLinear || head.kind == Kind::kAbsolute) return Answer::kValues;
       if (head.kind == Kind::kLogistic && outputs > 1) return Answer::kAnyClasses;
