@@ -3,11 +3,10 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <sstream>
 
 #include "app/commands/command.h"
-#include "app/config/document.h"
+#include "app/config/differences.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
 #include "app/report/run_summary.h"
@@ -21,36 +20,13 @@ namespace {
 namespace fs = std::filesystem;
 using report::RunSummary;
 
-// Text by name, in the order in which the first run has them.
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
-struct Difference {
-  std::string name, left, right;  // "" where a run has none of that name
-};
-
-// "train.optimizer.lr" and its value, for everything in a configuration; lists of scalars are one value.
-void Flatten(const config::Value& value, const std::string& path, Facts* facts) {
-  const auto below = [&path](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  const bool nested = std::any_of(value.list.begin(), value.list.end(), [](const config::Value& v) { return v.is_map() || v.is_list(); });
-  if (value.is_map()) {
-    for (const config::Member& member : value.members) Flatten(member.value, below(member.key), facts);
-  } else if (nested) {
-    for (size_t i = 0; i < value.list.size(); ++i) Flatten(value.list[i], below(std::to_string(i)), facts);
-  } else if (!value.is_null()) {
-    std::string text = config::ToYaml(value);
-    text.erase(text.find_last_not_of('\n') + 1);
-    facts->emplace_back(path, text);
-  }
-}
+using config::Compare;
+using config::Difference;
+using config::Facts;
 
 Facts ConfigOf(const RunSummary& run) {
   const std::string path = run.path + "/config.yaml";
-  auto sources = std::make_shared<config::SourceMap>();
-  const int file = sources->AddFile(path, ReadFile(path), fs::path(run.path));
-  config::Diagnostics diagnostics(sources);
-  Facts facts;
-  Flatten(config::ParseYaml(file, &diagnostics), "", &facts);
-  return facts;
+  return config::FlattenText(path, ReadFile(path));
 }
 
 Facts EnvironmentOf(const RunSummary& run) {
@@ -92,20 +68,6 @@ Facts MetricsOf(const RunSummary& run) {
   }
   facts.emplace_back("time", report::FormatDuration(run.seconds));
   return facts;
-}
-
-// Every name of either; with `all` also those on which they agree.
-std::vector<Difference> Compare(const Facts& left, const Facts& right, bool all) {
-  const std::map<std::string, std::string> of_left(left.begin(), left.end()), of_right(right.begin(), right.end());
-  const auto find = [](const auto& facts, const std::string& name) { return facts.contains(name) ? facts.at(name) : std::string(); };
-  std::vector<Difference> differences;
-  for (const auto& [name, value] : left) {
-    if (all || find(of_right, name) != value) differences.push_back({name, value, find(of_right, name)});
-  }
-  for (const auto& [name, value] : right) {
-    if (!of_left.contains(name)) differences.push_back({name, "", value});
-  }
-  return differences;
 }
 
 class Diff final : public Command {
