@@ -18,18 +18,16 @@ struct F1Param : Parameter<F1Param> {
 };
 
 // 2 tp / (2 tp + fp + fn) of a class; classes that are neither labelled nor guessed do not count in the mean.
-class F1 final : public Metric {
+class F1 final : public ClassCountMetric {
  public:
-  explicit F1(const F1Param& param) : Metric("f1"), param_(param) {}
-  bool higher_is_better() const override { return true; }
-  void Reset() override { counts_.clear(); }
+  explicit F1(const F1Param& param) : ClassCountMetric("f1"), param_(param) {}
   double value() const override {
     double sum = 0;
     int64_t classes = 0;
     for (size_t c = param_.average == F1Param::kBinary ? 1 : 0; c < counts_.size(); ++c) {
       const Counts& n = counts_[c];
-      if (n.labelled + n.guessed == 0) continue;
-      sum += 2 * n.right / (n.labelled + n.guessed);
+      if (n.none()) continue;
+      sum += n.F1();
       ++classes;
     }
     return classes > 0 ? sum / static_cast<double>(classes) : 0;
@@ -50,24 +48,9 @@ class F1 final : public Metric {
       }
     });
   }
-  std::vector<double> Sums() const override {
-    std::vector<double> sums;
-    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
-    return sums;
-  }
-  bool SetSums(const std::vector<double>& sums) override {
-    if (sums.size() % 3 != 0) return false;
-    counts_.clear();
-    for (size_t i = 0; i < sums.size(); i += 3) counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
-    return true;
-  }
 
  private:
-  struct Counts {
-    double right = 0, labelled = 0, guessed = 0;
-  };
   const F1Param param_;
-  std::vector<Counts> counts_;  // by class
 };
 
 }  // namespace

@@ -22,6 +22,33 @@ class MeanMetric : public Metric {
   double sum_ = 0, weight_ = 0;  // weight_: examples; positions, for outputs that have several
 };
 
+// Counts of each class, from which precision, recall and F1 follow.
+class ClassCountMetric : public Metric {
+ public:
+  bool higher_is_better() const override { return true; }
+  void Reset() override { counts_.clear(); }
+
+ protected:
+  using Metric::Metric;
+  struct Counts {
+    double right = 0, labelled = 0, guessed = 0;
+    bool none() const { return labelled + guessed == 0; }
+    double F1() const { return 2 * right / (labelled + guessed); }  // 2 tp / (2 tp + fp + fn)
+  };
+  std::vector<double> Sums() const override {
+    std::vector<double> sums;
+    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() % 3 != 0) return false;
+    counts_.clear();
+    for (size_t i = 0; i < sums.size(); i += 3) counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
+    return true;
+  }
+  std::vector<Counts> counts_;  // by class
+};
+
 std::unique_ptr<Metric> NewAccuracy(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewTopK(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewCrossEntropy(const Kwargs& kwargs);

@@ -58,18 +58,16 @@ class MultilabelAccuracy final : public MeanMetric {
 };
 
 // 2 tp / (2 tp + fp + fn); a class that is neither labelled nor guessed does not count in the mean.
-class MultilabelF1 final : public Metric {
+class MultilabelF1 final : public ClassCountMetric {
  public:
-  explicit MultilabelF1(const MultilabelF1Param& param) : Metric("multilabel_f1"), param_(param) {}
-  bool higher_is_better() const override { return true; }
-  void Reset() override { counts_.clear(); }
+  explicit MultilabelF1(const MultilabelF1Param& param) : ClassCountMetric("multilabel_f1"), param_(param) {}
   double value() const override {
     Counts all;
     double sum = 0;
     int64_t classes = 0;
     for (const Counts& n : counts_) {
       all = {all.right + n.right, all.labelled + n.labelled, all.guessed + n.guessed};
-      if (n.labelled + n.guessed == 0) continue;
+      if (n.none()) continue;
       sum += n.F1();
       ++classes;
     }
@@ -86,25 +84,9 @@ class MultilabelF1 final : public Metric {
       counts_[k].guessed += guessed ? 1 : 0;
     });
   }
-  std::vector<double> Sums() const override {
-    std::vector<double> sums;
-    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
-    return sums;
-  }
-  bool SetSums(const std::vector<double>& sums) override {
-    if (sums.size() % 3 != 0) return false;
-    counts_.clear();
-    for (size_t i = 0; i < sums.size(); i += 3) counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
-    return true;
-  }
 
  private:
-  struct Counts {
-    double right = 0, labelled = 0, guessed = 0;
-    double F1() const { return 2 * right / (labelled + guessed); }
-  };
   const MultilabelF1Param param_;
-  std::vector<Counts> counts_;  // by class
 };
 
 }  // namespace
