@@ -107,7 +107,9 @@ bool HasSoftmax(const Symbol& net) {
                      [](const LossReport::Head& h) { return h.kind == LossReport::Head::Kind::kSoftmax; });
 }
 
-Math MathOf(const config::TrainConfig& train) { return train.math == "exact" ? Math::kExact : Math::kFast; }
+Math MathOf(const config::TrainConfig& train) {
+  return train.math == "exact" ? Math::kExact : train.math == "tf32" ? Math::kTf32 : Math::kFast;
+}
 
 std::optional<DType> AmpOf(const config::TrainConfig& train) {
   if (train.amp == "off") return std::nullopt;
@@ -157,6 +159,10 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
   std::vector<std::string> plugins = flags.plugins;
   plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
   runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx_.type), console);
+  if (loaded_.config.train.math == "tf32") {
+    console.Message(LogLevel::kInfo, ctx_.type == DeviceType::kGPU ? "train.math: tf32: factors of products of float32 are rounded to 10 bits of fraction"
+                                                                   : "train.math: tf32 is for GPUs; the CPU computes as with fast");
+  }
 }
 
 void Session::BuildNet(int64_t resumed_batch) {

@@ -146,7 +146,7 @@ struct TrainConfig {
   Named initializer;
   WeightsConfig weights;
   PatternKinds initializers;
-  std::string math;       // fast | exact
+  std::string math;       // fast | exact | tf32
   ByteCount memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label

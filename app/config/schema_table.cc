@@ -380,8 +380,9 @@ Section<TrainConfig> TrainSection() {
       .Also({"metric", "eval_metric"});
   s.Add("math", &C::math)
       .Default("fast")
-      .Choices({"fast", "exact"})
-      .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only");
+      .Choices({"fast", "exact", "tf32"})
+      .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only; tf32: as fast, and on a GPU "
+            "the factors of products are rounded to 10 bits of fraction");
   s.Add("memory_budget", &C::memory_budget)
       .Default({})
       .Help("most bytes for activations and gradients together, as 2GiB; what does not fit is computed twice; 0: no limit")
@@ -389,8 +390,8 @@ Section<TrainConfig> TrainSection() {
   s.Add("amp", &C::amp)
       .Default("off")
       .Choices({"off", "bf16", "fp16"})
-      .Help("mixed precision in training: convolutions, matrix products and what stands between them in bfloat16 (bf16) or float16 (fp16, refused on "
-            "the CPU); weights, statistics, losses and updates stay float32")
+      .Help("mixed precision in training: convolutions, matrix products and what stands between them in bfloat16 (bf16) or float16 (fp16, refused: "
+            "its gradients would have to be scaled); weights, statistics, losses and updates stay float32")
       .Also({"mixed_precision", "precision", "autocast", "half", "bf16"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)

@@ -47,8 +47,9 @@ struct BackwardReads {
 };
 
 // How far a kernel may go from sums of products in float32. kFast: rounding errors up to four times those of the plain sum, as of Winograd's
-// convolution. kExact: the plain sum, in any order.
-enum class Math : uint8_t { kFast, kExact };
+// convolution. kExact: the plain sum, in any order. kTf32: as kFast, and where the device has units for it (GPUs) the factors of products of
+// float32 are rounded to 10 bits of fraction.
+enum class Math : uint8_t { kFast, kExact, kTf32 };
 
 struct PlanRequest {
   Context ctx;

@@ -56,7 +56,7 @@ class Planner {
     c.groups = settings_.num_group;
     c.bias = !settings_.no_bias;
     c.training = request_.is_train;
-    c.winograd_weights = request_.math == Math::kFast;
+    c.winograd_weights = request_.math != Math::kExact;
     c.accumulate = settings_.with_sum || request_.out_req[0] == OpReqType::kAddTo;
     c.bounds = {settings_.low(), settings_.high()};
     return c;

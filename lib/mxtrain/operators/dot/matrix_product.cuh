@@ -7,6 +7,7 @@
 namespace mxtrain::dot {
 
 inline cuda::ProductMath ProductMathOf(Math math) {
+  if (math == Math::kTf32) return cuda::ProductMath::kTf32;
   return math == Math::kExact ? cuda::ProductMath::kPedantic : cuda::ProductMath::kPlain;
 }
 
