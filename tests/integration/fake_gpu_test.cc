@@ -4,6 +4,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/fake_stream.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
@@ -33,8 +34,8 @@ std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNe
   request.ctx = ctx;
   const auto executor = BindWithValues(runtime, net.losses, request);
   std::map<std::string, std::vector<double>> result;
-  for (int step = 0; step < 4; ++step) {
-    if (step == 2) {
+  for (int step = 0; step < 7; ++step) {
+    if (step == 5) {  // after some that were recorded
       executor->SetMonitor(
           [&](const std::string& name, const TBlob& value) {
             result["monitored " + name].push_back(
@@ -60,6 +61,28 @@ TEST_CASE("steps of small nets, monitored too") {
       CHECK(Steps(*runtime, net, kGpu) == Steps(*runtime, net, Context::cpu()));
     }
   }
+}
+
+TEST_CASE("a pass whose arrays lie where they lay before is recorded, and then given as one piece") {
+  const auto replays_of = [](const SmallNet& net, bool whole_passes, bool refuses) {
+    const auto runtime = NewFakeGpuRuntime();
+    executor::BindRequest request = RequestFor(net, net.losses);
+    request.ctx = kGpu;
+    request.whole_passes = whole_passes;
+    const auto executor = BindWithValues(*runtime, net.losses, request);
+    FakeStream::RefuseRecordings(refuses);
+    const int before = FakeStream::replays();
+    for (int step = 0; step < 6; ++step) executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+    runtime->engine().WaitForAll();
+    FakeStream::RefuseRecordings(false);
+    return FakeStream::replays() - before;
+  };
+  const auto runtime = NewFakeGpuRuntime();
+  const SmallNet net = SmallNets(runtime->operators())[0], dropout = DropoutNet(runtime->operators());
+  CHECK(replays_of(net, true, false) == 4);  // inputs come by two sets of arrays in turn: each runs once first
+  CHECK(replays_of(net, false, false) == 0);
+  CHECK(replays_of(net, true, true) == 0);
+  CHECK(replays_of(dropout, true, false) == 0);  // it draws other numbers each time
 }
 
 TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, checkpoints, resume") {

@@ -1,6 +1,7 @@
 #pragma once
 // A device without a device: a stream is a thread that does what it is given, in order, now and then after a pause. What the engine
 // promises of devices is proven with it on machines that have none.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/context.h"
@@ -36,6 +38,10 @@ class FakeEvent final : public Event {
   std::shared_ptr<State> state_;  // of the last recording: who waits for an earlier one keeps that
 };
 
+struct FakeRecording final : Recording {
+  std::vector<std::function<void()>> kernels;
+};
+
 class FakeStream final : public Stream {
  public:
   explicit FakeStream(uint32_t seed = 1, bool pauses = false) : random_(seed), pauses_(pauses), thread_([this] { Run(); }) {}
@@ -46,6 +52,7 @@ class FakeStream final : public Stream {
 
   // A kernel: runs later, in order, unless the device has failed.
   void Launch(std::function<void()> kernel) {
+    if (recording_) return recording_->kernels.push_back(std::move(kernel));
     Give([this, kernel = std::move(kernel)] {
       if (failure_.empty()) kernel();
     });
@@ -76,6 +83,24 @@ class FakeStream final : public Stream {
     });
   }
 
+  bool BeginRecording() override {
+    recording_ = std::make_unique<FakeRecording>();
+    return true;
+  }
+  std::unique_ptr<Recording> EndRecording() override {
+    std::unique_ptr<Recording> recording = std::move(recording_);
+    if (refuses_) recording.reset();
+    return recording;
+  }
+  void Replay(Recording& recording) override {
+    ++replays_;
+    for (const auto& kernel : static_cast<FakeRecording&>(recording).kernels) Launch(kernel);
+  }
+  // By all streams together.
+  static int replays() { return replays_; }
+  // Recordings come out null from now on.
+  static void RefuseRecordings(bool refuses) { refuses_ = refuses; }
+
  private:
   // Empty: the end.
   void Give(std::function<void()> work) {
@@ -96,6 +121,9 @@ class FakeStream final : public Stream {
     }
   }
 
+  static inline std::atomic<int> replays_ = 0;
+  static inline std::atomic<bool> refuses_ = false;
+  std::unique_ptr<FakeRecording> recording_;  // of the thread that gives work
   std::mt19937 random_;  // the thread's, as failure_
   const bool pauses_;
   std::string failure_;

@@ -127,7 +127,7 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
     if (request.inputs.contains(graph.nodes[id].name)) input_names.push_back(graph.nodes[id].name);
   }
   arena->Grow(runtime, request.ctx, plan.arena_bytes);
-  sequences = std::make_unique<StepSequences>(runtime, graph, plan, outers, request.is_train, state);
+  sequences = std::make_unique<StepSequences>(runtime, graph, plan, outers, request, state);
 }
 
 Executor::Impl::~Impl() {

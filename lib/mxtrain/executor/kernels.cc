@@ -14,6 +14,7 @@ KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::
   int outers = 0;
   for (int outer : outer_of) outers = std::max(outers, outer + 1);
   outer_slots_.resize(outers);
+  addresses_.resize(static_cast<size_t>(outers) + 1);
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     if (plan.runs[id]) AddNode(id);
   }
@@ -136,13 +137,20 @@ void KernelSet::AddNode(int id) {
 }
 
 void KernelSet::SetArena(void* base) {
+  addresses_[0] = base;
   char* bytes = static_cast<char*>(base);
   for (const Slot& slot : arena_slots_) slot.view->data = bytes + slot.offset;
   for (const TempSlot& slot : temp_slots_) slot.resource->space = bytes + slot.offset;
 }
 
 void KernelSet::SetOuter(int outer, void* data) {
+  addresses_[static_cast<size_t>(outer) + 1] = data;
   for (const Slot& slot : outer_slots_[outer]) slot.view->data = static_cast<char*>(data) + slot.offset;
+}
+
+bool KernelSet::DrawsRandomNumbers(int k) const {
+  const std::vector<Resource>& requested = kernels_[k]->requested;
+  return std::any_of(requested.begin(), requested.end(), [](const Resource& r) { return r.type == ResourceRequest::kRandom; });
 }
 
 void KernelSet::Run(int k, RunContext run_ctx) {

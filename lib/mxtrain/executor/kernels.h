@@ -43,6 +43,11 @@ class MXTRAIN_API KernelSet {
   void SetOuter(int outer, void* data);
   void Run(int k, RunContext ctx);
 
+  // Of the arena, then of the outer arrays: all that a run reads or writes.
+  const std::vector<void*>& addresses() const { return addresses_; }
+  bool DrawsRandomNumbers(int k) const;
+  bool monitored() const { return static_cast<bool>(state_.monitor); }  // somebody looks at this run
+
  private:
   struct Slot {
     TBlob* view;
@@ -66,6 +71,7 @@ class MXTRAIN_API KernelSet {
   std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: one serves forward and backward
   std::vector<Slot> arena_slots_;
   std::vector<std::vector<Slot>> outer_slots_;
+  std::vector<void*> addresses_;
   struct TempSlot {
     Resource* resource;
     int64_t offset;

@@ -6,9 +6,13 @@
 
 namespace mxtrain::executor {
 
-StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, OuterArrays& outers, bool is_train,
-                             const StepState& state)
-    : runtime_(runtime), graph_(graph), outers_(outers), kernels_(graph, plan, outers.of_buffer(), runtime, is_train, state) {
+StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, OuterArrays& outers,
+                             const BindRequest& request, const StepState& state)
+    : runtime_(runtime),
+      graph_(graph),
+      outers_(outers),
+      whole_passes_(request.whole_passes),
+      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state) {
   for (int i = 0; i < outers.size(); ++i) {
     if (!outers[i].array.empty()) kernels_.SetOuter(i, outers[i].array.data().data);
   }
@@ -31,9 +35,48 @@ StepSequences::~StepSequences() {
   }
 }
 
+std::vector<StepSequences::Piece> StepSequences::Cut(const std::vector<int>& kernel_ids) const {
+  const auto node_of = [&](int k) -> const ExecNode& { return graph_.nodes[kernels_[k].node]; };
+  const bool on_one_gpu = !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
+    return node_of(k).ctx.type == DeviceType::kGPU && node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).derived;
+  });
+  if (on_one_gpu && whole_passes_) return {{kernel_ids, true}};
+  std::vector<Piece> each;
+  for (int k : kernel_ids) each.push_back({{k}, false});
+  return each;
+}
+
+Access StepSequences::AccessOf(const Piece& piece) const {
+  Access all;
+  for (int k : piece.kernels) {
+    const Access& a = kernels_.access(k);
+    all.reads.insert(all.reads.end(), a.reads.begin(), a.reads.end());
+    all.writes.insert(all.writes.end(), a.writes.begin(), a.writes.end());
+  }
+  return all;
+}
+
+// Without its edges and ports.
+engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
+  const int k = piece.kernels[0];
+  const ExecNode& node = graph_.nodes[kernels_[k].node];
+  engine::SequenceOp op;
+  op.name = kernels_[k].name;
+  op.ctx = node.ctx;
+  op.priority = kStepPriority;
+  op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
+  if (node.derived) op.fn = [this, k](RunContext ctx) { RunDerived(k, ctx); };
+  if (piece.recorded) {
+    op.name = "step";
+    op.fn = [kernels = std::make_unique<RecordedKernels>(kernels_, piece.kernels)](RunContext ctx) { kernels->Run(ctx); };
+  }
+  return op;
+}
+
 StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) {
+  const std::vector<Piece> pieces = Cut(kernel_ids);
   std::vector<Access> accesses;
-  for (int k : kernel_ids) accesses.push_back(kernels_.access(k));
+  for (const Piece& piece : pieces) accesses.push_back(AccessOf(piece));
   const auto edges = FindEdges(accesses);
   const int arena = outers_.arena_port();
   std::vector<engine::SequenceOp> ops;
@@ -48,15 +91,8 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
       out->push_back(local[port]);
     }
   };
-  for (size_t i = 0; i < kernel_ids.size(); ++i) {
-    const int k = kernel_ids[i];
-    const ExecNode& node = graph_.nodes[kernels_[k].node];
-    engine::SequenceOp op;
-    op.name = kernels_[k].name;
-    op.ctx = node.ctx;
-    op.priority = kStepPriority;
-    op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
-    if (node.derived) op.fn = [this, k](RunContext ctx) { RunDerived(k, ctx); };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    engine::SequenceOp op = OperationOf(pieces[i]);
     op.after = edges[i];
     std::set<int> reads, writes{arena};
     for (const ByteRange& r : accesses[i].reads) {

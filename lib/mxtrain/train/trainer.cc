@@ -123,8 +123,12 @@ void Trainer::BindExecutors() {
   request.ctx = options_.ctx;
   request.deterministic = options_.deterministic;
   request.math = options_.math;
+  if (options_.amp == DType::kFloat16) {
+    Throw(ErrorKind::kConfig, "training in float16 needs gradients that are scaled into its range, which is not built; bfloat16 has the range of float32");
+  }
   request.amp = options_.amp;
   request.fuse = options_.fuse;
+  request.whole_passes = options_.logical_workers == 1;
   request.memory_budget = options_.memory_budget / options_.logical_workers;
   for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
     for (const DataDesc& desc : descs) {

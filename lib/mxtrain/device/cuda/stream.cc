@@ -20,6 +20,20 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// A graph that is ready to be launched.
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(cudaGraphExec_t graph) : graph_(graph) {}
+  ~CudaRecording() override { cudaGraphExecDestroy(graph_); }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+
+  cudaGraphExec_t get() const { return graph_; }
+
+ private:
+  cudaGraphExec_t graph_;
+};
+
 }  // namespace
 
 CudaStream::CudaStream(Context ctx, int priority) : ctx_(ctx) {
@@ -51,6 +65,26 @@ void CudaStream::Record(Event& event) {
 
 void CudaStream::WaitFor(const Event& event) {
   MXTRAIN_CHECK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).get(), 0));
+}
+
+// Other threads may go on to allocate memory meanwhile; this one may not.
+bool CudaStream::BeginRecording() {
+  MXTRAIN_CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  return true;
+}
+
+// An error here is about what was recorded, and nothing of that was done.
+std::unique_ptr<Recording> CudaStream::EndRecording() {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph) cudaGraphInstantiate(&ready, graph, 0);
+  if (graph) cudaGraphDestroy(graph);
+  if (!ready) cudaGetLastError();  // forgotten
+  return ready ? std::make_unique<CudaRecording>(ready) : nullptr;
+}
+
+void CudaStream::Replay(Recording& recording) {
+  MXTRAIN_CHECK_CUDA(cudaGraphLaunch(static_cast<CudaRecording&>(recording).get(), stream_));
 }
 
 cublasHandle_t CudaStream::cublas() {

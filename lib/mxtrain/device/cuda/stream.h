@@ -19,6 +19,9 @@ class CudaStream final : public Stream {
   std::unique_ptr<Event> NewEvent() override;
   void Record(Event& event) override;
   void WaitFor(const Event& event) override;
+  bool BeginRecording() override;
+  std::unique_ptr<Recording> EndRecording() override;
+  void Replay(Recording& recording) override;
 
   Context ctx() const { return ctx_; }
   cudaStream_t get() const { return stream_; }
