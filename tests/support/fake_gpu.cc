@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/operator/plans.h"
 #include "tests/support/fake_stream.h"
 
 namespace mxtrain::test {
@@ -34,6 +36,7 @@ class FakeGpu final : public Backend {
  public:
   int DeviceCount() const override { return kDevices; }
   std::string WhyAbsent() const override { return ""; }
+  std::string WhyNotFastIn(DType, Context) const override { return ""; }
   void* Allocate(Context ctx, int64_t bytes) override {
     void* data = nullptr;
     if (posix_memalign(&data, 64, static_cast<size_t>(bytes)) != 0) return nullptr;
@@ -112,21 +115,102 @@ class FakeGpuOperator final : public Operator {
   const std::shared_ptr<Operator> op_;
 };
 
+PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
+  return [plan_on_cpu = std::move(plan_on_cpu)](const OperatorProperty& property, const PlanRequest& request,
+                                                Backend& backend) -> Expected<Plan, Refusal> {
+    Expected<Plan, Refusal> plan = plan_on_cpu(property, request, backend);
+    if (plan) plan->make = [make = plan->make] { return std::make_unique<FakeGpuOperator>(make()); };
+    return plan;
+  };
+}
+
 std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
   for (const std::string& op : registry->Names()) {
     for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) {
-      const PlanFn plan_on_cpu = row->plan;
-      const PlanFn plan = [plan_on_cpu](const OperatorProperty& property, const PlanRequest& request,
-                                        Backend& backend) -> Expected<Plan, Refusal> {
-        Expected<Plan, Refusal> plan = plan_on_cpu(property, request, backend);
-        if (plan) plan->make = [make = plan->make] { return std::make_unique<FakeGpuOperator>(make()); };
-        return plan;
-      };
-      registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, plan});
+      registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, OnFakeGpu(row->plan)});
     }
   }
   return registry;
+}
+
+// An operator of plain arrays behind arrays in other layouts.
+class PlainInside final : public Operator {
+ public:
+  explicit PlainInside(std::unique_ptr<Operator> op) : op_(std::move(op)) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob> aux) override {
+    Plain inputs(in), outputs(out);
+    op_->Forward(ctx, inputs.blobs, req, outputs.blobs, aux);
+    outputs.PutBack(out);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+    Plain heads(out_grad), inputs(in), outputs(out), gradients(in_grad);
+    op_->Backward(ctx, heads.blobs, inputs.blobs, outputs.blobs, req, gradients.blobs, aux);
+    gradients.PutBack(in_grad);
+  }
+
+ private:
+  static void Reorder(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+    static const std::unique_ptr<Backend> host = NewCpuBackend(1);
+    host->Reorder({}, from, src, to, dst);
+  }
+  static TensorSpec SpecOf(const TBlob& blob) { return {blob.shape, blob.type, blob.layout}; }
+
+  // Copies, with what lay there before.
+  struct Plain {
+    explicit Plain(std::span<const TBlob> arrays) : blobs(arrays.begin(), arrays.end()), bytes(arrays.size()) {
+      for (size_t i = 0; i < blobs.size(); ++i) {
+        if (!blobs[i].data) continue;
+        blobs[i].layout = Layout();
+        bytes[i].resize(static_cast<size_t>(SpecOf(blobs[i]).Bytes()));
+        blobs[i].data = bytes[i].data();
+        Reorder(SpecOf(arrays[i]), arrays[i].data, SpecOf(blobs[i]), blobs[i].data);
+      }
+    }
+    void PutBack(std::span<const TBlob> arrays) const {
+      for (size_t i = 0; i < blobs.size(); ++i) {
+        if (blobs[i].data) Reorder(SpecOf(blobs[i]), blobs[i].data, SpecOf(arrays[i]), arrays[i].data);
+      }
+    }
+    std::vector<TBlob> blobs;
+    std::vector<std::vector<char>> bytes;
+  };
+
+  const std::unique_ptr<Operator> op_;
+};
+
+PlanFn ChannelsLastOutside(PlanFn plain_plan) {
+  return [plain_plan = std::move(plain_plan)](const OperatorProperty& property, const PlanRequest& request,
+                                              Backend& backend) -> Expected<Plan, Refusal> {
+    Expected<Plan, Refusal> plan = plain_plan(property, request, backend);
+    if (!plan) return plan;
+    LieAs(backend.Intern(NewChannelsLast(request.out[0].shape.ndim())), property, request, &*plan);
+    plan->make = [make = plan->make] { return std::make_unique<PlainInside>(make()); };
+    return plan;
+  };
+}
+
+std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
+  std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
+  for (const std::string& op : registry->Names()) {
+    const auto rows = registry->Rows(op, DeviceType::kCPU);
+    if (rows.empty() || op == "_ElementwiseChain") continue;  // which the GPU does not have
+    const bool convolution = op == "Convolution" || op == "_ConvolutionActivation";
+    registry->AddRow({op, DeviceType::kGPU, "last", kRefRank, OnFakeGpu(convolution ? ChannelsLastOutside(rows.back()->plan) : rows.back()->plan)});
+  }
+  return registry;
+}
+
+std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> operators, const std::string& engine, uint64_t seed) {
+  RuntimeOptions options;
+  options.engine = engine;
+  options.threads = 1;
+  options.seed = seed;
+  options.new_gpu_backend = NewFakeGpuBackend;
+  return std::make_unique<Runtime>(options, std::move(operators));
 }
 
 }  // namespace
@@ -137,12 +221,12 @@ std::unique_ptr<Backend> NewFakeGpuBackend() {
 
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine, uint64_t seed) {
   static const std::shared_ptr<OperatorRegistry> registry = FakeGpuOperators();
-  RuntimeOptions options;
-  options.engine = engine;
-  options.threads = 1;
-  options.seed = seed;
-  options.new_gpu_backend = NewFakeGpuBackend;
-  return std::make_unique<Runtime>(options, registry);
+  return NewRuntimeOn(registry, engine, seed);
+}
+
+std::unique_ptr<Runtime> NewChannelsLastRuntime() {
+  static const std::shared_ptr<OperatorRegistry> registry = ChannelsLastOperators();
+  return NewRuntimeOn(registry, "threaded", 3);
 }
 
 }  // namespace mxtrain::test

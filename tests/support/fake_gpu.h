@@ -11,5 +11,7 @@ std::unique_ptr<Backend> NewFakeGpuBackend();
 
 // One thread, so that both devices add in the same order. The registry has a row of the fake GPU for each row of the CPU.
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded", uint64_t seed = 3);
+// The same with the reference rows alone, and a convolution that wants its arrays channels last, as cuDNN's does.
+std::unique_ptr<Runtime> NewChannelsLastRuntime();
 
 }  // namespace mxtrain::test

@@ -176,19 +176,19 @@ PassTrial Examiner::WriteTrial(const Numbers& n) const {
   return trial;
 }
 
-// Every input free, every input plain, and images in blocks of eight channels.
+// Every input free, every input plain, and images in blocks of eight channels and with channels last.
 std::vector<std::vector<std::optional<Layout>>> Examiner::Offers() const {
   const size_t count = case_.shapes.size();
   std::vector<std::vector<std::optional<Layout>>> offers = {std::vector<std::optional<Layout>>(count)};
   offers.emplace_back(count, std::optional<Layout>(Layout()));
-  std::vector<std::optional<Layout>> blocked(count, std::optional<Layout>(Layout()));
-  bool any = false;
-  for (size_t i = 0; i < count; ++i) {
-    if (case_.shapes[i].ndim() != 4) continue;
-    blocked[i] = backend_.Intern(BlockedLayout::FromName("aBcd8b"));
-    any = true;
+  const auto is_image = [](const TShape& shape) { return shape.ndim() == 4; };
+  if (std::none_of(case_.shapes.begin(), case_.shapes.end(), is_image)) return offers;
+  for (const char* name : {"aBcd8b", "acdb"}) {
+    offers.emplace_back(count, std::optional<Layout>(Layout()));
+    for (size_t i = 0; i < count; ++i) {
+      if (is_image(case_.shapes[i])) offers.back()[i] = backend_.Intern(BlockedLayout::FromName(name));
+    }
   }
-  if (any) offers.push_back(blocked);
   return offers;
 }
 

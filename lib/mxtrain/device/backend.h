@@ -30,6 +30,11 @@ class MXTRAIN_API Backend {
   virtual DeviceInfo Describe(int id) const { return (void)id, DeviceInfo{}; }
   virtual std::vector<Version> Versions() const { return {}; }  // of driver and libraries
   virtual int threads() const { return 1; }   // size of the CPU's compute team
+  // Why the device does not multiply in this type, float16 or bfloat16, faster than in float32, as the end of a sentence; "" where it does. Of
+  // the CPU's bfloat16 its library knows (cpu/onednn/bfloat16.h).
+  virtual std::string WhyNotFastIn(DType type, Context ctx) const {
+    return (void)type, (void)ctx, "its processor has no fast arithmetic in it";
+  }
 
   virtual void* Allocate(Context ctx, int64_t bytes) = 0;  // 64-byte aligned; null when the device is full
   virtual void Free(Context ctx, void* data) = 0;

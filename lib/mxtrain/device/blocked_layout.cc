@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 #include "mxtrain/base/error.h"
 
@@ -98,6 +99,23 @@ std::vector<int64_t> BlockedLayout::OffsetTable(const TShape& shape, int axis) c
     table[static_cast<size_t>(i)] = offset;
   }
   return table;
+}
+
+bool ChannelsLast(Layout layout) {
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  if (!blocked || blocked->ndim() < 3 || !blocked->blocks().empty()) return false;
+  const std::vector<int>& order = blocked->order();
+  for (size_t at = 1; at + 1 < order.size(); ++at) {
+    if (order[at] != static_cast<int>(at) + 1) return false;
+  }
+  return order.front() == 0 && order.back() == 1;
+}
+
+std::unique_ptr<BlockedLayout> NewChannelsLast(int ndim) {
+  std::vector<int> order(static_cast<size_t>(ndim));
+  std::iota(order.begin() + 1, order.end() - 1, 2);
+  order.back() = 1;
+  return std::make_unique<BlockedLayout>(std::move(order), std::vector<BlockedLayout::Block>{});
 }
 
 std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis) {

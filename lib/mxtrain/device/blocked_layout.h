@@ -45,6 +45,11 @@ class MXTRAIN_API BlockedLayout final : public LayoutDesc {
   std::string name_;
 };
 
+// Axis 1 comes last, the others stay in their order: channels last, "acdb" of images.
+MXTRAIN_API bool ChannelsLast(Layout layout);
+// That layout of arrays with `ndim` axes, three or more.
+MXTRAIN_API std::unique_ptr<BlockedLayout> NewChannelsLast(int ndim);
+
 // The same table for a plain array.
 MXTRAIN_API std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis);
 

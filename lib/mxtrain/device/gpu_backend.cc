@@ -17,6 +17,7 @@ class GpuBackend final : public Backend {
   std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }
   DeviceInfo Describe(int id) const override { return Get(Context::gpu(id)).Describe(id); }
   std::vector<Version> Versions() const override { return Find() ? Find()->Versions() : std::vector<Version>{}; }
+  std::string WhyNotFastIn(DType type, Context ctx) const override { return Get(ctx).WhyNotFastIn(type, ctx); }
   void* Allocate(Context ctx, int64_t bytes) override { return Get(ctx).Allocate(ctx, bytes); }
   void Free(Context ctx, void* data) override { Get(ctx).Free(ctx, data); }
   std::unique_ptr<Stream> NewStream(Context ctx, int priority) override { return Get(ctx).NewStream(ctx, priority); }

@@ -50,7 +50,8 @@ bool CutsWhole(Layout layout, const TShape& whole, int axis, std::span<const TSh
   if (layout.plain()) return true;
   const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
   if (!blocked || blocked->ndim() != whole.ndim() || layout.Padded(whole)) return false;
-  for (int i = 0; i <= axis; ++i) {
+  const bool columns = axis == 1 && ChannelsLast(layout);
+  for (int i = 0; i <= axis && !columns; ++i) {
     if (blocked->order()[static_cast<size_t>(i)] != i || (i < axis && blocked->BlockOf(i) > 1)) return false;
   }
   return std::all_of(pieces.begin(), pieces.end(),

@@ -1,22 +1,33 @@
 #pragma once
 // Sums over the channels of an array: what biases and batch normalisation want. Written once for both devices: Device is OnCpu or OnGpu.
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/rows.h"
 
 namespace mxtrain {
 
-// An array as [outer, channels, inner].
+// An array as [outer, channels, inner], as it is stored: plain, or, where axis 1 holds the channels, channels last.
 struct ChannelView {
   int64_t outer = 0, channels = 0, inner = 0;
 
   ChannelView() = default;
   ChannelView(int64_t o, int64_t c, int64_t i) : outer(o), channels(c), inner(i) {}
-  ChannelView(const TShape& shape, int axis)
-      : outer(shape.Product(0, axis)), channels(shape[axis]), inner(shape.Product(axis + 1, shape.ndim())) {}
+  ChannelView(const TShape& shape, int axis, Layout layout = {})
+      : outer(shape.Product(0, axis)), channels(shape[axis]), inner(shape.Product(axis + 1, shape.ndim())) {
+    if (layout.plain()) return;
+    MXTRAIN_ASSERT(axis == 1 && ChannelsLast(layout));
+    outer *= inner;
+    inner = 1;
+  }
   MXTRAIN_HD int64_t size() const { return outer * inner; }  // of one channel
   MXTRAIN_HD int64_t ChannelOf(int64_t place) const { return place / inner % channels; }
 };
 
 namespace detail {
+
+// How the elements of every channel are cut for summing.
+inline Slices SlicesOf(const ChannelView& view) {
+  return view.inner > 1 ? Slices(view.channels, view.size()) : Slices::OfColumns(view.channels, view.size());
+}
 
 // The elements [begin, end) of a channel, every `step`-th, without a division for each.
 class ChannelWalk {
@@ -82,13 +93,13 @@ struct JoinChannel {
 // Bytes of the scratch of SumChannels.
 template <typename V>
 int64_t BytesOfChannelSums(const ChannelView& view) {
-  return (Slices(view.channels, view.size()).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
+  return (detail::SlicesOf(view).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
 }
 // The sum of term(place, channel), a V, over the elements of every channel: [channels] at the start of `scratch`, where it is returned.
 template <typename V, typename Device, typename F>
 const V* SumChannels(const Device& device, const ChannelView& given, const F& term, V* scratch) {
   const ChannelView view = given.size() > 0 ? given : ChannelView(0, given.channels, 1);
-  const Slices slices(view.channels, view.size());
+  const Slices slices = detail::SlicesOf(view);
   const detail::ChannelPart<V, F> part{view, slices, term, scratch + view.channels};
   const int64_t tasks = view.channels * slices.count;
   if (view.inner > 1) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/device/blocked_layout.h"
+
 namespace mxtrain {
 namespace {
 
@@ -41,6 +43,25 @@ Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
   for (const TensorSpec& spec : request.out) bytes += static_cast<double>(BytesOf(spec, {}));
   plan.cost = MoveCost(bytes);
   return plan;
+}
+
+Layout OfferedChannelsLast(const PlanRequest& request, const TShape& shape) {
+  for (size_t i = 0; i < request.in.size(); ++i) {
+    const std::optional<Layout>& offered = request.in_layout[i];
+    if (offered && request.in[i].shape == shape && ChannelsLast(*offered)) return *offered;
+  }
+  return {};
+}
+
+void LieAs(Layout layout, const OperatorProperty& property, const PlanRequest& request, Plan* plan) {
+  const auto lay = [&](std::span<const TensorSpec> arrays, std::vector<Layout>* layouts) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (arrays[i].shape.ndim() == request.out[0].shape.ndim()) (*layouts)[i] = layout;
+    }
+  };
+  lay(request.in, &plan->in);
+  lay(request.out, &plan->out);
+  GrantInplace(property, request, plan);
 }
 
 Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool zero_to_zero) {

@@ -15,6 +15,11 @@ MXTRAIN_API Plan PlainPlan(const OperatorProperty& property, const PlanRequest& 
 // like the first opaque one offered. Where that form has padding, only if the kernel maps zeros to zeros.
 MXTRAIN_API Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool zero_to_zero);
 
+// The layout of the first input of this shape that is offered channels last (blocked_layout.h); plain where none is.
+MXTRAIN_API Layout OfferedChannelsLast(const PlanRequest& request, const TShape& shape);
+// Every array of `plan` with as many axes as output 0 lies so: images, and the windows of a convolution.
+MXTRAIN_API void LieAs(Layout layout, const OperatorProperty& property, const PlanRequest& request, Plan* plan);
+
 // Nanoseconds to move `bytes`: the model of all kernels that are bound by memory.
 MXTRAIN_API double MoveCost(double bytes);
 

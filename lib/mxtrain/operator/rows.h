@@ -59,12 +59,19 @@ struct Slices {
   int64_t length = 0, count = 1;
 
   Slices() = default;
-  Slices(int64_t rows, int64_t row_length) : length(row_length) {
-    constexpr int64_t kEnough = 1024, kShortest = 2048;  // teams; elements of a slice
-    count = std::clamp<int64_t>(std::min(kEnough / std::max<int64_t>(rows, 1), length / kShortest), 1, kEnough);
-  }
+  // For ForRows: slices by teams.
+  Slices(int64_t rows, int64_t row_length) : Slices(rows, row_length, 1024, 2048) {}
+  // For ForColumns: slices by single threads.
+  static Slices OfColumns(int64_t columns, int64_t column_length) { return {columns, column_length, 1 << 17, 32}; }
+
   MXTRAIN_HD int64_t Begin(int64_t slice) const { return length / count * slice + length % count * slice / count; }
   int64_t longest() const { return (length + count - 1) / count; }
+
+ private:
+  // `enough`: slices of all rows together; `shortest`: elements of one.
+  Slices(int64_t rows, int64_t row_length, int64_t enough, int64_t shortest)
+      : length(row_length),
+        count(std::clamp<int64_t>(std::min(enough / std::max<int64_t>(rows, 1), row_length / shortest), 1, enough)) {}
 };
 
 namespace detail {

@@ -72,6 +72,13 @@ class CudaBackend final : public Backend {
             {"cuDNN", format("{}.{}.{}", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100)}};
   }
 
+  std::string WhyNotFastIn(DType type, Context ctx) const override {
+    int major = 0;
+    MXTRAIN_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ctx.id));
+    const int first = type == DType::kBfloat16 ? 8 : 7;  // generation whose matrix units take it
+    return major >= first ? "" : format("its compute capability is {}.x, and {} needs {}.0", major, NameOf(type), first);
+  }
+
   void* Allocate(Context ctx, int64_t bytes) override {
     void* data = nullptr;
     const bool pinned = ctx.type == DeviceType::kCPUPinned;

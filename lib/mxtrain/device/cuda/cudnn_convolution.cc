@@ -95,11 +95,12 @@ struct CudnnConvolution::Factors {
 
 CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionOptions& options) : type_(options.type) {
   const cudnnDataType_t type = CudnnType(options.type);
-  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(data_form_.get(), CUDNN_TENSOR_NCHW, type, Int(s.batch), Int(s.in_channels), Int(s.in[0]),
-                                                Int(s.in[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(out_form_.get(), CUDNN_TENSOR_NCHW, type, Int(s.batch), Int(s.out_channels), Int(s.out[0]),
-                                                Int(s.out[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(weight_form_.get(), type, CUDNN_TENSOR_NCHW, Int(s.out_channels), Int(s.in_channels / s.groups),
+  const cudnnTensorFormat_t format = options.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+  MXTRAIN_CHECK_CUDA(
+      cudnnSetTensor4dDescriptor(data_form_.get(), format, type, Int(s.batch), Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
+  MXTRAIN_CHECK_CUDA(
+      cudnnSetTensor4dDescriptor(out_form_.get(), format, type, Int(s.batch), Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
+  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(weight_form_.get(), type, format, Int(s.out_channels), Int(s.in_channels / s.groups),
                                                 Int(s.kernel[0]), Int(s.kernel[1])));
   Describe(s, options, forward_.descriptor);
   Describe(s, options, data_.descriptor);

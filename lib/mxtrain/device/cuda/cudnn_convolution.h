@@ -22,6 +22,7 @@ struct ConvolutionOptions {
   DType type = DType::kFloat32;
   ConvolutionMath math = ConvolutionMath::kPlain;
   bool deterministic = false;  // only algorithms whose bits repeat
+  bool channels_last = false;  // data, weight and output
   bool forward = true, data_gradient = false, weight_gradient = false;  // what will be asked for
 };
 
@@ -34,7 +35,7 @@ class CudnnConvolution {
   int64_t backward_workspace() const { return std::max(data_.workspace, weight_.workspace); }
   bool deterministic() const { return forward_.deterministic && data_.deterministic && weight_.deterministic; }
 
-  // Plain arrays [N, C, H, W]; weight [O, C / groups, kh, kw]. The result is written, or added to what is there.
+  // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The result is written, or added to what is there.
   void Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add, void* workspace) const;
   void DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add, void* workspace) const;
   void WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add, void* workspace) const;

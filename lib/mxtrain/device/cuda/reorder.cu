@@ -52,22 +52,6 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   }
 }
 
-// A layout that lists the axes in another order and cuts none: "acdb"; null for the others.
-const BlockedLayout* Permuted(Layout layout) {
-  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
-  return blocked && blocked->blocks().empty() ? blocked : nullptr;
-}
-
-// Axis 1 comes last, the others stay: channels last.
-bool ChannelsLast(Layout layout) {
-  const BlockedLayout* permuted = Permuted(layout);
-  if (!permuted || permuted->ndim() < 3 || permuted->order().front() != 0 || permuted->order().back() != 1) return false;
-  for (int at = 1; at + 1 < permuted->ndim(); ++at) {
-    if (permuted->order()[static_cast<size_t>(at)] != at + 1) return false;
-  }
-  return true;
-}
-
 template <typename From, typename To>
 void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
   const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile), static_cast<unsigned>((rows + kTile - 1) / kTile),

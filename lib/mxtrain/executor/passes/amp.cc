@@ -93,8 +93,9 @@ class Caster {
 
   // Whether the kernel that takes the narrow arrays is no mere reference where float32 has better.
   bool HasGoodRow(int id, const ExecNode& node, const Rule& rule) {
-    if (request_.reference_kernels) return true;
-    const std::string reference = runtime_.operators().Rows(node.op->TypeString(), node.ctx.type).back()->name;
+    const auto rows = runtime_.operators().Rows(node.op->TypeString(), node.ctx.type);
+    if (request_.reference_kernels || rows.size() == 1) return true;
+    const std::string reference = rows.back()->name;
     if (KernelOf(rewriter_.graph(), node, id) != reference) return true;
     return !rule.gains && KernelOf(graph_, graph_.nodes[id], id) == reference;
   }
@@ -151,19 +152,18 @@ class Caster {
   std::map<NodeEntry, NodeEntry> source_of_;  // of what was narrowed
 };
 
+std::string WhyNotFast(DType type, Context ctx, Runtime& runtime) {
+  if (ctx.type != DeviceType::kGPU && type == DType::kBfloat16) return WhyNoBfloat16();
+  return runtime.backend(ctx).WhyNotFastIn(type, ctx);
+}
+
 }  // namespace
 
 ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.amp) return graph;
-  const std::string device = request.ctx.ToString();
-  if (*request.amp != DType::kBfloat16) {
-    Throw(ErrorKind::kConfig,
-          "mixed precision in {} is not supported on {}: its processor has no fast arithmetic in it; use bfloat16 or float32",
-          NameOf(*request.amp), device);
-  }
-  const std::string why = WhyNoBfloat16();
-  if (!why.empty() && !request.reference_kernels) {
-    Throw(ErrorKind::kConfig, "mixed precision in bfloat16 is not supported on {}: {}; train in float32", device, why);
+  const std::string why = request.reference_kernels ? "" : WhyNotFast(*request.amp, request.ctx, runtime);
+  if (!why.empty()) {
+    Throw(ErrorKind::kConfig, "mixed precision in {} is not supported on {}: {}; train in float32", NameOf(*request.amp), request.ctx.ToString(), why);
   }
   return Caster(graph, request, runtime).Run();
 }

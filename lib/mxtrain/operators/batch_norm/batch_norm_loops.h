@@ -181,6 +181,17 @@ struct PlaneRow {
     for (int64_t i = team.rank(); i < view.inner; i += team.size()) f(first + i, channel);
   }
 };
+// Channels that lie side by side: some rows of one, without a division for each element.
+template <typename F>
+struct ColumnPiece {
+  static constexpr int64_t kRows = 16;
+  ChannelView view;
+  F f;
+  MXTRAIN_HD void operator()(int64_t task) const {
+    const int64_t channel = task % view.channels, first = task / view.channels * kRows, rows = view.outer - first;
+    for (int64_t row = first; row < first + (rows < kRows ? rows : kRows); ++row) f(row * view.channels + channel, channel);
+  }
+};
 template <typename F>
 struct EachElement {
   ChannelView view;
@@ -192,13 +203,15 @@ void ForElements(const Device& device, const ChannelView& view, const F& f) {
   constexpr int64_t kLargePlane = 16;
   if (view.inner >= kLargePlane) {
     ForRows(device, view.outer * view.channels, view.inner, PlaneRow<F>{view, f});
+  } else if (view.inner == 1) {
+    Launch(device, (view.outer + ColumnPiece<F>::kRows - 1) / ColumnPiece<F>::kRows * view.channels, ColumnPiece<F>{view, f});
   } else {
     Launch(device, view.outer * view.channels * view.inner, EachElement<F>{view, f});
   }
 }
 
-inline ChannelView ViewOf(const BatchNormSettings& settings, const TShape& data) {
-  return {data, ChannelAxis(settings, data.ndim())};
+inline ChannelView ViewOf(const BatchNormSettings& settings, const TShape& data, Layout layout) {
+  return {data, ChannelAxis(settings, data.ndim()), layout};
 }
 // Sums, then a Line or Slope for every channel.
 inline int64_t WorkspaceBytes(const ChannelView& view) {
@@ -231,7 +244,7 @@ class BatchNorm final : public Operator {
                  std::span<const TBlob> aux) const {
     using A = AccumulatorOf<T>;
     const Device device{ctx.run_ctx};
-    const ChannelView view = ViewOf(settings_, in[P::kData].shape);
+    const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
     const bool saves = !ctx.saved.empty();
     const Distances<T> distances{view, in[P::kData].dptr<T>()};
     MakeLine<T> line{};
@@ -262,7 +275,7 @@ class BatchNorm final : public Operator {
                   std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
     using A = AccumulatorOf<T>;
     const Device device{ctx.run_ctx};
-    const ChannelView view = ViewOf(settings_, in[P::kData].shape);
+    const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
     const T* x = in[P::kData].dptr<T>();
     const Passed<T> gradient{out_grad[P::kOutput].dptr<T>(), activation_.on() ? ctx.saved[kSavedMask].dptr<uint8_t>() : nullptr};
     MakeSlope<T> slope{};
@@ -299,7 +312,10 @@ template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   Plan plan = PlainPlan(base, request);
   const BatchNormSettings& settings = static_cast<const BatchNormProperty&>(base).settings();
-  plan.forward_workspace = WorkspaceBytes(ViewOf(settings, request.in[P::kData].shape));
+  const TShape& shape = request.in[P::kData].shape;
+  const Layout layout = ChannelAxis(settings, shape.ndim()) == 1 ? OfferedChannelsLast(request, shape) : Layout();
+  LieAs(layout, base, request, &plan);
+  plan.forward_workspace = WorkspaceBytes(ViewOf(settings, shape, layout));
   if (request.needs_backward) {
     plan.backward_workspace = plan.forward_workspace;
     const int64_t channel_bytes = request.in[P::kGamma].Bytes();

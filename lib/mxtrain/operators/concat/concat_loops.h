@@ -17,7 +17,7 @@ class JoinPieces final : public Operator {
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
-    const AxisView view(out[0].shape, axis_);
+    const AxisView view(out[0].shape, axis_, out[0].layout);
     int64_t begin = 0;
     for (const TBlob& piece : in) {
       CopyToWhole(Device{ctx.run_ctx}, req[0], piece, view, begin, piece.shape[axis_], out[0]);
@@ -27,7 +27,7 @@ class JoinPieces final : public Operator {
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const AxisView view(out_grad[0].shape, axis_);
+    const AxisView view(out_grad[0].shape, axis_, out_grad[0].layout);
     int64_t begin = 0;
     for (size_t i = 0; i < in_grad.size(); ++i) {
       CopyFromWhole(Device{ctx.run_ctx}, req[i], out_grad[0], view, begin, in_grad[i].shape[axis_], in_grad[i]);

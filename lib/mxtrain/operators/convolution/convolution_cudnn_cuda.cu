@@ -57,7 +57,7 @@ class ConvolutionCudnn final : public Operator {
     }
     if (settings_.no_bias) return;
     SwitchFloating(out_grad[0].type, "Convolution", [&](auto tag) {
-      weighted::SumToBias<typename decltype(tag)::type>(OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1), in_grad[P::kBias],
+      weighted::SumToBias<typename decltype(tag)::type>(OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1, out_grad[0].layout), in_grad[P::kBias],
                                                         req[P::kBias], ctx.workspace.data);
     });
   }
@@ -73,7 +73,7 @@ class ConvolutionCudnn final : public Operator {
       using T = typename decltype(tag)::type;
       const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
       const T* sum = settings_.with_sum ? in.back().dptr<T>() : nullptr;
-      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, ChannelView(out.shape, 1)}, sum});
+      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, ChannelView(out.shape, 1, out.layout)}, sum});
     });
   }
   void Activate(const OnGpu& device, const TBlob& out) const {
@@ -105,20 +105,37 @@ bool Wanted(const PlanRequest& request, int argument) {
   return request.needs_backward && request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
 }
 
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+// The units that multiply matrices of narrow elements take channels side by side; other arrays would be turned before and after.
+Layout BestLayout(const PlanRequest& request, Backend& backend) {
+  const DType type = request.in[P::kData].type;
+  const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) || (type == DType::kFloat32 && request.math == Math::kTf32);
+  return matrix_units ? backend.Intern(NewChannelsLast(request.out[0].shape.ndim())) : Layout();
+}
+
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   if (!IsFloating(request.in[P::kData].type)) return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
   if (const std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
   cuda::ConvolutionOptions options;
   options.type = request.in[P::kData].type;
-  options.math = request.math == Math::kExact ? cuda::ConvolutionMath::kPlain : cuda::ConvolutionMath::kWinograd;
+  options.math = request.math == Math::kExact  ? cuda::ConvolutionMath::kPlain
+                 : request.math == Math::kTf32 ? cuda::ConvolutionMath::kTf32
+                                               : cuda::ConvolutionMath::kWinograd;
   options.deterministic = request.deterministic;
   options.data_gradient = Wanted(request, P::kData);
   options.weight_gradient = Wanted(request, P::kWeight);
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
-  const std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+  Layout layout = BestLayout(request, backend);
+  options.channels_last = !layout.plain();
+  std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+  if (!kernel && options.channels_last) {
+    layout = Layout();
+    options.channels_last = false;
+    kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+  }
   if (!kernel) return Refusal{"cuDNN has no algorithm for it"};
   Plan plan = PlainPlan(base, request);
+  LieAs(layout, base, request, &plan);
   plan.forward_workspace = kernel->forward_workspace() + kAlignment;
   if (request.needs_backward) plan.backward_workspace = std::max(kernel->backward_workspace() + kAlignment, BiasWorkspace(settings, request));
   plan.deterministic = kernel->deterministic();

@@ -29,13 +29,23 @@ struct Windows {
   PoolingAxis h, w;
   int type, p;
   bool include_pad;
+  int64_t step;  // between neighbouring cells of an image: 1, or the channels where they come last
 
-  Windows(const PoolingParam& param, const TShape& data, const TShape& output)
-      : h(AxisOf(param, data, output, 0)),
-        w(AxisOf(param, data, output, 1)),
+  Windows(const PoolingParam& param, const TBlob& data, const TBlob& output)
+      : h(AxisOf(param, data.shape, output.shape, 0)),
+        w(AxisOf(param, data.shape, output.shape, 1)),
         type(param.pool_type),
         p(param.p_value.value_or(0)),
-        include_pad(param.count_include_pad.value_or(true)) {}
+        include_pad(param.count_include_pad.value_or(true)),
+        step(data.layout.plain() ? 1 : data.shape[1]) {}
+
+  // Where an element stands. `image`: a channel of an example; where channels come last, an example, and `channel` says which of it.
+  struct Place {
+    int64_t image, cell, channel;
+  };
+  MXTRAIN_HD Place PlaceOf(int64_t at, int64_t cells) const { return {at / step / cells, at / step % cells, at % step}; }
+  // The first cell of the image of `p`, among images of `cells` cells.
+  MXTRAIN_HD int64_t ImageOf(const Place& p, int64_t cells) const { return p.image * cells * step + p.channel; }
 
   MXTRAIN_HD int64_t cells() const { return h.in * w.in; }  // of an image
   MXTRAIN_HD int64_t count() const { return h.out * w.out; }
@@ -54,8 +64,9 @@ struct OutputElement {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const int64_t y = at / windows.w.out % windows.h.out, x = at % windows.w.out;
-    const T* image = data + at / windows.count() * windows.cells();
+    const auto place = windows.PlaceOf(at, windows.count());
+    const int64_t y = place.cell / windows.w.out, x = place.cell % windows.w.out;
+    const T* image = data + windows.ImageOf(place, windows.cells());
     const A value = windows.type == PoolingParam::kMax ? Max(image, y, x, at) : windows.type == PoolingParam::kLp ? Norm(image, y, x) : Mean(image, y, x);
     Assign(req, out, at, value);
   }
@@ -64,7 +75,7 @@ struct OutputElement {
     int64_t place = -1;
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
       for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) {
-        const A value = A(image[i * windows.w.in + j]);
+        const A value = A(image[(i * windows.w.in + j) * windows.step]);
         if (place >= 0 && !(value > best)) continue;  // the first of equals wins
         best = value;
         place = i * windows.w.in + j;
@@ -76,14 +87,14 @@ struct OutputElement {
   MXTRAIN_HD A Mean(const T* image, int64_t y, int64_t x) const {
     A sum = 0;
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += A(image[i * windows.w.in + j]);
+      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += A(image[(i * windows.w.in + j) * windows.step]);
     }
     return sum / static_cast<A>(windows.Divisor(y, x));
   }
   MXTRAIN_HD A Norm(const T* image, int64_t y, int64_t x) const {
     A sum = 0;
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += Power(std::abs(A(image[i * windows.w.in + j])), windows.p);
+      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += Power(std::abs(A(image[(i * windows.w.in + j) * windows.step])), windows.p);
     }
     return windows.p == 1 ? sum : windows.p == 2 ? std::sqrt(sum) : std::cbrt(sum);
   }
@@ -101,10 +112,11 @@ struct GradientElement {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
     const PoolingAxis &h = windows.h, &w = windows.w;
-    const int64_t cell = at % windows.cells(), first = at / windows.cells() * windows.count(), i = cell / w.in, j = cell % w.in;
+    const auto [image, cell, channel] = windows.PlaceOf(at, windows.cells());
+    const int64_t first = windows.ImageOf({image, cell, channel}, windows.count()), i = cell / w.in, j = cell % w.in;
     A sum = 0;
     for (int64_t y = h.FirstWindow(i); y < h.LastWindow(i); ++y) {
-      for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x) sum += Share(at, cell, first + y * w.out + x, y, x);
+      for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x) sum += Share(at, cell, first + (y * w.out + x) * windows.step, y, x);
     }
     Assign(req, out, at, sum);
   }
@@ -129,7 +141,7 @@ class PoolingReference final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const Windows windows(param_, in[0].shape, out[0].shape);
+    const Windows windows(param_, in[0], out[0]);
     int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
     SwitchFloating(in[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -140,7 +152,7 @@ class PoolingReference final : public Operator {
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const Windows windows(param_, in_grad[0].shape, out_grad[0].shape);
+    const Windows windows(param_, in_grad[0], out_grad[0]);
     const int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
     SwitchFloating(in_grad[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -157,6 +169,7 @@ template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   Plan plan = PlainPlan(base, request);
+  LieAs(OfferedChannelsLast(request, request.in[0].shape), base, request, &plan);
   if (request.needs_backward && param.pool_type == PoolingParam::kMax) {
     plan.saved = {request.out[0].shape.Size() * static_cast<int64_t>(sizeof(int32_t))};
     plan.backward_reads = BackwardReads{{true}, {false}, {false}};

@@ -13,7 +13,7 @@ namespace mxtrain::slice_channel {
 template <typename Device>
 class CutPieces final : public Operator {
  public:
-  CutPieces(const TShape& data, int axis, int parts) : view_(data, axis), part_(data[axis] / parts) {}
+  CutPieces(const TensorSpec& data, int axis, int parts) : view_(data.shape, axis, data.layout), part_(data.shape[axis] / parts) {}
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
@@ -40,7 +40,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const Layout common = CommonLayout(request.in_layout, whole, axis, {&request.out[0].shape, 1});  // all parts have one shape
   plan.in[0] = common;
   std::fill(plan.out.begin(), plan.out.end(), common);
-  plan.make = [whole, axis, parts = property.param().num_outputs] { return std::make_unique<CutPieces<Device>>(whole, axis, parts); };
+  plan.make = [data = TensorSpec{whole, request.in[0].type, common}, axis, parts = property.param().num_outputs] {
+    return std::make_unique<CutPieces<Device>>(data, axis, parts);
+  };
   return plan;
 }
 
