@@ -60,21 +60,26 @@ std::unique_ptr<Event> CudaStream::NewEvent() {
 }
 
 void CudaStream::Record(Event& event) {
+  const std::lock_guard lock(recording_);
   MXTRAIN_CHECK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_));
 }
 
 void CudaStream::WaitFor(const Event& event) {
+  const std::lock_guard lock(recording_);
   MXTRAIN_CHECK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).get(), 0));
 }
 
 // Other threads may go on to allocate memory meanwhile; this one may not.
 bool CudaStream::BeginRecording() {
+  std::unique_lock lock(recording_);
   MXTRAIN_CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  lock.release();  // EndRecording gives it back
   return true;
 }
 
 // An error here is about what was recorded, and nothing of that was done.
 std::unique_ptr<Recording> CudaStream::EndRecording() {
+  const std::unique_lock lock(recording_, std::adopt_lock);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph) cudaGraphInstantiate(&ready, graph, 0);

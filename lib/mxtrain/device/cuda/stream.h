@@ -2,6 +2,8 @@
 // A CUDA stream and the handles of the libraries that work on it. One thread gives work to a stream: the worker of its lane.
 #include <cublasLt.h>
 
+#include <mutex>
+
 #include "mxtrain/device/context.h"
 #include "mxtrain/device/cuda/error.h"
 
@@ -34,6 +36,8 @@ class CudaStream final : public Stream {
  private:
   const Context ctx_;
   cudaStream_t stream_ = nullptr;
+  // Held while the stream records: an event that another thread sets or waits for in that time would become part of the recording.
+  std::recursive_mutex recording_;
   cublasHandle_t cublas_ = nullptr;
   cublasLtHandle_t cublas_lt_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
