@@ -99,7 +99,7 @@ const std::vector<Home> kSystem = {
     {"unistd.h", {"lib/mxtrain/", "app/"}},
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
     {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/"}},
-    {"dlfcn.h", {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_"}},
+    {"dlfcn.h", {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_", "lib/mxtrain/device/cuda/nccl/"}},
     {"signal.h", {"lib/mxtrain/base/"}},
     {"sys/", {"lib/mxtrain/", "app/"}},
 };

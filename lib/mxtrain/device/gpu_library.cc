@@ -88,10 +88,12 @@ std::optional<std::string> MissingLibrary(const std::string& message, const std:
   return name == opened ? std::nullopt : std::optional(std::move(name));
 }
 
-// Once a library of that name is in the process, the loader takes it for all that need it.
-bool LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
-  return std::any_of(folders.begin(), folders.end(),
-                     [&](const fs::path& folder) { return dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr; });
+// Once a library of that name is in the process, the loader takes it for all that need it. Null: it is in none of the folders.
+void* LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
+  for (const fs::path& folder : folders) {
+    if (void* handle = dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -130,6 +132,11 @@ GpuLibrary OpenGpuLibrary() {
     }
   }
   return library;
+}
+
+void* OpenCudaLibrary(const std::string& name) {
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return handle ? handle : LoadFrom(LibraryFolders(), name);
 }
 
 }  // namespace mxtrain

@@ -21,4 +21,8 @@ MXTRAIN_API std::string GpuLibraryPath();
 // it; after the first success that costs next to nothing.
 MXTRAIN_API GpuLibrary OpenGpuLibrary();
 
+// Opens a library that the GPU half uses where it is there ("libnccl.so.2"), looked for in the same places; null: it is in none of them. It
+// stays open.
+MXTRAIN_API void* OpenCudaLibrary(const std::string& name);
+
 }  // namespace mxtrain

@@ -4,6 +4,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cuda/device_scope.h"
+#include "mxtrain/device/cuda/nccl_version.h"
 #include "mxtrain/device/cuda/reorder.h"
 
 namespace mxtrain {
@@ -69,7 +70,8 @@ class CudaBackend final : public Backend {
     return {{"driver", DriverVersion() > 0 ? "for CUDA " + VersionText(DriverVersion()) : "none"},
             {"CUDA", VersionText(CUDART_VERSION)},
             {"cuBLAS", format("{}.{}.{}", cublas[0], cublas[1], cublas[2])},
-            {"cuDNN", format("{}.{}.{}", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100)}};
+            {"cuDNN", format("{}.{}.{}", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100)},
+            {"NCCL", cuda::NcclVersion()}};
   }
 
   std::string WhyNotFastIn(DType type, Context ctx) const override {

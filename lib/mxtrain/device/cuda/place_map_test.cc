@@ -50,7 +50,7 @@ TEST_CASE("the GPU half loads; without a device it says why and how to go on") {
   if (gpu->DeviceCount() > 0) return;
   CHECK(gpu->WhyAbsent().find("NVIDIA") != std::string::npos);
   CHECK(gpu->WhyAbsent().ends_with("--device cpu"));
-  CHECK(gpu->Versions().size() == 4);
+  CHECK(gpu->Versions().size() == 5);
   CHECK_THROWS_WITH_AS(CheckDevice(*gpu, Context::gpu(0)), doctest::Contains("gpu(0) is not available: "), Error);
   CHECK_THROWS_AS(gpu->NewStream(Context::gpu(0), 0), Error);
 }

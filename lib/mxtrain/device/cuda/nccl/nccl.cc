@@ -1,0 +1,63 @@
+#include "mxtrain/device/cuda/nccl/nccl.h"
+
+#include <dlfcn.h>
+
+#include <optional>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cuda/nccl_version.h"
+#include "mxtrain/device/gpu_library.h"
+
+namespace mxtrain::cuda {
+namespace {
+
+constexpr const char* kFile = "libnccl.so.2";
+
+template <typename Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+std::optional<Nccl> Open() {
+  void* library = OpenCudaLibrary(kFile);
+  if (!library) return std::nullopt;
+  Nccl nccl;
+  const bool whole = Find(library, "ncclGetVersion", &nccl.GetVersion) && Find(library, "ncclGetErrorString", &nccl.GetErrorString) &&
+                     Find(library, "ncclGetLastError", &nccl.GetLastError) && Find(library, "ncclCommInitAll", &nccl.CommInitAll) &&
+                     Find(library, "ncclCommDestroy", &nccl.CommDestroy) && Find(library, "ncclGroupStart", &nccl.GroupStart) &&
+                     Find(library, "ncclGroupEnd", &nccl.GroupEnd) && Find(library, "ncclAllReduce", &nccl.AllReduce);
+  return whole ? std::optional(nccl) : std::nullopt;
+}
+
+}  // namespace
+
+const Nccl* FindNccl() {
+  static const std::optional<Nccl> nccl = Open();
+  return nccl ? &*nccl : nullptr;
+}
+
+const Nccl& RequireNccl() {
+  if (const Nccl* nccl = FindNccl()) return *nccl;
+  Throw(ErrorKind::kDevice,
+        "several GPUs sum by NCCL, and no {} of NCCL 2.13 or later was found; install it, or name its folder in MXTRAIN_CUDA_PATH, or use "
+        "kvstore.type=local, which is slower",
+        kFile);
+}
+
+void Nccl::Check(ncclResult_t status, const char* call) const {
+  if (status == ncclSuccess) return;
+  const char* detail = GetLastError(nullptr);
+  const bool more = detail && detail[0];
+  Throw(ErrorKind::kDevice, "{} failed: {}{}{}", call, GetErrorString(status), more ? ": " : "", more ? detail : "");
+}
+
+std::string NcclVersion() {
+  const Nccl* nccl = FindNccl();
+  if (!nccl) return "not found";
+  int number = 0;  // 2.28.9 is 22809
+  nccl->Check(nccl->GetVersion(&number), "ncclGetVersion");
+  return format("{}.{}.{}", number / 10000, number % 10000 / 100, number % 100);
+}
+
+}  // namespace mxtrain::cuda
