@@ -127,6 +127,7 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
     if (request.inputs.contains(graph.nodes[id].name)) input_names.push_back(graph.nodes[id].name);
   }
   arena->Grow(runtime, request.ctx, plan.arena_bytes);
+  state.replica = request.replica;
   sequences = std::make_unique<StepSequences>(runtime, graph, plan, outers, request, state);
 }
 

@@ -125,7 +125,7 @@ void KernelSet::AddNode(int id) {
       r.random = &state_.random;
       // A backward pass and a second run draw what the first run drew.
       const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
-      r.stream = StreamOf(stream);
+      r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
     } else if (temps[i] >= 0) {
       const Buffer b = scratch(temps[i]);
       r.type = ResourceRequest::kTempSpace;

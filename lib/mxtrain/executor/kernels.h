@@ -12,6 +12,7 @@ namespace mxtrain::executor {
 
 // What every kernel of an executor reads while it runs.
 struct StepState {
+  int replica = 0;  // of the executor; fixed
   RandomState random;
   std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
 };

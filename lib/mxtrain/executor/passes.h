@@ -34,6 +34,7 @@ struct BindRequest {
   bool whole_passes = true;                   // on one GPU a pass is one recorded function; false: gradients are ready as they come
   Math math = Math::kFast;
   std::optional<DType> amp;                   // narrow type of convolutions, matrix products and what stands between them
+  int replica = 0;                            // of several executors on parts of a batch: each draws random numbers of its own
   int64_t memory_budget = 0;                  // most bytes of arena; recomputation is what it takes to meet it; 0: no limit
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain
   std::map<std::string, TShape> shapes;       // known shapes of variables; those of the inputs at least
