@@ -78,6 +78,7 @@ class Bench final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    if (infer_) DeviceOf(flags);  // refuses several
     Session session(config_, flags, console);
     session.BuildNet();
     infer_ ? MeasureInference(session) : MeasureTraining(session);

@@ -38,6 +38,7 @@ class Plan final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    DeviceOf(flags);  // refuses several
     Session session(config_, flags, console);
     session.BuildNet();
     const std::vector<Layer> layers = Layers(session);

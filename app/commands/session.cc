@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "app/commands/batch_fit.h"
 #include "app/commands/pipeline_spec.h"
@@ -137,7 +138,32 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   return names;
 }
 
-Context DeviceOf(const CommonFlags& flags) { return flags.device == "auto" ? Context::cpu() : Context::Parse(flags.device); }
+// "gpu:0,1": what follows a comma is the number of another device of the same kind.
+std::vector<Context> DevicesOf(const CommonFlags& flags) {
+  if (flags.device == "auto") return {Context::cpu()};
+  std::istringstream items(flags.device);
+  std::vector<Context> devices;
+  std::string kind;
+  for (std::string item; std::getline(items, item, ',');) {
+    const Context device = Context::Parse(devices.empty() ? item : kind + ":" + item);
+    if (devices.empty()) kind = item.substr(0, item.find(':'));
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
+      Throw(ErrorKind::kUsage, "--device {} names {} twice", flags.device, device.ToString());
+    }
+    devices.push_back(device);
+  }
+  if (devices.empty() || flags.device.ends_with(',')) Context::Parse(flags.device);  // throws
+  if (devices.size() > 1 && devices[0].type != DeviceType::kGPU) {
+    Throw(ErrorKind::kUsage, "--device {}: several devices are GPUs, gpu:0,1; on the CPU train.kvstore.workers shares a batch", flags.device);
+  }
+  return devices;
+}
+
+Context DeviceOf(const CommonFlags& flags) {
+  const std::vector<Context> devices = DevicesOf(flags);
+  if (devices.size() > 1) Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
+  return devices[0];
+}
 
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console) {
   RuntimeOptions options;
@@ -146,21 +172,20 @@ std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, st
   options.seed = seed;
   options.log = Logger([&console](LogLevel level, std::string_view text) { console.Message(level, text); });
   auto runtime = std::make_unique<Runtime>(options, std::move(registry));
-  const Context ctx = DeviceOf(flags);
-  CheckDevice(runtime->backend(ctx), ctx);
+  for (const Context device : DevicesOf(flags)) CheckDevice(runtime->backend(device), device);
   return runtime;
 }
 
 Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console)
-    : console_(console), deterministic_(flags.deterministic), diagnostics_(std::make_shared<config::SourceMap>()), ctx_(DeviceOf(flags)) {
+    : console_(console), deterministic_(flags.deterministic), diagnostics_(std::make_shared<config::SourceMap>()), devices_(DevicesOf(flags)) {
   config::LoadRequest request = ToRequest(arguments);
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   loaded_ = config::LoadConfig(request, &diagnostics_);
   std::vector<std::string> plugins = flags.plugins;
   plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
-  runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx_.type), console);
+  runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx().type), console);
   if (loaded_.config.train.math == "tf32") {
-    console.Message(LogLevel::kInfo, ctx_.type == DeviceType::kGPU ? "train.math: tf32: factors of products of float32 are rounded to 10 bits of fraction"
+    console.Message(LogLevel::kInfo, ctx().type == DeviceType::kGPU ? "train.math: tf32: factors of products of float32 are rounded to 10 bits of fraction"
                                                                    : "train.math: tf32 is for GPUs; the CPU computes as with fast");
   }
 }
@@ -348,7 +373,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
     AddMixing(&kwargs);
   }
   p.Init(kwargs, "data");
-  if (ctx_.type == DeviceType::kGPU) p.memory = Context::cpu_pinned(ctx_.id);
+  if (ctx().type == DeviceType::kGPU) p.memory = Context::cpu_pinned(ctx().id);
   MeasureFor(c);
   const std::vector<io::TransformSpec> transforms = Transforms(c);
   std::unique_ptr<DataIter> iter;
@@ -509,11 +534,27 @@ std::vector<MetricSpec> Session::Metrics() const {
   return specs;
 }
 
+std::vector<Context> Session::Workers() const {
+  const int shares = std::max(config().train.kvstore.workers, 1);
+  if (devices_.size() == 1) return std::vector<Context>(static_cast<size_t>(shares), ctx());
+  if (shares > 1) {
+    Throw(ErrorKind::kConfig, "train.kvstore.workers={} shares a batch on one device, and --device names {} that share it; leave one of them out", shares,
+          devices_.size());
+  }
+  return devices_;
+}
+
+std::string Session::DeviceNames() const {
+  std::vector<std::string> names;
+  for (const Context device : devices_) names.push_back(device.ToString());
+  return format("{}", join(names, ", "));
+}
+
 TrainOptions Session::MakeTrainOptions() const {
   const config::TrainConfig& t = config().train;
   TrainOptions o;
   o.symbol = net_.symbol;
-  o.ctx = ctx_;
+  o.workers = Workers();
   o.deterministic = deterministic_;
   o.epochs = t.epochs;
   o.max_steps = t.max_steps;
@@ -533,8 +574,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.math = MathOf(t);
   o.memory_budget = t.memory_budget.bytes;
   o.amp = AmpOf(t);
-  o.kvstore = t.kvstore.type;
-  o.logical_workers = std::max(t.kvstore.workers, 1);
+  o.kvstore = t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;
   o.save = {0, 0, 0, t.save.keep};
   if (t.save.every.unit == config::Interval::Unit::kEpochs) o.save.every_epochs = t.save.every.count;
   if (t.save.every.unit == config::Interval::Unit::kSteps) o.save.every_steps = t.save.every.count;
@@ -557,7 +597,7 @@ int Session::StatesPerParameter() const {
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {
   executor::BindRequest request;
-  request.ctx = ctx_;
+  request.ctx = ctx();
   request.is_train = training;
   request.math = MathOf(config().train);
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {

@@ -20,7 +20,9 @@ namespace mxtrain::commands {
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device = DeviceType::kCPU);
 // Names with a leading underscore are internal, or kept for files of the reference system; these are the others.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
-Context DeviceOf(const CommonFlags& flags);  // auto: the CPU, in a build without GPUs
+// --device; auto: the CPU. Throws kUsage for what names no device, or one twice.
+std::vector<Context> DevicesOf(const CommonFlags& flags);
+Context DeviceOf(const CommonFlags& flags);  // for who computes on one: several are refused
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
 
 // A configuration, read and checked as far as that needs no data. Everything wrong with it is thrown at once as DiagnosticError.
@@ -45,7 +47,8 @@ class Session {
   const config::Net& net() const { return net_; }
   config::Diagnostics& diagnostics() { return diagnostics_; }
   Runtime& runtime() { return *runtime_; }
-  Context ctx() const { return ctx_; }
+  Context ctx() const { return devices_[0]; }  // that of validation
+  std::string DeviceNames() const;             // "gpu(0), gpu(1)"
   const std::vector<std::string>& class_names() const { return class_names_; }
 
   std::vector<MetricSpec> Metrics() const;
@@ -58,6 +61,7 @@ class Session {
 
  private:
   enum class Pass { kTraining, kEvaluation, kWhole };
+  std::vector<Context> Workers() const;  // of a training run
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void CheckPatterns();
   void CheckClassCount();
@@ -81,7 +85,7 @@ class Session {
   config::Diagnostics diagnostics_;
   config::LoadedConfig loaded_;
   config::Net net_;
-  Context ctx_;
+  const std::vector<Context> devices_;  // one, or several GPUs that share every batch
   std::unique_ptr<Runtime> runtime_;
   std::vector<std::string> class_names_;
   std::shared_ptr<const io::Source> train_source_, val_source_;

@@ -142,7 +142,7 @@ class Train final : public Command {
 
   void Describe(Session& session, report::Console& console) {
     const Backend& backend = session.runtime().backend(session.ctx());
-    console.Message(LogLevel::kInfo, format("device {}, {} threads, seed {}, batch {}", session.ctx().ToString(), backend.threads(), session.config().seed,
+    console.Message(LogLevel::kInfo, format("device {}, {} threads, seed {}, batch {}", session.DeviceNames(), backend.threads(), session.config().seed,
                                             session.config().data.batch_size));
     if (!session.class_names().empty()) {
       std::string classes;
@@ -209,7 +209,7 @@ class Train final : public Command {
     uname(&system);
     std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release, system.machine, system.nodename);
     for (const auto& [name, value] : BuildFacts()) text += format("{}={}\n", name, value);
-    text += format("device={}\nthreads={}\n", session.ctx().ToString(), session.runtime().backend(session.ctx()).threads());
+    text += format("device={}\nthreads={}\n", session.DeviceNames(), session.runtime().backend(session.ctx()).threads());
     for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
       if (const char* value = std::getenv(name)) text += format("{}={}\n", name, value);
     }

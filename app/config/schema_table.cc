@@ -423,8 +423,12 @@ Section<TrainConfig> TrainSection() {
       .Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
   s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
   Section<KVStoreConfig> store;
-  store.Add("type", &KVStoreConfig::type).Default("local").Choices({"local"}).Help("where gradients are summed");
-  store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch").Also({"num_workers"});
+  store.Add("type", &KVStoreConfig::type)
+      .Default("auto")
+      .Choices({"auto", "local", "device"})
+      .Help("where gradients are summed: local, on the first device; device, between GPUs by NCCL; auto, device where there are several GPUs")
+      .Also({"strategy"});
+  store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch on one device").Also({"num_workers"});
   s.Below("kvstore", &C::kvstore, std::move(store), "how gradients meet", false, "type");
   return s;
 }

@@ -111,6 +111,18 @@ says "cpu"
 says "--device cpu"
 expect 2 train points.yaml --device banana
 says "'banana' is not a device; use cpu, gpu or gpu:N"
+expect 5 train points.yaml --device gpu:0,1
+says "--device cpu"
+expect 2 train points.yaml --device gpu:0,0
+says "--device gpu:0,0 names gpu(0) twice"
+expect 2 train points.yaml --device gpu:0,
+says "'gpu:0,' is not a device"
+expect 2 train points.yaml --device cpu:0,1
+says "on the CPU train.kvstore.workers shares a batch"
+expect 2 plan points.yaml --device gpu:0,1
+says "--device gpu:0,1 is for training; here give one device, gpu(0)"
+expect 3 train points.yaml train.kvstore=device
+says "KVStore 'device' sums between GPUs, one for each worker; use local"
 
 # --- runs: the folder, the resolved configuration, overrides, merged files
 expect 0 train points.yaml --progress auto

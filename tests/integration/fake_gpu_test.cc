@@ -125,5 +125,113 @@ TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, check
   CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
 }
 
+RunSpec OnTwoGpus(RunSpec spec) {
+  spec.devices = {Context::gpu(0), Context::gpu(1)};
+  spec.ctx = spec.devices[0];  // the batches lie in its pinned memory
+  spec.kvstore = "device";
+  spec.new_communicator = NewFakeCommunicator;
+  return spec;
+}
+
+RunSpec OnFakeGpus() {
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  spec.make_runtime = [](const RunSpec& s) { return NewFakeGpuRuntime(s.engine, s.seed); };
+  return spec;
+}
+
+// Two logical workers of the CPU add the same two halves.
+TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store sums") {
+  const TempDir data;
+  WriteTable(data);
+  std::vector<RunSpec> specs(5, OnFakeGpus());
+  specs[1].clip_norm = 0.5;
+  specs[1].average_decay = 0.9;
+  specs[2].grad_accum = 2;
+  specs[2].optimizer = {"adam", {{"lr", "0.01"}}};
+  specs[3].engine = "naive";
+  specs[4].lr_mult = {{"*_bias", 0}};
+  for (const RunSpec& s : specs) {
+    RunSpec on_cpu = s, by_copies = OnTwoGpus(s);
+    on_cpu.workers = 2;
+    by_copies.kvstore = "local";
+    const Outcome expected = RunWhole(data, on_cpu);
+    for (const Outcome& outcome : {RunWhole(data, OnTwoGpus(s)), RunWhole(data, by_copies)}) {
+      CHECK(outcome.bits == expected.bits);
+      REQUIRE(outcome.epochs.size() == expected.epochs.size());
+      for (size_t e = 0; e < expected.epochs.size(); ++e) CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
+    }
+  }
+}
+
+// Sums of halves round otherwise than sums of the whole: float32's rounding alone, through 15 steps.
+TEST_CASE("two GPUs on half batches do what one does on the whole batch") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec = OnFakeGpus();
+  spec.symbol = QuietNet();
+  spec.ctx = kGpu;
+  spec.clip_norm = 0.5;
+  CHECK(LargestDifference(RunWhole(data, spec).bits, RunWhole(data, OnTwoGpus(spec)).bits) < 2e-5);
+}
+
+TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on one GPU") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec = OnTwoGpus(OnFakeGpus());
+  spec.average_decay = 0.9;
+  const Outcome whole = RunWhole(data, spec);
+  spec.folder = folder.path("checkpoints");
+  {
+    Process process(data, spec);
+    std::atomic<int> stop = 0;
+    StopAfter listener(8, &stop);
+    CHECK(process.trainer->Run(listener, &stop).end == RunEnd::kStopped);
+  }
+  const std::string stopped = ReadFile(CheckpointFolder(spec.folder).File("last"));
+  const auto resume = [&](const RunSpec& s) {
+    Process process(data, s);
+    process.trainer->Resume(LoadCheckpoint(*process.runtime, folder.path("stopped")));
+    Log log;
+    CHECK(process.trainer->Run(log).steps == 15);
+  };
+  folder.Write("stopped", stopped);
+  resume(spec);
+  CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
+  RunSpec on_one = OnFakeGpus();
+  on_one.average_decay = spec.average_decay;
+  on_one.ctx = kGpu;
+  resume(on_one);
+}
+
+TEST_CASE("a GPU that fails ends the run on both with its message") {
+  const TempDir data;
+  WriteTable(data);
+  for (const Context broken : {Context::gpu(0), Context::gpu(1)}) {
+    Process process(data, OnTwoGpus(OnFakeGpus()));
+    class BreakAfter final : public TrainListener {
+     public:
+      BreakAfter(engine::Engine& engine, Context broken) : engine_(engine), broken_(broken) {}
+      void OnStep(const StepEvent& e) override {
+        if (e.step != 3) return;
+        engine_.PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("fell off the bus"); }, {}, {}, {.ctx = broken_, .name = "break"});
+      }
+
+     private:
+      engine::Engine& engine_;
+      const Context broken_;
+    } listener(process.runtime->engine(), broken);
+    CHECK_THROWS_WITH_AS(process.trainer->Run(listener), doctest::Contains("fell off the bus"), Error);
+  }
+}
+
+TEST_CASE("a batch that does not divide among GPUs is refused before the start") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec = OnTwoGpus(OnFakeGpus());
+  spec.batch = 7;
+  CHECK_THROWS_WITH(Process(data, spec), "a batch of 7 does not divide among 2 workers");
+}
+
 }  // namespace
 }  // namespace mxtrain::test

@@ -87,12 +87,7 @@ TEST_CASE("two logical workers on half batches do what one does on the whole bat
     const Outcome one = RunWhole(data, spec);
     spec.workers = 2;
     const Outcome two = RunWhole(data, spec);
-    double worst = 0;
-    for (const auto& [name, values] : one.bits) {
-      const std::vector<float>& others = two.bits.at(name);
-      REQUIRE(others.size() == values.size());
-      for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(values[i]) - others[i]));
-    }
+    const double worst = LargestDifference(one.bits, two.bits);
     MESSAGE("largest difference: " << worst);
     CHECK(worst < 2e-5);
     for (size_t e = 0; e < one.epochs.size(); ++e) {

@@ -66,6 +66,22 @@ class FakeGpu final : public Backend {
   std::atomic<uint32_t> streams_{0};
 };
 
+class FakeCommunicator final : public Communicator {
+ public:
+  void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
+    if (type != DType::kFloat32) Throw(ErrorKind::kDevice, "fake GPUs sum float32, not {}", NameOf(type));
+    std::vector<float*> parts;
+    for (void* part : data) parts.push_back(static_cast<float*>(ToHost(part)));
+    Do(ctx, [parts = std::move(parts), n] {
+      for (int64_t i = 0; i < n; ++i) {
+        float sum = parts[0][i];
+        for (size_t p = 1; p < parts.size(); ++p) sum += parts[p][i];
+        for (float* part : parts) part[i] = sum;
+      }
+    });
+  }
+};
+
 // What a kernel finds of its context when it runs, which is later.
 struct LateContext {
   explicit LateContext(const OpContext& ctx)
@@ -217,6 +233,10 @@ std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> op
 
 std::unique_ptr<Backend> NewFakeGpuBackend() {
   return std::make_unique<FakeGpu>();
+}
+
+std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context>) {
+  return std::make_unique<FakeCommunicator>();
 }
 
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine, uint64_t seed) {

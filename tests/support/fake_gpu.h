@@ -2,12 +2,16 @@
 // A GPU for machines that have none: memory at addresses that the host cannot touch, streams that are threads (fake_stream.h), and the
 // kernels of the CPU as its rows. What runs on it is asynchronous as on a real one, and gives the CPU's bits; a function of the host that
 // reads or writes its memory by mistake ends the process at once.
+#include "mxtrain/device/communicator.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::test {
 
 std::unique_ptr<Backend> NewFakeGpuBackend();
+
+// Adds in the order of the devices; float32 alone.
+std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context> devices);
 
 // One thread, so that both devices add in the same order. The registry has a row of the fake GPU for each row of the CPU.
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded", uint64_t seed = 3);

@@ -38,7 +38,10 @@ struct RunSpec {
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
   Symbol symbol;
-  int workers = 1;
+  int workers = 1;               // on ctx
+  std::vector<Context> devices;  // a worker on each; empty: all on ctx
+  std::string kvstore = "local";
+  CommunicatorFactory new_communicator;
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
@@ -88,7 +91,9 @@ struct Process {
     val = Iter(data, spec, false);
     TrainOptions options;
     options.symbol = spec.symbol;
-    options.ctx = spec.ctx;
+    options.workers = spec.devices.empty() ? std::vector<Context>(static_cast<size_t>(spec.workers), spec.ctx) : spec.devices;
+    options.kvstore = spec.kvstore;
+    options.new_communicator = spec.new_communicator;
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;
     options.lr_schedule = spec.lr_schedule;
@@ -101,7 +106,6 @@ struct Process {
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
     options.amp = spec.amp;
-    options.logical_workers = spec.workers;
     options.checkpoint_folder = spec.folder;
     options.report_seconds = spec.report_seconds;
     options.max_steps = spec.max_steps;
@@ -167,6 +171,18 @@ inline Outcome RunWhole(const TempDir& data, RunSpec spec) {
   CHECK(result.end == RunEnd::kComplete);
   const CheckpointFolder checkpoints(spec.folder);
   return {ReadFile(checkpoints.File("last")), log.epochs, BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+}
+
+// Between two runs of one net.
+inline double LargestDifference(const Bits& a, const Bits& b) {
+  double largest = 0;
+  REQUIRE(a.size() == b.size());
+  for (const auto& [name, values] : a) {
+    const std::vector<float>& others = b.at(name);
+    REQUIRE(others.size() == values.size());
+    for (size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(values[i]) - others[i]));
+  }
+  return largest;
 }
 
 inline void CheckSameEpoch(const EpochEvent& a, const EpochEvent& b) {

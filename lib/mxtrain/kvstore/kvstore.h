@@ -2,8 +2,9 @@
 // Keeps parameters by key and brings them up to date: workers push gradients, which are summed, and pull values. Every call pushes engine
 // operations and returns; priorities order them among what is ready (early layers' weights are needed first).
 //
-// `local` with one pusher per key: the value is the very array that was given to Init when `share` is set, so that an update writes the
-// executor's weights and nothing is copied.
+// `local` keeps one array of each value, on the first worker's device, where gradients are summed too. `device` is for workers on a GPU each:
+// every GPU keeps an array of each value and updates it, by a sum that all have alike. With `share` these are the very arrays that were given
+// to Init, so that an update writes the executor's weights, and nothing is copied where an array is kept.
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "mxtrain/base/recycler.h"
+#include "mxtrain/device/communicator.h"
 #include "mxtrain/ndarray/staged_array.h"
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/optimizer/optimizer.h"
@@ -22,18 +24,28 @@ namespace mxtrain {
 
 class MXTRAIN_API KVStore {
  public:
-  // local. The other types of the reference system (device, dist_sync, dist_device_sync, dist_async) are refused with what they need.
-  static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type);
+  // local, or device, for which `workers` says where each of them computes: GPUs, each once. The other types of the reference system
+  // (dist_sync, dist_device_sync, dist_async) are refused with what they need. Throws kDevice where GPUs cannot sum. `new_communicator`
+  // empty: NewGpuCommunicator.
+  static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type, std::span<const Context> workers = {},
+                                         const CommunicatorFactory& new_communicator = {});
   virtual ~KVStore() = default;
 
-  // Once per key, by rank 0's value. With `share` the store keeps the array itself, else a copy.
-  virtual void Init(int key, const NDArray& value, bool share) = 0;
-  // One gradient of each local worker; all of the shape, type and layout of the value. They are summed in order.
-  virtual void Push(int key, std::span<const NDArray> values, int priority) = 0;
+  // Once per key: an array of each local worker, which all hold rank 0's value. With `share` the store keeps such arrays themselves, else
+  // copies.
+  virtual void Init(int key, std::span<const NDArray> values, bool share) = 0;
+  // The arrays that the store keeps: of the first worker (local), of every one (device).
+  virtual std::span<const NDArray> Values(int key) const = 0;
+  // One gradient of each local worker; all of the shape, type and layout of the value. They are summed and given to the updater.
+  void Push(int key, std::span<const NDArray> values, int priority) { Update(key, Sum(key, values, priority), priority); }
+  // The two halves of a push, for who wants all sums before the first update. A sum for each of Values(key), on its device: `values` themselves,
+  // summed in place (device, or one worker), or an array of the store; good until the next sum of the key, and as long as `values`.
+  virtual std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) = 0;
+  virtual void Update(int key, std::span<const NDArray> sums, int priority) = 0;
   // Into arrays of the workers; one that is the value itself is left alone.
   virtual void Pull(int key, std::span<const NDArray> out, int priority) = 0;
 
-  // What a push does with the sum. The default replaces the value.
+  // What a push does with a sum, for each array of the value. The default replaces the value.
   using Updater = std::function<void(int key, const NDArray& received, const NDArray& local, int priority)>;
   virtual void SetUpdater(Updater updater) = 0;
   virtual void Barrier() = 0;
@@ -41,13 +53,13 @@ class MXTRAIN_API KVStore {
   virtual int num_workers() const = 0;  // processes
 };
 
-// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read. It must outlive
-// what it pushed. A step that updates the same arrays as the one before allocates nothing.
+// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read, on each device
+// that keeps weights. It must outlive what it pushed. A step that updates the same arrays as the one before allocates nothing.
 class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {
     std::string name;
-    NDArray weight;
+    std::vector<NDArray> weights;  // one on each device, in the same order for all keys
     Multipliers multipliers;
   };
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad);
@@ -55,22 +67,30 @@ class MXTRAIN_API OptimizerUpdater {
   // Sets this step's values for all keys; before the pushes of the step. `lr` is the scheduled rate.
   void BeginStep(int64_t step, double lr);
   // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of `grads` times rescale_grad: clipping by global norm. Summed in
-  // double, in key order. After BeginStep.
+  // double, in key order. After BeginStep. Of sums that several devices hold, those of one.
   void ClipGlobalNorm(std::span<const NDArray> grads, double max_norm);
   void Update(int key, const NDArray& grad, const NDArray& weight, int priority);
 
-  // States by "NAME/0", "NAME/1", ...: what a checkpoint holds.
-  std::map<std::string, NDArray> States() const;
+  // States of the first device, by "NAME/0", "NAME/1", ...: what a checkpoint holds.
+  std::map<std::string, NDArray> States() const { return StatesOn(0); }
+  // The devices of the weights all hold the same states.
+  int num_devices() const { return static_cast<int>(devices_.size()); }
+  std::map<std::string, NDArray> StatesOn(int device) const;
   const Optimizer& optimizer() const { return *optimizer_; }
 
  private:
   Runtime& runtime_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<Key> keys_;
-  std::vector<std::vector<NDArray>> states_;  // [key][state], in the weight's layout
-  std::vector<NDArray> scalars_;              // [key]: rows of one array
+  struct Device {
+    Context ctx;
+    std::vector<std::vector<NDArray>> states;          // [key][state], in the weight's layout
+    std::vector<NDArray> scalars;                      // [key]: rows of one array
+    std::vector<std::optional<PreparedCall>> updates;  // [key]
+  };
+  Device& DeviceOf(const NDArray& weight);
+  std::vector<Device> devices_;
   StagedArray all_scalars_;
-  std::vector<std::optional<PreparedCall>> updates_;  // [key]
   struct Scalars {
     std::vector<float> values;
     void Clear() { values.clear(); }

@@ -22,18 +22,31 @@ double SumOfSquares(const TBlob& blob) {
 OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad)
     : runtime_(runtime), optimizer_(std::move(optimizer)), keys_(std::move(keys)), rescale_grad_(rescale_grad) {
   if (keys_.empty()) return;
-  updates_.resize(keys_.size());
-  const Context ctx = keys_[0].weight.ctx();
+  std::vector<Context> contexts;
+  for (const NDArray& weight : keys_[0].weights) contexts.push_back(weight.ctx());
   const int64_t width = optimizer_->NumScalars();
-  all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, ctx, "optimizer scalars");
-  for (size_t k = 0; k < keys_.size(); ++k) {
-    const NDArray& weight = keys_[k].weight;
-    std::vector<NDArray>& states = states_.emplace_back();
-    for (int s = 0; s < optimizer_->NumStates(); ++s) {
-      states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), ctx, weight.layout()));
+  all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, contexts, "optimizer scalars");
+  for (size_t d = 0; d < contexts.size(); ++d) {
+    Device& device = devices_.emplace_back();
+    device.ctx = contexts[d];
+    device.updates.resize(keys_.size());
+    for (size_t k = 0; k < keys_.size(); ++k) {
+      const NDArray& weight = keys_[k].weights[d];
+      std::vector<NDArray>& states = device.states.emplace_back();
+      for (int s = 0; s < optimizer_->NumStates(); ++s) {
+        states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), device.ctx, weight.layout()));
+      }
+      const auto row = static_cast<int64_t>(k);
+      device.scalars.push_back(all_scalars_.array(d).Slice(row, row + 1).Reshape(TShape{width}));
     }
-    scalars_.push_back(all_scalars_.array().Slice(static_cast<int64_t>(k), static_cast<int64_t>(k) + 1).Reshape(TShape{width}));
   }
+}
+
+OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
+  for (Device& device : devices_) {
+    if (device.ctx == weight.ctx()) return device;
+  }
+  Throw(ErrorKind::kBug, "an update on {}, where the updater has no weights", weight.ctx().ToString());
 }
 
 void OptimizerUpdater::BeginStep(int64_t step, double lr) {
@@ -82,18 +95,21 @@ void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max
 }
 
 void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {
-  const NDArray in[] = {weight, grad, scalars_[key]};
-  std::optional<PreparedCall>& update = updates_[static_cast<size_t>(key)];
+  const auto k = static_cast<size_t>(key);
+  Device& device = DeviceOf(weight);
+  const NDArray in[] = {weight, grad, device.scalars[k]};
+  std::optional<PreparedCall>& update = device.updates[k];
   if (!update || !update->Takes(in)) {
-    update.emplace(optimizer_->UpdateOperator(), in, std::span(&weight, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(), states_[key]);
+    update.emplace(optimizer_->UpdateOperator(), in, std::span(&weight, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(), device.states[k]);
   }
   update->Push(priority);
 }
 
-std::map<std::string, NDArray> OptimizerUpdater::States() const {
+std::map<std::string, NDArray> OptimizerUpdater::StatesOn(int device) const {
   std::map<std::string, NDArray> states;
   for (size_t k = 0; k < keys_.size(); ++k) {
-    for (size_t s = 0; s < states_[k].size(); ++s) states[format("{}/{}", keys_[k].name, s)] = states_[k][s];
+    const std::vector<NDArray>& of_key = devices_[static_cast<size_t>(device)].states[k];
+    for (size_t s = 0; s < of_key.size(); ++s) states[format("{}/{}", keys_[k].name, s)] = of_key[s];
   }
   return states;
 }

@@ -140,7 +140,7 @@ TEST_CASE("six steps of each optimizer follow its formula") {
     auto optimizer = Optimizer::Create(known.name, kwargs);
     CHECK(optimizer->base_lr() == known.lr);
     NDArray weight = NDArray::FromVector(runtime, TShape{4}, first), grad = NDArray::Zeros(runtime, TShape{4});
-    OptimizerUpdater updater(runtime, std::move(optimizer), {{"fc_weight", weight, {1, 1}}}, kScale);
+    OptimizerUpdater updater(runtime, std::move(optimizer), {{"fc_weight", {weight}, {1, 1}}}, kScale);
     Step step;
     step.w.assign(first.begin(), first.end());
     step.s.assign(3, Values(4, 0));

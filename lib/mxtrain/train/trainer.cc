@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
+#include "mxtrain/executor/step_sequences.h"
 #include "mxtrain/initializer/initializer.h"
 #include "mxtrain/operator/imperative.h"
 
@@ -79,17 +80,14 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
       metrics_(options_.symbol, loss_, options_.metrics), best_(BestMetrics(options_, metrics_), metrics_) {
   if (loss_.heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
   if (options_.early_stop.patience > 0) early_stop_.emplace(options_.early_stop.patience, options_.early_stop.min_delta);
-  const int parts = options_.logical_workers;
-  if (parts < 1 || train_.batch_size() % parts != 0) {
-    Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), parts);
-  }
+  CheckWorkers();
   steps_per_epoch_ = train_.batches_per_epoch() / options_.grad_accum;
   if (steps_per_epoch_ < 1) {
     Throw(ErrorKind::kData, "the training data hold {} examples, which is less than {} of {}", train_.examples(),
           options_.grad_accum == 1 ? "one batch" : format("a step of {} batches", options_.grad_accum), train_.batch_size());
   }
   PlanSteps();
-  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), parts, &rescale_reason_) / static_cast<double>(options_.grad_accum);
+  rescale_grad_ = RescaleGrad(options_.symbol, train_.batch_size(), num_workers(), &rescale_reason_) / static_cast<double>(options_.grad_accum);
   if (options_.grad_accum > 1) rescale_reason_ += format(", summed over {} batches", options_.grad_accum);
 
   options_.model.symbol_json = options_.symbol.ToJson();
@@ -97,7 +95,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   options_.model.labels = PerExample(train_.provide_label());
   options_.model.batch_size = train_.batch_size();
   state_.seed = runtime_.options().seed;
-  state_.threads = runtime_.backend(options_.ctx).threads();
+  state_.threads = runtime_.backend(first_device()).threads();
   sums_ = runtime_.engine().NewVar();
   for (int i = 0; i < 2; ++i) batch_marks_.push_back(runtime_.engine().NewVar());
 
@@ -114,13 +112,22 @@ Trainer::~Trainer() {
     runtime_.engine().WaitForAll();
   } catch (const Error&) {  // the one that ended the run is on its way already
   }
-  runtime_.engine().DeleteVariable(sums_, {}, options_.ctx);
-  for (engine::VarHandle mark : batch_marks_) runtime_.engine().DeleteVariable(mark, {}, options_.ctx);
+  runtime_.engine().DeleteVariable(sums_, {}, first_device());
+  for (engine::VarHandle mark : batch_marks_) runtime_.engine().DeleteVariable(mark, {}, first_device());
+}
+
+void Trainer::CheckWorkers() const {
+  if (num_workers() < 1 || train_.batch_size() % num_workers() != 0) {
+    Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), num_workers());
+  }
+}
+
+bool Trainer::OnOneDevice() const {
+  return std::all_of(options_.workers.begin(), options_.workers.end(), [&](Context device) { return device == first_device(); });
 }
 
 void Trainer::BindExecutors() {
   Executor::BindRequest request;
-  request.ctx = options_.ctx;
   request.deterministic = options_.deterministic;
   request.math = options_.math;
   if (options_.amp == DType::kFloat16) {
@@ -128,12 +135,11 @@ void Trainer::BindExecutors() {
   }
   request.amp = options_.amp;
   request.fuse = options_.fuse;
-  request.whole_passes = options_.logical_workers == 1;
-  request.memory_budget = options_.memory_budget / options_.logical_workers;
+  request.whole_passes = OnOneDevice();  // across several the sums of gradients begin as these come
   for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
     for (const DataDesc& desc : descs) {
       request.inputs.insert(desc.name);
-      request.shapes[desc.name] = PartOf(desc.shape, options_.logical_workers);
+      request.shapes[desc.name] = PartOf(desc.shape, num_workers());
       request.types[desc.name] = desc.type;
     }
   }
@@ -152,8 +158,13 @@ void Trainer::BindExecutors() {
   // Labels that only metrics read are no arguments; their shapes must not confuse the net's inference.
   std::erase_if(request.shapes, [&](const auto& item) { return !request.inputs.contains(item.first); });
   std::erase_if(request.types, [&](const auto& item) { return !request.inputs.contains(item.first); });
-  for (int w = 0; w < options_.logical_workers; ++w) executors_.push_back(Executor::SimpleBind(runtime_, options_.symbol, request));
-  if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), options_.ctx);
+  for (const Context device : options_.workers) {
+    request.ctx = device;
+    request.memory_budget = options_.memory_budget / std::count(options_.workers.begin(), options_.workers.end(), device);
+    executors_.push_back(Executor::SimpleBind(runtime_, options_.symbol, request));
+    ++request.replica;
+  }
+  if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device());
 }
 
 // Steps of the present stretch that lie behind, in batches of the present size: what the schedule counts. A run whose batch size was changed
@@ -192,7 +203,11 @@ void Trainer::InitializeParameters() {
 }
 
 void Trainer::MakeUpdater() {
-  kvstore_ = KVStore::Create(runtime_, options_.kvstore);
+  kvstore_ = KVStore::Create(runtime_, options_.kvstore, options_.workers, options_.new_communicator);
+  for (size_t w = 1; w < executors_.size(); ++w) {
+    for (const auto& [name, array] : executors_[w]->args()) NDArray(array).CopyFrom(executors_[0]->arg(name));
+    for (const auto& [name, array] : executors_[w]->auxs()) NDArray(array).CopyFrom(executors_[0]->aux(name));
+  }
   std::vector<OptimizerUpdater::Key> keys;
   // Keys in the order of the net: the first layers' weights are needed first.
   for (const std::string& name : options_.symbol.ListArguments()) {
@@ -203,20 +218,18 @@ void Trainer::MakeUpdater() {
       learned.grads.push_back(executor->grad(name));
       learned.weights.push_back(executor->arg(name));
     }
-    const NDArray& weight = learned.weights[0];
-    kvstore_->Init(static_cast<int>(keys.size()), weight, /*share=*/true);
-    keys.push_back({name, weight, FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult)});
+    const int key = static_cast<int>(keys.size());
+    kvstore_->Init(key, learned.weights, /*share=*/true);
+    const std::span<const NDArray> kept = kvstore_->Values(key);
+    keys.push_back({name, {kept.begin(), kept.end()}, FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult)});
   }
+  sums_of_.resize(learned_.size());
   auto optimizer = Optimizer::Create(options_.optimizer.name, options_.optimizer.params);
   if (!optimizer->takes_schedule() && (options_.lr_schedule.name != "constant" || !options_.lr_schedule.params.empty())) {
     Throw(ErrorKind::kConfig, "optimizer {} wants a learning rate that stays as it is: leave out train.lr_schedule", options_.optimizer.name);
   }
   updater_ = std::make_unique<OptimizerUpdater>(runtime_, std::move(optimizer), std::move(keys), rescale_grad_);
   kvstore_->SetUpdater([this](int key, const NDArray& grad, const NDArray& weight, int priority) { updater_->Update(key, grad, weight, priority); });
-  for (size_t w = 1; w < executors_.size(); ++w) {
-    for (const auto& [name, array] : executors_[w]->args()) NDArray(array).CopyFrom(executors_[0]->arg(name));
-    for (const auto& [name, array] : executors_[w]->auxs()) NDArray(array).CopyFrom(executors_[0]->aux(name));
-  }
   if (options_.average_decay) {
     std::map<std::string, NDArray> values = executors_[0]->auxs();
     for (const Learned& learned : learned_) values[learned.name] = learned.weights[0];
@@ -237,7 +250,7 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   CheckClasses(checkpoint.model.class_names, options_.model.class_names);
   Restore(checkpoint.args, "parameter", executors_[0]->args());
   Restore(checkpoint.auxs, "auxiliary state", executors_[0]->auxs());
-  Restore(checkpoint.optimizer, "optimizer state", updater_->States());
+  for (int d = 0; d < updater_->num_devices(); ++d) Restore(checkpoint.optimizer, "optimizer state", updater_->StatesOn(d));
   for (size_t w = 1; w < executors_.size(); ++w) {
     Restore(checkpoint.args, "parameter", executors_[w]->args());
     Restore(checkpoint.auxs, "auxiliary state", executors_[w]->auxs());
@@ -307,7 +320,7 @@ WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
   for (const auto& executor : executors_) {
     std::map<std::string, NDArray> arrays = executor->auxs();
     arrays.insert(executor->args().begin(), executor->args().end());
-    account = TakeWeights(weights, arrays);  // the same of every logical worker
+    account = TakeWeights(weights, arrays);  // the same of every worker
   }
   return account;
 }
@@ -351,23 +364,26 @@ void Trainer::SumGradients(const DataBatch& batch) {
   part_.clear();
 }
 
+// On one device the first layers' weights, which are needed first, are updated first, and all between the operations of the step. Across devices
+// the stream that updates a weight waits for the others' gradients, so updates come when the step has nothing left to issue, in the order in
+// which gradients are ready.
+int Trainer::PriorityOf(int key) const {
+  return OnOneDevice() ? -key : executor::kStepPriority - 1;
+}
+
+// The last layers' gradients are ready first.
 void Trainer::UpdateParameters() {
-  const int parts = static_cast<int>(executors_.size());
   updater_->BeginStep(state_.step, LearningRate(Position()));
+  const int keys = static_cast<int>(learned_.size());
+  for (int k = keys; k-- > 0;) sums_of_[k] = kvstore_->Sum(k, learned_[k].grads, PriorityOf(k));
   if (options_.clip_norm) {
-    // The norm of the sum over workers: summed into the first one's gradients, which are then pushed alone.
-    for (const Learned& learned : learned_) {
-      NDArray& sum = gradients_.emplace_back(learned.grads[0]);
-      for (int w = 1; w < parts; ++w) sum += learned.grads[w];
-    }
+    for (const std::span<const NDArray> sums : sums_of_) gradients_.push_back(sums[0]);
     updater_->ClipGlobalNorm(gradients_, *options_.clip_norm);
     gradients_.clear();
   }
-  // The last layers' gradients are ready first; the first layers' weights are needed first.
-  for (int k = static_cast<int>(learned_.size()); k-- > 0;) {
-    const Learned& learned = learned_[k];
-    kvstore_->Push(k, std::span(learned.grads).first(options_.clip_norm ? 1 : learned.grads.size()), -k);
-    kvstore_->Pull(k, learned.weights, -k);
+  for (int k = keys; k-- > 0;) {
+    kvstore_->Update(k, sums_of_[k], PriorityOf(k));
+    kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));
   }
   if (average_) average_->Update();
 }

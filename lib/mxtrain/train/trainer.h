@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,14 @@ struct EarlyStop {
 struct TrainOptions {
   Symbol symbol;
   ModelInfo model;                   // carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer
-  Context ctx = Context::cpu();
+  // Where the workers compute: each has an executor and a part of every batch, which must divide. One device may have several. Evaluation and
+  // checkpoints take the first.
+  std::vector<Context> workers{Context::cpu()};
   bool deterministic = false;
   Math math = Math::kFast;
   std::optional<DType> amp;          // of the training executors; evaluation runs in float32
   bool fuse = true;
-  int64_t memory_budget = 0;         // bytes of arena of all logical workers together; 0: no limit
+  int64_t memory_budget = 0;         // bytes of arena on a device, of its workers together; 0: no limit
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
   double time_limit_seconds = 0;     // of one Run; 0: no limit
@@ -69,8 +72,8 @@ struct TrainOptions {
   EarlyStop early_stop;
   std::optional<double> average_decay;    // of weight averages (weight_average.h), which evaluation uses
   std::optional<double> clip_norm;   // of all gradients together, after scaling by 1 / batch
-  std::string kvstore = "local";
-  int logical_workers = 1;           // parts of the batch with an executor each; the batch must divide
+  std::string kvstore = "local";     // or "device": a GPU for each worker
+  CommunicatorFactory new_communicator;  // of `device`; empty: NewGpuCommunicator
   SavePolicy save;
   std::string checkpoint_folder;     // "": nothing is saved
   double report_seconds = 0.2;       // least time between two OnStep events
@@ -136,9 +139,14 @@ class MXTRAIN_API Trainer {
 
  private:
   struct Clock;
+  int num_workers() const { return static_cast<int>(options_.workers.size()); }
+  Context first_device() const { return options_.workers[0]; }
+  void CheckWorkers() const;
+  bool OnOneDevice() const;
   void BindExecutors();
   void InitializeParameters();
   void MakeUpdater();
+  int PriorityOf(int key) const;
   void PlanSteps();
   void FindPlace(int64_t batch_size);
   int64_t Position() const;
@@ -168,7 +176,7 @@ class MXTRAIN_API Trainer {
   TrainOptions options_;
   DataIter& train_;
   DataIter* val_;
-  std::vector<std::unique_ptr<Executor>> executors_;  // one per logical worker
+  std::vector<std::unique_ptr<Executor>> executors_;  // one per worker
   std::unique_ptr<Evaluation> evaluation_;            // on the parameters of the first
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
@@ -178,6 +186,7 @@ class MXTRAIN_API Trainer {
     std::vector<NDArray> grads, weights;
   };
   std::vector<Learned> learned_;
+  std::vector<std::span<const NDArray>> sums_of_;     // [key]: gradients of this step, summed over workers
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
   LossReport loss_;

@@ -1,0 +1,222 @@
+// KVStore `device` on fake GPUs: sums, values and updates on each, the order of collectives, failures.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/kvstore/kvstore.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_stream.h"
+
+namespace mxtrain {
+namespace {
+
+const std::vector<Context> kGpus{Context::gpu(0), Context::gpu(1)};
+
+// The same numbers on each of some devices.
+std::vector<NDArray> OnEach(Runtime& runtime, const std::vector<Context>& devices, const std::vector<float>& values) {
+  std::vector<NDArray> arrays;
+  for (const Context device : devices) {
+    arrays.push_back(NDArray::FromVector(runtime, TShape{static_cast<int64_t>(values.size())}, values, device));
+  }
+  return arrays;
+}
+
+TEST_CASE("gradients of two GPUs are summed on both, and every GPU keeps the value") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = test::NewFakeGpuRuntime(engine);
+    const auto store = KVStore::Create(*runtime, "device", kGpus, test::NewFakeCommunicator);
+    const std::vector<NDArray> values = OnEach(*runtime, kGpus, {1, 2, 3});
+    store->Init(5, values, /*share=*/true);
+    REQUIRE(store->Values(5).size() == 2);
+    CHECK(store->Values(5)[1].SameView(values[1]));
+    const NDArray grads[] = {NDArray::FromVector(*runtime, {3}, {10, 20, 30}, kGpus[0]),
+                             NDArray::FromVector(*runtime, {3}, {1, 0.5, 0.25}, kGpus[1])};
+    const std::vector<float> sum{11, 20.5, 30.25};
+    store->Push(5, grads, 0);  // without an updater the sum becomes the value
+    for (const NDArray& value : values) CHECK(value.ToVector() == sum);
+    const std::vector<NDArray> out = OnEach(*runtime, {kGpus[1], Context::cpu(), kGpus[0]}, {0, 0, 0});
+    store->Pull(5, out, 0);
+    for (const NDArray& array : out) CHECK(array.ToVector() == sum);
+    CHECK(store->num_workers() == 1);
+  }
+}
+
+TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` does the one of the first") {
+  const Kwargs params{{"momentum", "0.9"}, {"weight_decay", "0.01"}};
+  std::vector<std::vector<float>> results;
+  for (const char* type : {"local", "device"}) {
+    const auto runtime = test::NewFakeGpuRuntime();
+    const auto store = KVStore::Create(*runtime, type, kGpus, test::NewFakeCommunicator);
+    std::vector<OptimizerUpdater::Key> keys;
+    std::vector<std::vector<NDArray>> weights;
+    for (int key = 0; key < 3; ++key) {
+      weights.push_back(OnEach(*runtime, kGpus, {1, -2, 0.5f * static_cast<float>(key)}));
+      store->Init(key, weights.back(), /*share=*/true);
+      const auto kept = store->Values(key);
+      keys.push_back({format("key {}", key), {kept.begin(), kept.end()}, {}});
+    }
+    OptimizerUpdater updater(*runtime, Optimizer::Create("sgd", params), keys, 0.125);
+    store->SetUpdater([&](int key, const NDArray& grad, const NDArray& weight, int priority) { updater.Update(key, grad, weight, priority); });
+    for (int step = 0; step < 5; ++step) {
+      updater.BeginStep(step, 0.1 / (step + 1));
+      std::vector<NDArray> norms;
+      std::vector<std::vector<NDArray>> grads;
+      for (int key = 0; key < 3; ++key) {
+        const auto f = static_cast<float>(key + step);
+        grads.push_back({NDArray::FromVector(*runtime, {3}, {f, 1, 0.3f}, kGpus[0]), NDArray::FromVector(*runtime, {3}, {0.1f, f, -2}, kGpus[1])});
+        norms.push_back(store->Sum(key, grads.back(), 0)[0]);
+      }
+      updater.ClipGlobalNorm(norms, 0.5);
+      for (int key = 0; key < 3; ++key) {
+        const bool local = std::string(type) == "local";
+        store->Update(key, local ? std::span(&norms[static_cast<size_t>(key)], 1) : std::span<const NDArray>(grads[static_cast<size_t>(key)]), 0);
+        store->Pull(key, weights[static_cast<size_t>(key)], 0);
+      }
+    }
+    std::vector<float>& result = results.emplace_back();
+    for (const auto& of_key : weights) {
+      const std::vector<float> first = of_key[0].ToVector();
+      CHECK(of_key[1].ToVector() == first);
+      result.insert(result.end(), first.begin(), first.end());
+    }
+    for (int device = 0; device < updater.num_devices(); ++device) {
+      for (const auto& [name, state] : updater.StatesOn(device)) CHECK(state.ToVector() == updater.States().at(name).ToVector());
+    }
+  }
+  CHECK(results[0] == results[1]);
+}
+
+// Counts calls, and fails where it is told.
+class Watched final : public Communicator {
+ public:
+  struct Seen {
+    std::vector<int64_t> sizes;  // written by the one worker that makes collectives, read after a wait
+    int64_t fails_at = -1;
+  };
+  explicit Watched(Seen* seen) : seen_(seen) {}
+  void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
+    seen_->sizes.push_back(n);
+    if (n == seen_->fails_at) Throw(ErrorKind::kDevice, "the link is down");
+    real_->AllReduce(ctx, type, data, n);
+  }
+
+ private:
+  Seen* const seen_;
+  const std::unique_ptr<Communicator> real_ = test::NewFakeCommunicator(kGpus);
+};
+
+TEST_CASE("collectives come in the order of pushes, each once all GPUs have given their gradients") {
+  const auto runtime = test::NewFakeGpuRuntime();
+  Watched::Seen seen;
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
+  std::vector<int64_t> order;
+  for (int round = 0; round < 20; ++round) {
+    for (int key = 7; key >= 0; --key) {
+      const std::vector<float> numbers(static_cast<size_t>(key + 1), 1.f);
+      const std::vector<NDArray> grads = OnEach(*runtime, kGpus, numbers);
+      if (round == 0) store->Init(key, grads, /*share=*/false);
+      store->Push(key, grads, 0);
+      order.push_back(key + 1);
+    }
+  }
+  store->Barrier();
+  CHECK(seen.sizes == order);
+  CHECK(store->Values(3)[1].ToVector() == std::vector<float>(4, 2.f));
+}
+
+TEST_CASE("a failure of a collective, or of a GPU, reaches who waits; the rest goes on") {
+  const auto runtime = test::NewFakeGpuRuntime();
+  Watched::Seen seen{{}, 2};
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
+  const std::vector<NDArray> one = OnEach(*runtime, kGpus, {1}), two = OnEach(*runtime, kGpus, {1, 2});
+  store->Init(1, one, /*share=*/true);
+  store->Init(2, two, /*share=*/true);
+  const std::vector<NDArray> ones = OnEach(*runtime, kGpus, {3}), twos = OnEach(*runtime, kGpus, {3, 3});
+  store->Push(2, twos, 0);
+  store->Push(1, ones, 0);
+  CHECK_THROWS_WITH_AS(two[1].ToVector(), doctest::Contains("all_reduce: the link is down"), Error);
+  CHECK(one[1].ToVector() == std::vector<float>{6});
+
+  runtime->engine().PushSync([](RunContext ctx) { static_cast<test::FakeStream*>(ctx.stream)->Break("gone"); }, {}, {},
+                             {.ctx = kGpus[1], .name = "break"});
+  const std::vector<NDArray> more = {NDArray::FromVector(*runtime, {1}, {1}, kGpus[0]), NDArray(*runtime, {1}, DType::kFloat32, kGpus[1])};
+  runtime->engine().PushSync([](RunContext) {}, {}, std::vector{more[1].var()}, {.ctx = kGpus[1], .name = "gradient"});
+  store->Push(1, more, 0);
+  CHECK_THROWS_WITH_AS(one[0].ToVector(), doctest::Contains("gone"), Error);
+  CHECK_THROWS_AS(store->Barrier(), Error);  // what else depended on that GPU
+}
+
+// Pushes and pulls of random keys with gradients computed on their own GPUs, beside other work.
+std::vector<std::vector<float>> RandomProgram(const char* engine, const char* type, uint32_t seed) {
+  const auto runtime = test::NewFakeGpuRuntime(engine);
+  const auto store = KVStore::Create(*runtime, type, kGpus, test::NewFakeCommunicator);
+  std::mt19937 random(seed);
+  constexpr int kKeys = 5;
+  std::vector<std::vector<NDArray>> weights, grads;
+  for (int key = 0; key < kKeys; ++key) {
+    const auto n = static_cast<size_t>(1 + random() % 40);
+    std::vector<float> numbers(n);
+    for (float& v : numbers) v = static_cast<float>(random() % 100) / 7;
+    weights.push_back(OnEach(*runtime, kGpus, numbers));
+    grads.push_back(OnEach(*runtime, kGpus, numbers));
+    store->Init(key, weights.back(), /*share=*/true);
+  }
+  store->SetUpdater([](int, const NDArray& grad, const NDArray& weight, int priority) {
+    const NDArray in[] = {weight, grad};
+    InvokeInto("_minus", in, {&weight, 1}, OpReqType::kWriteInplace, {}, {}, priority);
+  });
+  for (int step = 0; step < 60; ++step) {
+    const auto key = static_cast<size_t>(random() % kKeys);
+    for (size_t w = 0; w < kGpus.size(); ++w) {
+      NDArray& grad = grads[key][w];
+      grad *= 0.25 * static_cast<double>(w + 1);
+      grad += weights[key][w];
+      grad *= 0.125;
+    }
+    store->Push(static_cast<int>(key), grads[key], static_cast<int>(random() % 5));
+    store->Pull(static_cast<int>(key), weights[key], static_cast<int>(random() % 5));
+    if (random() % 16 == 0) weights[key][random() % 2].WaitToRead();
+  }
+  std::vector<std::vector<float>> result;
+  for (const auto& of_key : weights) {
+    result.push_back(of_key[0].ToVector());
+    CHECK(of_key[1].ToVector() == result.back());
+  }
+  return result;
+}
+
+TEST_CASE("random programs give the bits of the naive engine") {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    CAPTURE(seed);
+    CHECK(RandomProgram("threaded", "device", seed) == RandomProgram("naive", "device", seed));
+    CHECK(RandomProgram("threaded", "local", seed) == RandomProgram("naive", "local", seed));
+  }
+}
+
+TEST_CASE("what the store cannot do is refused") {
+  const auto runtime = test::NewFakeGpuRuntime();
+  const auto create = [&](const std::vector<Context>& workers) { KVStore::Create(*runtime, "device", workers, test::NewFakeCommunicator); };
+  for (const std::vector<Context>& workers :
+       {std::vector<Context>{}, {Context::cpu()}, {Context::gpu(0), Context::gpu(0)}, {Context::gpu(0), Context::cpu()}}) {
+    CHECK_THROWS_WITH_AS(create(workers), doctest::Contains("one for each worker"), Error);
+  }
+  const auto store = KVStore::Create(*runtime, "device", kGpus, test::NewFakeCommunicator);
+  const std::vector<NDArray> value = OnEach(*runtime, kGpus, {1}), swapped{value[1], value[0]};
+  CHECK_THROWS_WITH_AS(store->Init(0, swapped, true), doctest::Contains("in order"), Error);
+  store->Init(0, value, true);
+  CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"), Error);
+  CHECK_THROWS_WITH_AS(store->Push(1, value, 0), doctest::Contains("key 1"), Error);
+  // One GPU sums nothing, and so needs no communicator.
+  const std::vector<Context> one{Context::gpu(1)};
+  const auto alone = KVStore::Create(*runtime, "device", one, [](std::span<const Context>) -> std::unique_ptr<Communicator> {
+    Throw(ErrorKind::kDevice, "nobody asked for it");
+  });
+  const std::vector<NDArray> single = OnEach(*runtime, one, {4}), gradient = OnEach(*runtime, one, {2});
+  alone->Init(0, single, true);
+  alone->Push(0, gradient, 0);
+  CHECK(single[0].ToVector() == std::vector<float>{2});
+}
+
+}  // namespace
+}  // namespace mxtrain
