@@ -100,7 +100,7 @@ class LrFind final : public Command {
     options.epochs = steps_;  // the steps end the run
     options.max_steps = steps_;
     options.save = {0, 0, 0, 0};
-    options.report_seconds = 0;  // every step is reported
+    options.report_steps = 1;
     return options;
   }
 

@@ -171,7 +171,7 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   auto val = session.ValIter();
   TrainOptions options = session.MakeTrainOptions();
   options.save = {0, 0, 0, 1};
-  options.report_seconds = 0;
+  options.report_steps = 1;
   Watch watch;
   Trainer trainer(session.runtime(), options, *train, val.get());
   const std::string checkpoint = bundle + "/checkpoint";

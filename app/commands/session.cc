@@ -569,6 +569,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.early_stop = {t.early_stop.patience, t.early_stop.min_delta};
   o.time_limit_seconds = static_cast<double>(t.time_limit.seconds);
   o.grad_accum = t.grad_accum;
+  o.report_steps = t.report_every;
   o.average_decay = t.ema.decay;
   o.lr_mult = LrPatternsOf(t);
   o.math = MathOf(t);

@@ -151,6 +151,7 @@ struct TrainConfig {
   std::string amp;        // off | bf16 | fp16
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;
+  int64_t report_every = 0;    // steps; 0: by time
   SaveConfig save;
   ClipConfig clip;
   KVStoreConfig kvstore;

@@ -399,6 +399,11 @@ Section<TrainConfig> TrainSection() {
       .Help("metric that decides which checkpoint is best, the first by default; each other one of a list has its own, best-METRIC")
       .Also({"monitor"});
   s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
+  s.Add("report_every", &C::report_every)
+      .Default(0)
+      .Range(0)
+      .Help("steps from one report to the next, in events.jsonl, on TensorBoard and on a terminal; 0: by time, five a second at most")
+      .Also({"display", "log_interval", "log_every", "log_every_n_steps", "logging_steps", "print_freq", "disp_freq"});
   Section<SaveConfig> save;
   save.Add("every", &SaveConfig::every)
       .Default({1, Interval::Unit::kEpochs})

@@ -119,6 +119,24 @@ TEST_CASE("progress is reported where no epoch is as long as the time between tw
   CHECK(listener.reports >= 2);
 }
 
+TEST_CASE("reports by steps come after every so many, whatever the time") {
+  struct Steps final : TrainListener {
+    void OnStep(const StepEvent& e) override { seen.push_back(e.step); }
+    std::vector<int64_t> seen;
+  };
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.report_steps = 3;
+  spec.report_seconds = 1e6;
+  spec.max_steps = 10;
+  Process process(data, spec);
+  Steps listener;
+  process.trainer->Run(listener);
+  CHECK(listener.seen == std::vector<int64_t>{3, 6, 9});
+}
+
 TEST_CASE("a loss that is not finite ends the run and names the step") {
   const TempDir data;
   WriteTable(data);

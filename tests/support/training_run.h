@@ -55,6 +55,7 @@ struct RunSpec {
   EarlyStop early_stop;
   std::vector<std::string> best_metrics;
   double time_limit_seconds = 0;
+  int64_t report_steps = 0;
   double report_seconds = 0;
 };
 
@@ -107,6 +108,7 @@ struct Process {
     options.clip_norm = spec.clip_norm;
     options.amp = spec.amp;
     options.checkpoint_folder = spec.folder;
+    options.report_steps = spec.report_steps;
     options.report_seconds = spec.report_seconds;
     options.max_steps = spec.max_steps;
     options.save.every_steps = spec.save_every_steps;

@@ -76,7 +76,8 @@ struct TrainOptions {
   CommunicatorFactory new_communicator;  // of `device`; empty: NewGpuCommunicator
   SavePolicy save;
   std::string checkpoint_folder;     // "": nothing is saved
-  double report_seconds = 0.2;       // least time between two OnStep events
+  int64_t report_steps = 0;          // steps from one OnStep event to the next; 0: by time
+  double report_seconds = 0.2;       // least time between two of them
 };
 
 // What ended a run: its epochs or steps, the flag, EarlyStop, time_limit_seconds.
@@ -170,6 +171,7 @@ class MXTRAIN_API Trainer {
   void ReportStep(TrainListener& listener, Clock* clock);
   void SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
+  bool ReportIsDue(const Clock& clock) const;
   bool OutOfTime(const Clock& clock) const;
 
   Runtime& runtime_;

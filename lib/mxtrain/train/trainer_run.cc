@@ -174,11 +174,16 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
       clock->Pause(train_.stats().wait_seconds);
     }
     if (summed_batches_ > 0) continue;
-    if (SecondsSince(clock->last_report) >= options_.report_seconds) ReportStep(listener, clock);
+    if (ReportIsDue(*clock)) ReportStep(listener, clock);
     SaveWhereDue(listener, stop, clock);
   }
   runtime_.engine().WaitForAll();
   clock->Pause(train_.stats().wait_seconds);
+}
+
+bool Trainer::ReportIsDue(const Clock& clock) const {
+  if (options_.report_steps > 0) return state_.step % options_.report_steps == 0;
+  return SecondsSince(clock.last_report) >= options_.report_seconds;
 }
 
 void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
