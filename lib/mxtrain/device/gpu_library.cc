@@ -61,6 +61,18 @@ void AddPythonFolders(const fs::path& prefix, std::vector<fs::path>* folders) {
   }
 }
 
+// Those of a program python3, and of each program that it leads to: a link may point into a virtual environment, whose own points out of it.
+void AddFoldersOfProgram(fs::path python, std::vector<fs::path>* folders) {
+  constexpr int kMostLinks = 8;
+  for (int i = 0; i < kMostLinks; ++i) {
+    AddPythonFolders(python.parent_path().parent_path(), folders);
+    std::error_code no_link;
+    const fs::path target = fs::read_symlink(python, no_link);
+    if (no_link) return;
+    python = (python.parent_path() / target).lexically_normal();
+  }
+}
+
 std::vector<fs::path> LibraryFolders() {
   std::vector<fs::path> folders;
   for (const std::string& path : SplitPaths(Environment("MXTRAIN_CUDA_PATH"))) folders.emplace_back(path);
@@ -73,7 +85,7 @@ std::vector<fs::path> LibraryFolders() {
   }
   for (const std::string& programs : SplitPaths(Environment("PATH"))) {
     std::error_code ignored;
-    if (fs::exists(fs::path(programs) / "python3", ignored)) AddPythonFolders(fs::path(programs).parent_path(), &folders);
+    if (fs::exists(fs::path(programs) / "python3", ignored)) AddFoldersOfProgram(fs::path(programs) / "python3", &folders);
   }
   AddPythonFolders("/usr/local", &folders);
   if (const std::string home = Environment("HOME"); !home.empty()) AddPythonFolders(fs::path(home) / ".local", &folders);
