@@ -9,13 +9,13 @@
 
 #include <unistd.h>
 
+#include "app/commands/machine_limits.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
 #include "app/commands/synthetic_iter.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/operator/imperative.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -35,33 +35,10 @@ std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& tra
   return times;
 }
 
-// A product of two large matrices: what the machine reaches.
-class MatrixProduct {
- public:
-  explicit MatrixProduct(Runtime& runtime)
-      : runtime_(runtime), factors_(2, NDArray::FromVector(runtime, TShape{kSide, kSide}, std::vector<float>(static_cast<size_t>(kSide * kSide), 0.5F))) {
-    Run();  // does not count
-  }
-
-  // Operations per second of some products, which take about so long.
-  double Flops(double seconds) {
-    constexpr int kMost = 100;
-    const auto begin = Time::now();
-    int count = 0;
-    do {
-      Run();
-    } while (++count < kMost && SecondsSince(begin) < seconds);
-    return 2.0 * kSide * kSide * kSide * count / SecondsSince(begin);
-  }
-
- private:
-  static constexpr int64_t kSide = 2048;
-  void Run() {
-    Invoke("FullyConnected", factors_, {{"num_hidden", format("{}", kSide)}, {"no_bias", "True"}});
-    runtime_.engine().WaitForAll();
-  }
-  Runtime& runtime_;
-  const std::vector<NDArray> factors_;
+// What a forward pass over a batch takes, from the shapes alone.
+struct Work {
+  double flops = 0;     // operations
+  double elements = 0;  // read and written, were every operator to read its inputs from memory and to write its outputs there
 };
 
 class Bench final : public Command {
@@ -88,14 +65,18 @@ class Bench final : public Command {
     // Data and net share the CPU's cores. In turn, each on all of them, they would give:
     const double in_turn = real > 0 ? 1 / (1 / data + 1 / made) : 0;
     // A training step does a layer's work three times: forward, gradient of the data, gradient of the weights.
-    const double share = made * (infer_ ? 1 : 3) * ForwardFlops(session) / static_cast<double>(batch) / matrix;
+    const double passes_per_second = made / static_cast<double>(batch) * (infer_ ? 1 : 3), copy = Quantile(copy_bytes_, 0.5);
+    const Work work = ForwardWork(session);
+    const double share = passes_per_second * work.flops / matrix;
+    const double copy_share = passes_per_second * work.elements * static_cast<double>(SizeOf(TypeOfProducts(session))) / copy;
     if (flags.json) {
       Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", made},
                      {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
                      {"real_images_per_second", real > 0 ? Json(real) : Json()},
                      {"data_images_per_second", real > 0 ? Json(data) : Json()}, {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
                      {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
-                     {"peak_memory_bytes", peak_memory_}};
+                     {"copy_bytes_per_second", copy}, {"share_of_copy", copy_share}, {"peak_memory_bytes", peak_memory_},
+                     {"storage_peak_bytes", storage_peak_}};
       Json list = Json::object();
       for (const auto& [name, time] : times_) list[name] = time;
       result["operator_share"] = list;
@@ -110,7 +91,9 @@ class Bench final : public Command {
                           report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
     }
     std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n", 100 * share, matrix / 1e9);
-    std::cout << format("  peak memory:    {}\n\ntime per operator\n", FormatBytes(peak_memory_));
+    std::cout << format("  memory traffic: {:.0f} % of a large copy's {:.1f} GB/s, were nothing fused or cached\n", 100 * copy_share, copy / 1e9);
+    std::cout << format("  peak memory:    {} of the process, {} in arrays of {}\n\ntime per operator\n", FormatBytes(peak_memory_), FormatBytes(storage_peak_),
+                        session.ctx().ToString());
     for (const auto& [name, time] : times_) std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
     return 0;
   }
@@ -121,19 +104,20 @@ class Bench final : public Command {
     return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
   }
 
-  // Floating-point operations of a forward pass over a batch.
-  static double ForwardFlops(Session& session) {
+  static Work ForwardWork(Session& session) {
     const Graph& graph = session.net().symbol.graph();
     const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
-    double flops = 0;
+    Work work;
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const Node& node = graph.nodes[id];
       if (node.is_variable()) continue;
       std::vector<TShape> in;
       for (int i = 0; i < node.num_args; ++i) in.push_back(specs.shapes[node.inputs[i].node][node.inputs[i].index]);
-      flops += 2 * node.op->ForwardFlops(in, specs.shapes[id]);
+      work.flops += 2 * node.op->ForwardFlops(in, specs.shapes[id]);
+      for (const TShape& shape : in) work.elements += static_cast<double>(shape.Size());
+      for (const TShape& shape : specs.shapes[id]) work.elements += static_cast<double>(shape.Size());
     }
-    return flops;
+    return work;
   }
 
   // How long one call of `step` takes, after one that does not count.
@@ -146,14 +130,20 @@ class Bench final : public Command {
     return SecondsSince(begin);
   }
 
-  // Batches per second of a stretch of at least seconds_.
-  double Rate(Runtime& runtime, double seconds_of_one, const std::function<void()>& step) const {
-    const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(seconds_ / seconds_of_one));
+  // Steps per second of a stretch of at least so many seconds.
+  static double Rate(Runtime& runtime, double seconds, double seconds_of_one, const std::function<void()>& step) {
+    const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(seconds / seconds_of_one));
     const auto begin = Time::now();
     for (int64_t i = 0; i < count; ++i) step();
     runtime.engine().WaitForAll();
     return static_cast<double>(count) / SecondsSince(begin);
   }
+
+  // Of what the machine reaches, which takes less time to know.
+  double BriefRate(Runtime& runtime, const std::function<void()>& step) const { return Rate(runtime, 0.2 * seconds_, SecondsOf(runtime, step), step); }
+
+  // Of what convolutions and matrix products read and write.
+  DType TypeOfProducts(const Session& session) const { return infer_ ? DType::kFloat32 : session.MakeTrainOptions().amp.value_or(DType::kFloat32); }
 
   // What is measured; `next` and `real` are empty where there are no data.
   struct Steps {
@@ -162,30 +152,34 @@ class Bench final : public Command {
     std::function<void()> real;       // the net on the next batch of the data
   };
 
-  // Each of the steps and a matrix product in turn, `rounds_` times; then a trace fills times_.
+  // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills times_.
   void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
     const auto& [synthetic, next, real] = steps;
     const double step_seconds = SecondsOf(runtime, synthetic);
     std::optional<MatrixProduct> product;
+    std::optional<LargeCopy> copy;
     // Without what was prefetched before.
     const auto rate_of_data = [&](const std::function<void()>& step) {
       for (int i = 0; i <= session.config().data.prefetch; ++i) step();
       runtime.engine().WaitForAll();
-      return batch * Rate(runtime, step_seconds, step);
+      return batch * Rate(runtime, seconds_, step_seconds, step);
     };
     for (int r = 0; r < rounds_; ++r) {
-      synthetic_rates_.push_back(batch * Rate(runtime, step_seconds, synthetic));
+      synthetic_rates_.push_back(batch * Rate(runtime, seconds_, step_seconds, synthetic));
       if (real) {
         real_rates_.push_back(rate_of_data(real));
         data_rates_.push_back(rate_of_data(next));
       }
-      if (!product) {
-        peak_memory_ = report::PeakMemoryBytes();  // the matrices are no part of the net
-        product.emplace(runtime);
+      if (!product) {  // its matrices are no part of the net
+        peak_memory_ = report::PeakMemoryBytes();
+        storage_peak_ = runtime.storage().GetStats(session.ctx()).peak;
+        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().math, TypeOfProducts(session));
+        copy.emplace(runtime, session.ctx());
       }
-      matrix_flops_.push_back(product->Flops(0.2 * seconds_));
+      matrix_flops_.push_back(product->flops() * BriefRate(runtime, [&] { product->Push(); }));
+      copy_bytes_.push_back(copy->bytes() * BriefRate(runtime, [&] { copy->Push(); }));
     }
     const std::string trace = (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid())).string();
     runtime.engine().StartProfile();
@@ -207,8 +201,8 @@ class Bench final : public Command {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = session.TrainIter();
     std::unique_ptr<SyntheticIter> made =
-        real ? std::make_unique<SyntheticIter>(session.runtime(), real->provide_data(), real->provide_label())
-             : std::make_unique<SyntheticIter>(session.runtime(), session.net(), session.config().data.batch_size);
+        real ? std::make_unique<SyntheticIter>(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
+             : std::make_unique<SyntheticIter>(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
     Trainer trainer(session.runtime(), options, real ? *real : *made, nullptr);
     DataBatch one, batch;
     made->Next(&one);
@@ -227,8 +221,8 @@ class Bench final : public Command {
   void MeasureInference(Session& session) {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
-    SyntheticIter made = real ? SyntheticIter(session.runtime(), real->provide_data(), real->provide_label())
-                              : SyntheticIter(session.runtime(), session.net(), session.config().data.batch_size);
+    SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
+                              : SyntheticIter(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
     executor::BindRequest request = session.MakeBindRequest(false);
     for (const DataDesc& desc : made.provide_data()) request.shapes[desc.name] = desc.shape;
     auto executor = Executor::SimpleBind(session.runtime(), session.net().symbol, std::move(request));
@@ -281,8 +275,9 @@ class Bench final : public Command {
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
   std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
-  std::vector<double> matrix_flops_;                   // per second, likewise
+  std::vector<double> matrix_flops_, copy_bytes_;      // per second, likewise
   int64_t peak_memory_ = 0;                            // bytes of the process, by the end of the first round
+  int64_t storage_peak_ = 0;                           // bytes of the device's arrays, likewise: parameters, gradients, states, arena, workspaces
   std::vector<std::pair<std::string, double>> times_;  // share of the traced time
 };
 

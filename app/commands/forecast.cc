@@ -14,7 +14,7 @@ TimeForecast ForecastTime(Session& session) {
   const config::Config& config = session.config();
   std::unique_ptr<DataIter> real;
   if (std::filesystem::exists(config.data.train.path)) real = session.TrainIter();
-  SyntheticIter made(session.runtime(), session.net(), config.data.batch_size);
+  SyntheticIter made(session.runtime(), session.ctx(), session.net(), config.data.batch_size);
   DataIter& iter = real ? *real : made;
   Trainer trainer(session.runtime(), session.MakeTrainOptions(), iter, nullptr);
 

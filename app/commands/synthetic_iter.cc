@@ -22,12 +22,12 @@ std::vector<DataDesc> Describe(const std::vector<config::NetInput>& inputs, cons
 
 }  // namespace
 
-SyntheticIter::SyntheticIter(Runtime& runtime, std::vector<DataDesc> data, std::vector<DataDesc> label)
+SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label)
     : data_(std::move(data)), label_(std::move(label)) {
   for (const DataDesc& desc : data_) {
     std::vector<float> values(static_cast<size_t>(desc.shape.Size()));
     for (size_t i = 0; i < values.size(); ++i) values[i] = UniformAt(1, 2, 3, i);
-    one_.data.push_back(NDArray::FromVector(runtime, desc.shape, values));
+    one_.data.push_back(NDArray::FromVector(runtime, desc.shape, values, ctx));
   }
   for (const DataDesc& desc : label_) {
     one_.label.push_back(NDArray::FromVector(runtime, desc.shape, std::vector<float>(static_cast<size_t>(desc.shape.Size()))));
@@ -36,8 +36,8 @@ SyntheticIter::SyntheticIter(Runtime& runtime, std::vector<DataDesc> data, std::
   one_.index.assign(static_cast<size_t>(one_.count), 0);
 }
 
-SyntheticIter::SyntheticIter(Runtime& runtime, const config::Net& net, int64_t batch)
-    : SyntheticIter(runtime, Describe(net.inputs, net, batch), Describe(net.labels, net, batch)) {}
+SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, const config::Net& net, int64_t batch)
+    : SyntheticIter(runtime, ctx, Describe(net.inputs, net, batch), Describe(net.labels, net, batch)) {}
 
 std::string SyntheticIter::ExampleName(int64_t index) const { return format("synthetic[{}]", index); }
 

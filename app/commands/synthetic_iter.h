@@ -10,10 +10,10 @@ namespace mxtrain::commands {
 
 class SyntheticIter final : public DataIter {
  public:
-  // Batches of these arrays, whose shapes include the batch. Labels are 0.
-  SyntheticIter(Runtime& runtime, std::vector<DataDesc> data, std::vector<DataDesc> label);
+  // Batches of these arrays, whose shapes include the batch. The data lie on `ctx`; labels, which losses on the host read too, are there, and 0.
+  SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label);
   // What a net takes.
-  SyntheticIter(Runtime& runtime, const config::Net& net, int64_t batch);
+  SyntheticIter(Runtime& runtime, Context ctx, const config::Net& net, int64_t batch);
 
   std::vector<DataDesc> provide_data() const override { return data_; }
   std::vector<DataDesc> provide_label() const override { return label_; }
