@@ -2,29 +2,59 @@
 # Makes a tarball that runs on any x86-64 Linux with the same glibc or a newer one (Debian 12 builds: 2.36), with none of our packages:
 # the program, the libraries that it needs beside it, the configurations, the licences.
 #   scripts/package.sh [DIR]           writes DIR/mxtrain-VERSION-linux-x86_64.tar.gz; default: build/package
-#   scripts/package.sh --check [DIR]   and runs `synth`, `train` and `infer` from it in a chroot that holds glibc alone (as root)
+#   --cuda             with the GPU half, for compute capabilities 7.5 to 9.0 and what comes after them: ...-cudaMAJOR.tar.gz. The driver, CUDA's
+#                      libraries and cuDNN are those of the machine, found where it runs. Without them it computes on the CPU as the other does.
+#                      libexec/mxtrain/gpu_check.sh proves it there.
+#   --cuda --arch 90   the same for one of 75, 80, 86, 89 and 90: ...-cudaMAJOR-sm90.tar.gz, 40 MiB at most
+#   --check            and runs `synth`, `train` and `infer` from it in a chroot that holds glibc alone (as root)
 # Unpack it anywhere and run bin/mxtrain; the folder may be moved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-check=0
-[[ ${1:-} == --check ]] && check=1 && shift
+fail() { echo "package.sh: $*" >&2; exit 1; }
+check=0 cuda=0 arch=all
+while [[ ${1:-} == --* ]]; do
+  case $1 in
+    --check) check=1 ;;
+    --cuda) cuda=1 ;;
+    --arch) arch=${2:-none}; [[ $# -lt 2 ]] || shift ;;
+    *) fail "unknown argument '$1'; it takes --cuda, --arch and --check" ;;
+  esac
+  shift
+done
 out=${1:-build/package}
+[[ $arch =~ ^(75|80|86|89|90|all)$ ]] || fail "--arch is one of 75, 80, 86, 89, 90 and all"
+[[ $cuda -eq 1 || $arch == all ]] || fail "--arch is for --cuda"
 
+# Preset, build folder, settings and targets.
+build=build/release configure=(--preset release) targets=(mxtrain_program)
+if [[ $cuda -eq 1 ]]; then
+  targets+=(mxtrain_cuda_lib test_gpu test_gpu_operators)
+  case $arch in
+    all) build=build/cuda configure=(--preset cuda) ;;
+    90) build=build/cuda-dev configure=(--preset cuda-dev) ;;
+    *) build=build/cuda-$arch configure=(--preset cuda-dev -B "$build" "-DCMAKE_CUDA_ARCHITECTURES=$arch-real") ;;
+  esac
+fi
 scripts/install_deps.sh
 mkdir -p build "$out"
-cmake --preset release >build/package.log 2>&1 || { cat build/package.log >&2; exit 1; }
+cmake "${configure[@]}" >build/package.log 2>&1 || { cat build/package.log >&2; exit 1; }
 rm -f build/package.log
-cmake --build --preset release --target mxtrain_program
-version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build/release/CMakeCache.txt)
+cmake --build "$build" --target "${targets[@]}"
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 name=mxtrain-$version-linux-$(uname -m)
+if [[ $cuda -eq 1 ]]; then
+  name+=-cuda$(readelf -d "$build/lib/libmxtrain_cuda.so" | sed -n 's/.*\[libcublas\.so\.\([0-9]*\)\].*/\1/p')
+  [[ $arch == all ]] || name+=-sm$arch
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cmake --install build/release --prefix "$work/all" >/dev/null
+cmake --install "$build" --prefix "$work/all" --strip >/dev/null
 
 # What runs, out of all that is installed.
 libdir=$(dirname "$(find "$work/all" -name libmxtrain.so | head -1)")
 tree=$work/$name
 lib=$tree/${libdir#"$work/all/"}
+programs=("$tree/bin/mxtrain")
 mkdir -p "$tree/bin" "$lib" "$tree/share" "$tree/licenses"
 cp "$work/all/bin/mxtrain" "$tree/bin/"
 cp -a "$libdir"/libmxtrain*.so.* "$lib/"
@@ -32,39 +62,67 @@ cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
 cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of pictures, which the program holds
+if [[ $cuda -eq 1 ]]; then
+  cp "$libdir/libmxtrain_cuda.so" "$lib/"
+  cmake --install "$build" --prefix "$tree" --component gpu_check --strip >/dev/null
+  programs+=("$tree"/libexec/mxtrain/test_gpu*)
+fi
 
 # Libraries of the distribution, and the copyright files of the packages that they are from. glibc must be that of the machine.
 is_glibc() { [[ $1 =~ ^(ld-linux.*|libc|libm|libpthread|libdl|librt|libutil|libresolv)\.so ]]; }
-ldd "$tree/bin/mxtrain" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r soname path; do
+needed() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u; }
+needed "${programs[@]}" | while read -r soname path; do
   if is_glibc "$soname" || [[ -e $lib/$soname ]]; then continue; fi
   cp -L "$path" "$lib/$soname"
   package=$(dpkg -S "$(readlink -f "$path")" 2>/dev/null | head -1 | cut -d: -f1 || true)
   if [[ -n $package && -e /usr/share/doc/$package/copyright ]]; then cp -L "/usr/share/doc/$package/copyright" "$tree/licenses/$package"; fi
 done
 
-# Nothing may be found elsewhere.
-ldd "$tree/bin/mxtrain" | awk '$2 == "=>" {print $1, $3}' | while read -r soname path; do
+# Nothing may be found elsewhere, but for what the GPU half takes from CUDA.
+needed "${programs[@]}" | while read -r soname path; do
   if is_glibc "$soname" || [[ $(readlink -f "$path") == "$tree"/* ]]; then continue; fi
-  echo "package.sh: $soname would be taken from $path, not from the package" >&2
-  exit 1
+  fail "$soname would be taken from $path, not from the package"
+done
+[[ $cuda -eq 0 ]] || readelf -d "$lib/libmxtrain_cuda.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r soname; do
+  if is_glibc "$soname" || [[ -e $lib/$soname || $soname =~ ^lib(cublas|cublasLt|cudnn|nccl)\.so ]]; then continue; fi
+  fail "libmxtrain_cuda.so needs $soname, which is neither in the package nor a library of CUDA"
 done
 
-tar -C "$work" --owner=0 --group=0 --sort=name -czf "$out/$name.tar.gz" "$name"
-echo "$out/$name.tar.gz: $(du -h "$out/$name.tar.gz" | cut -f1), unpacked $(du -sh "$tree" | cut -f1)"
+tarball=$out/$name.tar.gz
+tar -C "$work" --owner=0 --group=0 --sort=name -czf "$tarball" "$name"
+echo "$tarball: $(du -h "$tarball" | cut -f1), unpacked $(du -sh "$tree" | cut -f1)"
+[[ $arch == all || $(stat -c %s "$tarball") -le $((40 << 20)) ]] || fail "$tarball is larger than 40 MiB"
 
 if [[ $check -eq 1 ]]; then
   root=$work/root
   mkdir -p "$root/opt" "$root/tmp" "$root/dev"
-  tar -C "$root/opt" -xzf "$out/$name.tar.gz"
+  tar -C "$root/opt" -xzf "$tarball"
   find "$root/opt" -type f \( -name '*.so*' -o -path '*/bin/mxtrain' \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
     if is_glibc "$(basename "$path")"; then mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; fi
   done
-  # The loader finds out where the program lies from /proc, or, where that is not mounted as here, from this variable.
-  inside() { env -i PATH="$PATH" HOME=/tmp LD_ORIGIN_PATH="/opt/$name/bin" chroot "$root" "/opt/$name/bin/mxtrain" "$@"; }
-  inside --version
-  inside synth /data/quickstart --count 240 --seed 1
-  inside train "/opt/$name/share/mxtrain/configs/quickstart.yaml" data.train.path=/data/quickstart/train data.val.path=/data/quickstart/val \
-    train.epochs=2 --out /run1 --progress none
-  inside infer /run1 /data/quickstart/val/star --top-k 2
-  echo "it trains and infers with glibc alone"
+  # inside PROGRAM ARGUMENT...: the loader finds out where the program lies from /proc, or, where that is not mounted as here, from this variable.
+  inside() {
+    local program=/opt/$name/$1
+    shift
+    env -i PATH="$PATH" HOME=/tmp LD_ORIGIN_PATH="${program%/*}" chroot "$root" "$program" "$@"
+  }
+  # refuses CODE TEXT PROGRAM ARGUMENT...: ends with this code, and says this.
+  refuses() {
+    local wanted=$1 text=$2 code=0
+    shift 2
+    inside "$@" >"$work/said" 2>&1 || code=$?
+    cat "$work/said"
+    if [[ $code -ne $wanted ]] || ! grep -qF -- "$text" "$work/said"; then fail "$*: exit code $code; $wanted and '$text' were expected"; fi
+  }
+  config=/opt/$name/share/mxtrain/configs/quickstart.yaml
+  data=(data.train.path=/data/quickstart/train data.val.path=/data/quickstart/val)
+  inside bin/mxtrain --version
+  inside bin/mxtrain synth /data/quickstart --count 240 --seed 1
+  inside bin/mxtrain train "$config" "${data[@]}" train.epochs=2 --out /run1 --progress none
+  inside bin/mxtrain infer /run1 /data/quickstart/val/star --top-k 2
+  why="computes on the CPU only"
+  [[ $cuda -eq 0 ]] || why="was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH"
+  refuses 5 "$why" bin/mxtrain train "$config" "${data[@]}" --out /run2 --device gpu
+  [[ $cuda -eq 0 ]] || refuses 77 "$why" libexec/mxtrain/test_gpu
+  echo "it trains and infers with glibc alone, and says why there is no GPU"
 fi

@@ -3,7 +3,7 @@
 #   scripts/test.sh          the release build
 #   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of every
 #                            module with threads of its own under ThreadSanitizer; also, where nvcc is, the build with the GPU half for one
-#                            architecture, whose tests show as skipped without a GPU
+#                            architecture, whose tests show as skipped without a GPU, and its package
 # Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,6 +55,7 @@ if [[ $full -eq 1 ]]; then
     # What is not of CUDA comes from the compiler cache: release has just compiled it.
     build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda
     ctest --test-dir build/cuda-dev --output-on-failure -L gpu
+    scripts/package.sh --cuda --arch 90  # of what has just been built
   else
     echo "== cuda-dev: skipped, since there is no nvcc"
   fi

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Training or inference steps of PyTorch on the CPU, synthetic data: what rivals.py runs beside us. Prints one JSON line.
+"""Training or inference steps of PyTorch, synthetic data: what rivals.py and gpu_check.sh run beside us. Prints one JSON line.
 
-  rival_torch.py NET --batch N [--mode eager|channels_last|compile|onnxruntime] [--infer] [--size S] [--classes C] [--seconds T]
+  rival_torch.py NET --batch N [--mode eager|channels_last|compile|channels_last+compile|onnxruntime] [--device cpu|cuda] [--amp off|bf16|fp16]
+                 [--tf32] [--infer] [--size S] [--classes C] [--seconds T]
 
-NET is lenet or a name of torchvision.models. A training step is forward, cross entropy, backward, SGD with momentum, gradients set to None.
-`onnxruntime` exports the net and runs it there (inference alone).
+NET is lenet or a name of torchvision.models. A training step is forward, cross entropy, backward, SGD with momentum, gradients set to None;
+with fp16 losses are scaled. `onnxruntime` exports the net and runs it there (inference alone, on the CPU). On a GPU cuDNN chooses by
+measurement, float32 means float32 unless --tf32 is given, and the memory is the most that was allocated there in the steps that are measured.
 """
 import argparse
 import json
@@ -29,24 +31,29 @@ def build(args):
         import torchvision
         options = {"aux_logits": False, "init_weights": False} if args.net == "googlenet" else {}
         net, shape = getattr(torchvision.models, args.net)(num_classes=args.classes, **options), (3, args.size, args.size)
-    return net, torch.randn(args.batch, *shape), torch.randint(0, args.classes, (args.batch,))
+    return net.to(args.device), torch.randn(args.batch, *shape, device=args.device), torch.randint(0, args.classes, (args.batch,), device=args.device)
 
 
 def torch_step(args, net, x, y):
     net.train(not args.infer)
-    if args.mode == "channels_last":
+    if "channels_last" in args.mode:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    run = torch.compile(net) if args.mode == "compile" else net
+    run = torch.compile(net) if "compile" in args.mode else net
     optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
+    amp = torch.autocast(args.device, dtype=torch.float16 if args.amp == "fp16" else torch.bfloat16, enabled=args.amp != "off")
+    scaler = torch.amp.GradScaler(args.device, enabled=args.amp == "fp16")
 
     def train():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(run(x), y).backward()
-        optimizer.step()
+        with amp:
+            loss = loss_of(run(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
 
     def infer():
-        with torch.inference_mode():
+        with torch.inference_mode(), amp:
             run(x)
 
     return infer if args.infer else train
@@ -66,11 +73,31 @@ def onnxruntime_step(args, net, x):
     return lambda: session.run(None, {"data": values})
 
 
+def rate_of(args, step):
+    """Examples per second, after steps that do not count."""
+    on_gpu = args.device == "cuda"
+    for _ in range(5 if on_gpu else 2):
+        step()
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    begin, steps = time.perf_counter(), 0
+    while steps < 2 or time.perf_counter() - begin < args.seconds:
+        step()
+        steps += 1
+    if on_gpu:
+        torch.cuda.synchronize()
+    return steps * args.batch / (time.perf_counter() - begin)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("net")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "onnxruntime"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "channels_last+compile", "onnxruntime"], default="eager")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--amp", choices=["off", "bf16", "fp16"], default="off")
+    parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--infer", action="store_true")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--classes", type=int, default=1000)
@@ -79,6 +106,8 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.tf32
     net, x, y = build(args)
     version = "torch " + torch.__version__
     if args.mode == "onnxruntime":
@@ -87,15 +116,9 @@ def main():
         step = onnxruntime_step(args, net, x)
     else:
         step = torch_step(args, net, x, y)
-    for _ in range(2):
-        step()
-    begin, steps = time.perf_counter(), 0
-    while steps < 2 or time.perf_counter() - begin < args.seconds:
-        step()
-        steps += 1
-    rate = steps * args.batch / (time.perf_counter() - begin)
-    print(json.dumps({"images_per_second": rate, "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                      "version": version}))
+    rate = rate_of(args, step)
+    peak = torch.cuda.max_memory_allocated() if args.device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"images_per_second": rate, "peak_memory_bytes": peak, "version": version}))
 
 
 main()

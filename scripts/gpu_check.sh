@@ -1,0 +1,385 @@
+#!/usr/bin/env bash
+# Proves the GPU half on a machine that has a GPU, its driver, CUDA's libraries and cuDNN, and nothing else that we need.
+#   gpu_check.sh agree [MNIST_FOLDER]   the tests of the GPU; then the program: on the GPU it does what it does on the CPU
+#   gpu_check.sh bench                  speed and memory beside PyTorch, where python3 has torch, and what limits them
+#   gpu_check.sh sanitize               the operators' tests under compute-sanitizer
+#   gpu_check.sh all [MNIST_FOLDER]     the three
+# It stands in the tarball of `package.sh --cuda`, as libexec/mxtrain/gpu_check.sh. In the tree it takes what build/cuda-dev holds, or the build
+# folder that MXTRAIN_BUILD names. A part ends within 8 minutes (GPU_CHECK_SECONDS, 470); `bench` goes round until then, GPU_CHECK_ROUNDS (9)
+# times at most. The logs of all steps stay in GPU_CHECK_LOGS, by default a new folder. A table comes last; where a line of it says FAIL, 1 is
+# the exit code.
+set -uo pipefail
+
+usage() {
+  sed -n '2,/^set /{s/^# \{0,1\}//p}' "$0" >&2
+  exit 2
+}
+case "${1:-} $#" in
+  "agree "[12] | "bench 1" | "sanitize 1") parts=("$1") ;;
+  "all "[12]) parts=(agree bench sanitize) ;;
+  *) usage ;;
+esac
+asked=$* mnist=${2:-}
+[[ -z $mnist || -e $mnist/train-images-idx3-ubyte.gz || -e $mnist/train-images-idx3-ubyte ]] || {
+  echo "gpu_check.sh: $mnist holds no train-images-idx3-ubyte.gz" >&2
+  exit 2
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+if [[ -x $here/test_gpu ]]; then  # an unpacked tarball
+  program=$here/../../bin/mxtrain configs=$here/../../share/mxtrain/configs tests=$here rival=$here/rival_torch.py
+else
+  build=${MXTRAIN_BUILD:-$here/../build/cuda-dev}
+  program=$build/bin/mxtrain configs=$here/../configs tests=$build/bin rival=$here/../tests/bench/rival_torch.py
+fi
+for needed in "$program" "$tests/test_gpu" "$tests/test_gpu_operators"; do
+  [[ -x $needed ]] || { echo "gpu_check.sh: there is no $needed; build it, or name the build folder in MXTRAIN_BUILD" >&2; exit 2; }
+done
+part_seconds=${GPU_CHECK_SECONDS:-470} most_rounds=${GPU_CHECK_ROUNDS:-9}
+logs=${GPU_CHECK_LOGS:-$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX")}
+mkdir -p "$logs"
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-work-XXXXXX")
+exec </dev/null
+
+# ---- Steps, and what is said of them.
+
+deadline=0  # of the part, by the clock SECONDS
+table=()    # lines of the summary
+failed=0
+
+# record RESULT SECONDS CHECK TEXT: a line of the summary. RESULT: ok, FAIL or skip.
+record() {
+  [[ $1 == FAIL ]] && failed=$((failed + 1))
+  table+=("$(printf '%-4s %4s  %-22s %.420s' "$1" "$2" "$3" "$4")")
+  echo "${table[-1]}"
+}
+
+file_of() { echo "$logs/${1//[^a-zA-Z0-9_.]/-}"; }
+
+# run NAME LIMIT COMMAND...: for LIMIT seconds at most, and no longer than the part. Sets `code`, `took` and `log`.
+run() {
+  local limit=$2 begin=$SECONDS
+  log=$(file_of "$1").log
+  shift 2
+  limit=$((limit < deadline - SECONDS ? limit : deadline - SECONDS))
+  if ((limit > 0)); then
+    timeout -k 5 "$limit" "$@" >"$log" 2>&1 &
+    child=$!
+    wait $child
+    code=$?
+    [[ $code -eq 124 || $code -eq 137 ]] && echo "stopped after $limit s" >>"$log"
+  else
+    echo "no time was left for it" >"$log"
+    code=124
+  fi
+  took=$((SECONDS - begin))
+}
+
+# Why the last step failed: its code, and the first error that it names, else its last line.
+why() {
+  local line=""
+  [[ $code -eq 124 || $code -eq 137 ]] || line=$(grep -m 1 'error: ' "$log")
+  echo "exit code $code: ${line:-$(grep -v '^[[:space:]]*$' "$log" | tail -n 1)}"
+}
+
+# must CHECK NAME LIMIT COMMAND...: a step of a check. Where it fails, the check has failed: that is recorded, below the end of the step's log.
+must() {
+  local check=$1
+  shift
+  run "$@"
+  [[ $code -eq 0 ]] && return
+  tail -n 8 "$log" | sed 's/^/  | /' | cut -c 1-200
+  record FAIL "$took" "$check" "$(why)"
+  return 1
+}
+
+# shellcheck disable=SC2317  # it is called at the end, by a trap
+summary() {
+  rm -rf "$work"
+  printf '\n== gpu_check.sh %s: %s checks, %s failed; the logs lie in %s\n' "$asked" ${#table[@]} "$failed" "$logs"
+  echo "     sec.  check                  what was seen"
+  [[ ${#table[@]} -eq 0 ]] || printf '%s\n' "${table[@]}"
+}
+
+# A GPU is there; without one nothing else can be seen. Where the program does not find CUDA's libraries by itself, python3 is asked for those of
+# its packages.
+find_gpu() {
+  local gpu helped=""
+  run devices 60 "$program" devices
+  if grep -q 'was not found' "$log" && [[ -z ${MXTRAIN_CUDA_PATH:-} ]]; then
+    MXTRAIN_CUDA_PATH=$(python3 -c 'import glob, os, sys
+print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(path, "nvidia", "*", "lib"))))' 2>/dev/null)
+    export MXTRAIN_CUDA_PATH
+    helped="; with MXTRAIN_CUDA_PATH=$MXTRAIN_CUDA_PATH"
+    run devices 60 "$program" devices
+  fi
+  gpu=$(sed -n 's/^gpu:0 *//p' "$log")
+  if [[ $code -eq 0 && -n $gpu ]]; then
+    record ok "$took" devices "$gpu; $(sed -n 's/^cuda *//p' "$log")$helped"
+  else
+    record FAIL "$took" devices "$(grep '^gpu' "$log" || why); nothing else can be checked without one"
+    return 1
+  fi
+}
+
+# ---- agree
+
+# doctests CHECK PROGRAM LIMIT: runs a program of tests; counts its cases and names those that failed.
+doctests() {
+  local check=$1 cases failing
+  run "$2" "$3" "$tests/$2"
+  cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log")
+  failing=$(awk '/^TEST CASE:/ { name = substr($0, 13) } / ERROR: / { if (!seen[name]++) print name }' "$log")
+  if [[ $code -eq 0 && ${cases:-0} -gt 0 ]]; then
+    record ok "$took" "$check" "$cases cases"
+    return
+  fi
+  grep -A 6 ' ERROR: ' "$log" | head -n 40 | sed 's/^/  | /' | cut -c 1-200
+  record FAIL "$took" "$check" "${cases:-?} cases, $(grep -c . <<<"$failing") failed ($(paste -sd ';' <<<"$failing" | cut -c 1-250)); $(why)"
+}
+
+# The loss of each step, from the means over the epoch so far that events.jsonl holds.
+step_losses() {
+  awk 'function number(key) {
+         if (!match($0, "\"" key "\": *[-+.0-9eE]+")) return "nan"
+         text = substr($0, RSTART, RLENGTH); sub(/^.*: */, "", text); return text + 0
+       }
+       /"event": *"step"/ {
+         step = number("step")
+         if (number("epoch") != epoch) { epoch = number("epoch"); before = step - 1; sum = 0 }
+         now = number("loss") * (step - before); printf "%d %.9g\n", step, now - sum; sum = now
+       }' "$1"
+}
+
+# losses CHECK STEPS CONFIG...: every one of the first STEPS losses on the GPU is that on the CPU, within 1e-3 of it.
+losses() {
+  local check=$1 steps=$2 device
+  shift 2
+  for device in cpu gpu; do
+    must "$check" "$check on $device" 150 "$program" train "$@" train.math=exact train.max_steps="$steps" train.report_every=1 --device "$device" \
+      --deterministic --out "$work/$check-$device" --progress none || return
+    step_losses "$work/$check-$device/events.jsonl" >"$(file_of "$check on $device").losses"
+  done
+  local seen
+  if seen=$(paste -d ' ' "$(file_of "$check on cpu").losses" "$(file_of "$check on gpu").losses" | awk -v steps="$steps" '
+      function size(x) { return x < 0 ? -x : x }
+      $1 == $3 && $4 != "" {
+        apart = size($4 - $2) / size($2); last = $2; other = $4
+        if (!n++) first = $2
+        if (apart >= worst) { worst = apart; at = $1 }
+      }
+      END { printf "%d of %d steps, from %.4f to %.4f (GPU: %.4f); at most %.1e apart, at step %d", n, steps, first, last, other, worst, at
+            exit !(n == steps && worst <= 1e-3) }'); then
+    record ok "$took" "$check" "$seen"
+  else
+    record FAIL "$took" "$check" "$seen; 1e-3 is allowed"
+  fi
+}
+
+# The same run twice gives the same checkpoint.
+repeats() {
+  local check="two runs, same bits" i
+  for i in 1 2; do
+    must "$check" "repeat $i" 90 "$program" train "$@" train.max_steps=100 train.epochs=4 --device gpu --deterministic --out "$work/repeat-$i" --progress none || return
+  done
+  if cmp "$work/repeat-1/checkpoints/last" "$work/repeat-2/checkpoints/last" >"$log" 2>&1; then
+    record ok "$took" "$check" "100 steps of LeNet: checkpoints of $(stat -L -c %s "$work/repeat-1/checkpoints/last") bytes"
+  else
+    record FAIL "$took" "$check" "$(tail -n 1 "$log")"
+  fi
+}
+
+agree() {
+  find_gpu || return
+  doctests "tests of the GPU" test_gpu 150
+  doctests "operators" test_gpu_operators 240
+
+  local pictures=$work/pictures lenet resnet
+  must "data" "synth" 60 "$program" synth "$pictures" --count 4000 --classes 8 --size 32 --seed 1 || return
+  local as_lenet_reads="split: null, transforms: [{resize: [28, 28]}, {normalize: {mean: 0.5, std: 0.25}}]"
+  cat >"$work/lenet.yaml" <<END
+include: "$(realpath "$configs")/mnist/lenet.yaml"
+data:
+  train: {source: image_folder, path: "$pictures/train", $as_lenet_reads}
+  val: {source: image_folder, path: "$pictures/val", $as_lenet_reads}
+END
+  lenet=("$work/lenet.yaml")
+  [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
+  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$pictures/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8 data.batch_size=8)
+
+  losses "LeNet, 50 steps" 50 "${lenet[@]}"
+  losses "ResNet-18, 10 steps" 10 "${resnet[@]}"
+  must "resume" "resume" 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic && record ok "$took" "resume" "$(tail -n 1 "$log")"
+  repeats "${lenet[@]}"
+  if [[ -z $mnist ]]; then
+    record skip 0 "MNIST" "no folder of MNIST was given"
+  else
+    must "MNIST" "mnist" 240 "$program" train "${lenet[@]}" --device gpu --min-metric 0.99 --out "$work/mnist" --progress none &&
+      record ok "$took" "MNIST" "$(grep -o 'best: epoch.*' "$log" | head -n 1); $(grep -o '[0-9.]* images/s in training' "$log")"
+  fi
+}
+
+# ---- bench
+
+# Check, configuration, batch, what is set for us, the rival's net and flags, the least ratio of the speeds.
+bench_cases=(
+  "ResNet-50 bf16|imagenet/resnet50.yaml|256|train.amp=bf16|resnet50 --mode channels_last+compile --amp bf16|1.0"
+  "ResNet-50 float32|imagenet/resnet50.yaml|256|train.math=fast|resnet50 --mode eager|1.0"
+  "LeNet float32|mnist/lenet.yaml|64|train.math=fast|lenet --classes 10 --mode eager|3.0"
+  "ResNet-50 TF32|imagenet/resnet50.yaml|256|train.math=tf32|resnet50 --mode eager --tf32|1.0"
+  "ResNet-50 fp16|imagenet/resnet50.yaml|256|train.amp=fp16|resnet50 --mode channels_last+compile --amp fp16|1.0"
+)
+most_memory=0.8  # of the rival's
+
+number() { sed -n "s/.*\"$1\": *\([-+.0-9eE]*\).*/\1/p"; }  # of a JSON object in one line
+
+# By side and check: rates of all rounds, the last result, seconds in all, and why there is none.
+declare -A rates results seconds refusals
+
+# measure SIDE CHECK COMMAND...: one measurement of one contender. One that failed is not asked again.
+measure() {
+  local key="$1 $2" result
+  shift 2
+  [[ -z ${refusals[$key]:-} ]] || return
+  run "$key" 170 "$@"
+  seconds[$key]=$((${seconds[$key]:-0} + took))
+  result=$(tail -n 1 "$log")
+  if [[ $code -ne 0 || -z $(number images_per_second <<<"$result") ]]; then
+    refusals[$key]=$(why)
+    return
+  fi
+  rates[$key]+="$(number images_per_second <<<"$result") "
+  results[$key]=$result
+}
+
+bench_round() {
+  local entry check config batch setting flags
+  for entry in "${bench_cases[@]}"; do
+    IFS='|' read -r check config batch setting flags _ <<<"$entry"
+    measure ours "$check" "$program" bench "$configs/$config" data.batch_size="$batch" "$setting" --device gpu --synthetic --json --rounds 1 --seconds 3
+    # shellcheck disable=SC2086  # the flags are several words
+    [[ -z $torch ]] || measure torch "$check" python3 "$rival" $flags --batch "$batch" --device cuda --seconds 3
+  done
+}
+
+median() { tr ' ' '\n' <<<"$1" | grep . | sort -g | awk '{ value[NR] = $1 } END { printf "%.1f", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'; }
+
+# What our side reached, and what limits it: shares of what a large product of matrices and a large copy reach.
+describe_ours() {
+  awk -v rate="$(median "${rates["ours $1"]}")" -v bytes="$(number storage_peak_bytes <<<"$2")" \
+    -v products="$(number share_of_matrix_product <<<"$2")" -v flops="$(number matrix_product_flops <<<"$2")" \
+    -v traffic="$(number share_of_copy <<<"$2")" -v copy="$(number copy_bytes_per_second <<<"$2")" 'BEGIN {
+      printf "%.1f images/s, %.0f MiB; arithmetic %.0f %% of %.1f TFLOP/s, traffic %.0f %% of %.0f GB/s", rate, bytes / 1048576,
+             100 * products, flops / 1e12, 100 * traffic, copy / 1e9 }'
+}
+
+# Against the rival: fails where a ratio misses what is wanted of it.
+compare_bench() {
+  awk -v ours="$(median "${rates["ours $1"]}")" -v theirs="$(median "${rates["torch $1"]}")" -v least="$2" -v most="$most_memory" \
+    -v our_bytes="$(number storage_peak_bytes <<<"${results["ours $1"]}")" -v their_bytes="$(number peak_memory_bytes <<<"${results["torch $1"]}")" 'BEGIN {
+      printf "torch %.1f images/s, %.0f MiB: speed %.2f of it (wanted %s), memory %.2f (wanted %s)", theirs, their_bytes / 1048576,
+             ours / theirs, least, our_bytes / their_bytes, most
+      exit !(ours / theirs >= least && our_bytes / their_bytes <= most) }'
+}
+
+record_bench() {
+  local check=$1 batch=$2 least=$3 time result=skip compared
+  time=$((${seconds["ours $check"]:-0} + ${seconds["torch $check"]:-0}))
+  if [[ -z ${rates["ours $check"]:-} ]]; then
+    compared=$(number images_per_second <<<"${results["torch $check"]:-}")
+    record FAIL "$time" "$check" "batch $batch: ${refusals["ours $check"]}; torch: ${compared:-no} images/s"
+    return
+  fi
+  if [[ -z ${rates["torch $check"]:-} ]]; then
+    compared="no torch to compare with${refusals["torch $check"]:+: ${refusals["torch $check"]}}"
+  elif compared=$(compare_bench "$check" "$least"); then
+    result=ok
+  else
+    result=FAIL
+  fi
+  record "$result" "$time" "$check" "batch $batch: $(describe_ours "$check" "${results["ours $check"]}"); $compared"
+}
+
+bench() {
+  find_gpu || return
+  torch=$(python3 -c 'import torch, torchvision; assert torch.cuda.is_available(); print(torch.__version__)' 2>"$logs/torch.log") || torch=""
+  if [[ -n $torch ]]; then
+    record ok 0 torch "$torch"
+  else
+    record skip 0 torch "python3 has none that sees this GPU: $(tail -n 1 "$logs/torch.log")"
+  fi
+  local begin rounds=0 entry check batch least
+  while ((rounds == 0 || rounds < most_rounds && deadline - SECONDS > SECONDS - begin)); do
+    begin=$SECONDS
+    bench_round
+    rounds=$((rounds + 1))
+  done
+  echo "rounds: $rounds"
+  for entry in "${bench_cases[@]}"; do
+    IFS='|' read -r check _ batch _ _ least <<<"$entry"
+    record_bench "$check" "$batch" "$least"
+  done
+}
+
+# ---- sanitize
+
+find_sanitizer() {
+  local candidate
+  for candidate in compute-sanitizer /usr/local/cuda/bin/compute-sanitizer /opt/nvidia/nsight-compute/*/host/target-linux-x64/compute-sanitizer; do
+    command -v "$candidate" && return
+  done
+}
+
+# sanitize_with TOOL UNTIL: the cases in an order that is random and always the same, some at a time, as many as there is time for.
+sanitize_with() {
+  local tool=$1 until=$2 first done=0 wrong=0 begin=$SECONDS first_wrong="" slice=10
+  for ((first = 1; first <= cases && until > SECONDS; first += slice)); do
+    run "$tool $first" $((until - SECONDS)) "$sanitizer" --tool "$tool" --error-exitcode 99 "$tests/test_gpu_operators" --order-by=rand --rand-seed=1 \
+      --first="$first" --last=$((first + slice - 1))
+    [[ $code -ne 124 && $code -ne 137 ]] || break
+    if [[ $first -eq 1 ]] && grep -q 'Device not supported' "$log"; then
+      record skip "$took" "$tool" "compute-sanitizer: $(grep -m 1 'Device not supported' "$log")"
+      return
+    fi
+    done=$((first + slice - 1 < cases ? first + slice - 1 : cases))
+    [[ $code -eq 0 ]] && continue
+    wrong=$((wrong + 1))
+    [[ -n $first_wrong ]] || first_wrong="$(why); $(grep -m 1 -E '^=+ *(Invalid|Error:|Uninit|Race|Program hit|Misaligned)' "$log"), in ${log##*/}"
+  done
+  if ((wrong > 0)); then
+    record FAIL $((SECONDS - begin)) "$tool" "something in $wrong steps of $slice, in $done of $cases cases of operators: $first_wrong"
+  elif ((done == 0)); then
+    record FAIL $((SECONDS - begin)) "$tool" "not one step of $slice cases ended: $(tail -n 1 "$log")"
+  else
+    record ok $((SECONDS - begin)) "$tool" "nothing found in $done of $cases cases of operators"
+  fi
+}
+
+sanitize() {
+  find_gpu || return
+  sanitizer=$(find_sanitizer)
+  if [[ -z $sanitizer ]]; then
+    record skip 0 "sanitize" "there is no compute-sanitizer on the PATH, nor in CUDA's folders"
+    return
+  fi
+  must sanitize count 60 "$tests/test_gpu_operators" --count || return
+  cases=$(sed -n 's/^\[doctest\] unskipped test cases.*: *//p' "$log")
+  sanitize_with memcheck $((SECONDS + (deadline - SECONDS) / 2))
+  sanitize_with racecheck "$deadline"
+}
+
+# ----
+
+child=""
+trap summary EXIT
+trap 'kill "$child"; exit 143' TERM
+for part in "${parts[@]}"; do
+  deadline=$((SECONDS + part_seconds))
+  echo "== $part"
+  case $part in
+    agree) agree ;;
+    bench) bench ;;
+    sanitize) sanitize ;;
+  esac
+done
+exit $((failed > 0))

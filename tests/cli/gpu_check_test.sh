@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# scripts/gpu_check.sh where there is no GPU: once the CPU plays one, so that every command that it gives is a command of this program; then
+# programs that fail, hang and refuse in turn, which its table must tell.
+. "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
+
+# An unpacked tarball, whose programs are those below.
+mkdir -p package/bin package/share/mxtrain package/libexec/mxtrain tools
+ln -s "$source_dir/configs" package/share/mxtrain/configs
+cp "$source_dir/scripts/gpu_check.sh" "$source_dir/tests/bench/rival_torch.py" package/libexec/mxtrain/
+
+# make FILE: a program, from the standard input.
+make() {
+  { echo '#!/usr/bin/env bash'; cat; } >"$1"
+  chmod +x "$1"
+}
+# tests_say NAME TEXT [CODE]: a program of doctests ends so.
+tests_say() {
+  printf '%s\n' "$2" >"$1.txt"
+  make "package/libexec/mxtrain/$1" <<<"cat '$work/$1.txt'; exit ${3:-0}"
+}
+# gpu_check CODE ARGUMENT...: runs the check, which may look for tools in tools/ and in the system's folders.
+gpu_check() {
+  local wanted=$1
+  shift
+  checks=$((checks + 1))
+  last="gpu_check.sh $*"
+  rm -rf logs
+  PATH=$work/tools:/usr/bin:/bin GPU_CHECK_LOGS=$work/logs package/libexec/mxtrain/gpu_check.sh "$@" >stdout 2>stderr
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
+}
+# tells PATTERN: a line of the table.
+tells() {
+  checks=$((checks + 1))
+  sed -n '/^== gpu_check.sh/,$p' stdout | grep -qE -- "$1" || fail "$last: the table lacks: $1"
+}
+
+# The CPU plays the GPU.
+make package/bin/mxtrain <<END
+if [[ \$1 == devices ]]; then
+  echo "gpu:0   NVIDIA H1, 1.0 GiB (1.0 GiB free), compute capability 9.0"
+  echo "cuda    driver 13.0"
+  exit
+fi
+exec "$program" "\${@/#gpu/cpu}" --threads 2
+END
+passed='[doctest] test cases:  12 |  12 passed | 0 failed | 0 skipped'
+tests_say test_gpu "$passed"
+tests_say test_gpu_operators "$passed"
+gpu_check 0 agree
+tells '^ok +[0-9]+  devices +NVIDIA H1, .*; driver 13.0$'
+tells '^ok +[0-9]+  operators +12 cases$'
+tells '^ok +[0-9]+  LeNet, 50 steps +50 of 50 steps, from 2\.[0-9]+ to [12]\.[0-9]+ .*at most 0.0e\+00 apart'
+tells '^ok +[0-9]+  ResNet-18, 10 steps +10 of 10 steps'
+tells '^ok +[0-9]+  resume +the same bits after 60 steps'
+tells '^ok +[0-9]+  two runs, same bits +100 steps of LeNet'
+tells '^skip +[0-9]+  MNIST +no folder of MNIST was given'
+
+# A program that does everything but well. It trains to losses that follow from the step, and errs on the GPU at the step in the file wrong_step.
+make package/bin/mxtrain <<'END'
+here=$(dirname "$0")
+case $1 in
+  devices) cat "$here/devices"; exit ;;
+  synth) exit ;;
+  verify-resume) echo "error: resumed_weight: 3 elements differ, by at most 1e-06"; exit 9 ;;
+  bench)
+    [[ "$*" != *amp=fp16* ]] || { echo "net.yaml:3:4: error: fp16 is refused here"; exit 3; }
+    echo '{"batch":64,"images_per_second":150.0,"storage_peak_bytes":104857600,"share_of_matrix_product":0.5,"matrix_product_flops":6e13,"share_of_copy":0.25,"copy_bytes_per_second":4e12,"real_images_per_second":null}'
+    exit ;;
+esac
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --out) out=$2 ;;
+    --device) device=$2 ;;
+    train.max_steps=*) steps=${1#*=} ;;
+  esac
+  shift
+done
+mkdir -p "$out/checkpoints"
+date +%N >"$out/checkpoints/last"
+wrong=$(cat "$here/wrong_step")
+awk -v steps="$steps" -v wrong="$([[ $device == gpu ]] && echo "$wrong")" 'BEGIN {
+  for (s = 1; s <= steps; ++s) {
+    if (s == 31) sum = 0  # an epoch has 30 steps
+    sum += 2 / s * (s == wrong ? 1.01 : 1)
+    second = (s > 30)
+    printf "{\"epoch\":%d,\"event\":\"step\",\"loss\":%.17g,\"lr\":0.1,\"step\":%d,\"time\":1.5}\n", second, sum / (second ? s - 30 : s), s
+  } }' >"$out/events.jsonl"
+END
+echo "gpu:0   NVIDIA H1" >package/bin/devices
+echo 7 >package/bin/wrong_step
+tests_say test_gpu_operators 'TEST CASE:  a case that speaks
+  a.cc:1: MESSAGE: all is well
+TEST CASE:  softmax, a large axis
+  b.cc:2: ERROR: CHECK( false ) is NOT correct!
+TEST CASE:  softmax, a large axis
+  b.cc:3: ERROR: CHECK( false ) is NOT correct!
+TEST CASE:  pooling
+  c.cc:4: FATAL ERROR: test case CRASHED: SIGSEGV
+[doctest] test cases: 151 | 149 passed | 2 failed | 0 skipped' 1
+gpu_check 1 agree
+tells '^FAIL +[0-9]+  operators +151 cases, 2 failed \(softmax, a large axis;pooling\)'
+tells '^FAIL +[0-9]+  LeNet, 50 steps +50 of 50 steps, from 2.0000 to 0.0400 .*at most 1.0e-02 apart, at step 7; 1e-3 is allowed'
+tells '^ok +[0-9]+  tests of the GPU +12 cases'
+tells '^FAIL +[0-9]+  resume +exit code 9: error: resumed_weight'
+tells '^FAIL +[0-9]+  two runs, same bits .*differ'
+echo 31 >package/bin/wrong_step  # the first of the second epoch
+gpu_check 1 agree
+tells '^FAIL +[0-9]+  LeNet, 50 steps .*apart, at step 31'
+tells '^ok +[0-9]+  ResNet-18, 10 steps +10 of 10 steps'
+
+# What hangs is stopped, what comes after the end of the time is not run, and neither counts as well done.
+make package/libexec/mxtrain/test_gpu <<<'sleep 60'
+GPU_CHECK_SECONDS=2 gpu_check 1 agree
+tells '^FAIL +2  tests of the GPU .*exit code 124: stopped after [12] s'
+tells '^FAIL +0  operators .*no time was left for it'
+# Tests that were skipped, or that ran no case, are not green.
+tests_say test_gpu 'skipped: no device' 77
+gpu_check 1 agree
+tells '^FAIL .* tests of the GPU .*exit code 77: skipped: no device'
+tests_say test_gpu '[doctest] test cases:  0 |  0 passed | 0 failed | 0 skipped'
+gpu_check 1 agree
+tells '^FAIL .* tests of the GPU +0 cases'
+
+# Beside PyTorch, which is a shell script here.
+make tools/python3 <<'END'
+case "$*" in
+  *rival_torch.py*lenet*) echo '{"images_per_second": 50.5, "peak_memory_bytes": 209715200}' ;;
+  *rival_torch.py*fp16*) echo '{"images_per_second": 300, "peak_memory_bytes": 209715200}' ;;
+  *rival_torch.py*tf32*) echo "torch.OutOfMemoryError: CUDA out of memory" >&2; exit 1 ;;
+  *rival_torch.py*) echo '{"images_per_second": 100, "peak_memory_bytes": 104857600}' ;;
+  *) echo 2.11.0 ;;
+esac
+END
+GPU_CHECK_ROUNDS=1 gpu_check 1 bench
+tells '^ok +[0-9]+  torch +2.11.0'
+tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithmetic 50 % of 60.0 TFLOP/s, traffic 25 % of 4000 GB/s; torch 100.0 images/s, 100 MiB: speed 1.50 of it \(wanted 1.0\), memory 1.00 \(wanted 0.8\)'
+tells '^FAIL +[0-9]+  LeNet float32 .*speed 2.97 of it \(wanted 3.0\), memory 0.50'
+tells '^FAIL +[0-9]+  ResNet-50 fp16 +batch 256: exit code 3: net.yaml:3:4: error: fp16 is refused here; torch: 300 images/s'
+tells '^skip +[0-9]+  ResNet-50 TF32 .*no torch to compare with: exit code 1: torch.OutOfMemoryError'
+sed -i 's/209715200}.* ;;$/209715200}'\'' ;;/; s/50\.5/49.5/' tools/python3
+GPU_CHECK_ROUNDS=1 gpu_check 1 bench
+tells '^ok +[0-9]+  LeNet float32 .*speed 3.03 of it'
+make tools/python3 <<<'echo "ModuleNotFoundError: no torch" >&2; exit 1'
+GPU_CHECK_ROUNDS=1 gpu_check 1 bench
+tells '^skip +[0-9]+  torch +python3 has none that sees this GPU: ModuleNotFoundError'
+tells '^skip +[0-9]+  LeNet float32 .*150.0 images/s.*no torch to compare with$'
+
+# Under compute-sanitizer.
+make package/libexec/mxtrain/test_gpu_operators <<<'[[ $1 != --count ]] || echo "[doctest] unskipped test cases passing the current filters: 25"'
+make tools/compute-sanitizer <<<'echo "========= ERROR SUMMARY: 0 errors"'
+gpu_check 0 sanitize
+tells '^ok +[0-9]+  memcheck +nothing found in 25 of 25 cases'
+tells '^ok +[0-9]+  racecheck +nothing found in 25 of 25 cases'
+make tools/compute-sanitizer <<'END'
+[[ "$*" != *memcheck*--first=11\ --last=20* ]] || { echo "========= Invalid __global__ write of size 4 bytes"; exit 99; }
+[[ "$*" != *racecheck* ]] || sleep 60
+END
+GPU_CHECK_SECONDS=8 gpu_check 1 sanitize
+tells '^FAIL +[0-9]+  memcheck +something in 1 steps of 10, in 2[05] of 25 cases of operators: .*Invalid __global__ write of size 4 bytes, in memcheck-11.log'
+tells '^FAIL +[0-9]+  racecheck +not one step of 10 cases ended: stopped after [0-9] s'
+make tools/compute-sanitizer <<<'echo "========= Error: Device not supported. Please refer to the documentation"; exit 1'
+gpu_check 0 sanitize
+tells '^skip +[0-9]+  memcheck .*Device not supported'
+rm tools/compute-sanitizer
+gpu_check 0 sanitize
+tells '^skip +[0-9]+  sanitize +there is no compute-sanitizer'
+
+# Without a GPU.
+echo "gpu     none: libcudnn.so.9 was not found; install it" >package/bin/devices
+gpu_check 1 all
+tells '^FAIL +[0-9]+  devices +gpu     none: libcudnn.so.9 was not found; install it; nothing else can be checked without one'
+holds "the three parts stand in one table" [ "$(sed -n '/^== gpu_check.sh/,$p' stdout | grep -c '^FAIL')" -eq 3 ]
+gpu_check 2 bench more
+says "gpu_check.sh agree [MNIST_FOLDER]"
+gpu_check 2 agree nowhere
+says "nowhere holds no train-images-idx3-ubyte.gz"
+finish
