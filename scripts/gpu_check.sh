@@ -180,7 +180,8 @@ losses() {
 repeats() {
   local check="two runs, same bits" i
   for i in 1 2; do
-    must "$check" "repeat $i" 90 "$program" train "$@" train.max_steps=100 train.epochs=4 --device gpu --deterministic --out "$work/repeat-$i" --progress none || return
+    must "$check" "repeat $i" 90 "$program" train "$@" train.max_steps=100 train.epochs=4 --device gpu --deterministic --out "$work/repeat-$i" \
+      --progress none || return
   done
   if cmp "$work/repeat-1/checkpoints/last" "$work/repeat-2/checkpoints/last" >"$log" 2>&1; then
     record ok "$took" "$check" "100 steps of LeNet: checkpoints of $(stat -L -c %s "$work/repeat-1/checkpoints/last") bytes"
@@ -195,7 +196,7 @@ agree() {
   doctests "operators" test_gpu_operators 240
 
   local pictures=$work/pictures lenet resnet
-  must "data" "synth" 60 "$program" synth "$pictures" --count 4000 --classes 8 --size 32 --seed 1 || return
+  must data synth 60 "$program" synth "$pictures" --count 4000 --classes 8 --size 32 --seed 1 || return
   local as_lenet_reads="split: null, transforms: [{resize: [28, 28]}, {normalize: {mean: 0.5, std: 0.25}}]"
   cat >"$work/lenet.yaml" <<END
 include: "$(realpath "$configs")/mnist/lenet.yaml"
@@ -205,17 +206,19 @@ data:
 END
   lenet=("$work/lenet.yaml")
   [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
-  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$pictures/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8 data.batch_size=8)
+  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$pictures/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
+    data.batch_size=8)
 
   losses "LeNet, 50 steps" 50 "${lenet[@]}"
   losses "ResNet-18, 10 steps" 10 "${resnet[@]}"
-  must "resume" "resume" 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic && record ok "$took" "resume" "$(tail -n 1 "$log")"
+  must resume resume 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic &&
+    record ok "$took" resume "$(tail -n 1 "$log")"
   repeats "${lenet[@]}"
   if [[ -z $mnist ]]; then
-    record skip 0 "MNIST" "no folder of MNIST was given"
+    record skip 0 MNIST "no folder of MNIST was given"
   else
-    must "MNIST" "mnist" 240 "$program" train "${lenet[@]}" --device gpu --min-metric 0.99 --out "$work/mnist" --progress none &&
-      record ok "$took" "MNIST" "$(grep -o 'best: epoch.*' "$log" | head -n 1); $(grep -o '[0-9.]* images/s in training' "$log")"
+    must MNIST mnist 240 "$program" train "${lenet[@]}" --device gpu --min-metric 0.99 --out "$work/mnist" --progress none &&
+      record ok "$took" MNIST "$(grep -o 'best: epoch.*' "$log" | head -n 1); $(grep -o '[0-9.]* images/s in training' "$log")"
   fi
 }
 
@@ -243,8 +246,8 @@ measure() {
   [[ -z ${refusals[$key]:-} ]] || return
   run "$key" 170 "$@"
   seconds[$key]=$((${seconds[$key]:-0} + took))
-  result=$(tail -n 1 "$log")
-  if [[ $code -ne 0 || -z $(number images_per_second <<<"$result") ]]; then
+  result=$(grep '"images_per_second"' "$log")
+  if [[ $code -ne 0 || -z $result ]]; then
     refusals[$key]=$(why)
     return
   fi
@@ -256,13 +259,17 @@ bench_round() {
   local entry check config batch setting flags
   for entry in "${bench_cases[@]}"; do
     IFS='|' read -r check config batch setting flags _ <<<"$entry"
-    measure ours "$check" "$program" bench "$configs/$config" data.batch_size="$batch" "$setting" --device gpu --synthetic --json --rounds 1 --seconds 3
+    measure ours "$check" "$program" bench "$configs/$config" data.batch_size="$batch" "$setting" --device gpu --synthetic --json --rounds 1 \
+      --seconds 3
     # shellcheck disable=SC2086  # the flags are several words
     [[ -z $torch ]] || measure torch "$check" python3 "$rival" $flags --batch "$batch" --device cuda --seconds 3
   done
 }
 
-median() { tr ' ' '\n' <<<"$1" | grep . | sort -g | awk '{ value[NR] = $1 } END { printf "%.1f", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'; }
+median() {
+  tr ' ' '\n' <<<"$1" | grep . | sort -g |
+    awk '{ value[NR] = $1 } END { printf "%.1f", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'
+}
 
 # What our side reached, and what limits it: shares of what a large product of matrices and a large copy reach.
 describe_ours() {
@@ -276,7 +283,8 @@ describe_ours() {
 # Against the rival: fails where a ratio misses what is wanted of it.
 compare_bench() {
   awk -v ours="$(median "${rates["ours $1"]}")" -v theirs="$(median "${rates["torch $1"]}")" -v least="$2" -v most="$most_memory" \
-    -v our_bytes="$(number storage_peak_bytes <<<"${results["ours $1"]}")" -v their_bytes="$(number peak_memory_bytes <<<"${results["torch $1"]}")" 'BEGIN {
+    -v our_bytes="$(number storage_peak_bytes <<<"${results["ours $1"]}")" \
+    -v their_bytes="$(number peak_memory_bytes <<<"${results["torch $1"]}")" 'BEGIN {
       printf "torch %.1f images/s, %.0f MiB: speed %.2f of it (wanted %s), memory %.2f (wanted %s)", theirs, their_bytes / 1048576,
              ours / theirs, least, our_bytes / their_bytes, most
       exit !(ours / theirs >= least && our_bytes / their_bytes <= most) }'
@@ -344,7 +352,8 @@ sanitize_with() {
     done=$((first + slice - 1 < cases ? first + slice - 1 : cases))
     [[ $code -eq 0 ]] && continue
     wrong=$((wrong + 1))
-    [[ -n $first_wrong ]] || first_wrong="$(why); $(grep -m 1 -E '^=+ *(Invalid|Error:|Uninit|Race|Program hit|Misaligned)' "$log"), in ${log##*/}"
+    [[ -n $first_wrong ]] ||
+      first_wrong="$(why); $(grep -m 1 -E '^=+ *(Invalid|Error:|Uninit|Race|Program hit|Misaligned)' "$log"), in ${log##*/}"
   done
   if ((wrong > 0)); then
     record FAIL $((SECONDS - begin)) "$tool" "something in $wrong steps of $slice, in $done of $cases cases of operators: $first_wrong"
