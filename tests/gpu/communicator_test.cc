@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/device/communicator.h"
 #include "tests/gpu/runtime.h"
 
 namespace mxtrain::test {

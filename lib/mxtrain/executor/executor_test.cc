@@ -114,6 +114,23 @@ TEST_CASE("engines and repetition change no bit") {
   }
 }
 
+TEST_CASE("replicas draw random numbers of their own, and nothing else tells them apart") {
+  const auto runtime = NewRuntime();
+  for (const bool draws : {true, false}) {
+    const SmallNet net = draws ? DropoutNet(TestRegistry()) : SmallNets(TestRegistry())[0];
+    std::vector<Result> results;
+    for (const int replica : {0, 1, 2, 1}) {
+      BindRequest request = RequestFor(net, net.losses);
+      request.replica = replica;
+      results.push_back(StepOnce(*runtime, net, request));
+    }
+    CHECK(results[3] == results[1]);
+    CHECK((results[0] != results[1]) == draws);
+    CHECK((results[0] != results[2]) == draws);
+    CHECK((results[1] != results[2]) == draws);
+  }
+}
+
 TEST_CASE("Forward and Backward are a Step, bit for bit") {
   const auto runtime = NewRuntime();
   std::vector<SmallNet> nets = SmallNets(TestRegistry());
