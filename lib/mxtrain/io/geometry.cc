@@ -28,6 +28,11 @@ cv::Mat View(Image& image) {
   return cv::Mat(image.height, image.width, CV_8UC(image.channels), image.pixels.data());
 }
 
+int BorderOf(Outside::Mode mode) {
+  if (mode == Outside::kEdge) return cv::BORDER_REPLICATE;
+  return mode == Outside::kReflect ? cv::BORDER_REFLECT : cv::BORDER_CONSTANT;
+}
+
 }  // namespace
 
 SizePair ParseSize(const TShape& size, const char* owner) {
@@ -47,7 +52,7 @@ bool CoverAtLeast(int height, int width, Cut* cut) {
   return cut->Resize(new_height, new_width, kAuto);
 }
 
-void Warp(const Affine& affine, bool nearest, uint8_t fill, const Image& from, Image* to) {
+void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to) {
   KeepOpenCvToOneThread();
   to->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
@@ -56,7 +61,7 @@ void Warp(const Affine& affine, bool nearest, uint8_t fill, const Image& from, I
                             m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy + affine.shift[1]);
   cv::Mat result = View(*to);
   cv::warpAffine(View(const_cast<Image&>(from)), result, inverse, result.size(),
-                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP, cv::BORDER_CONSTANT, cv::Scalar::all(fill));
+                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP, BorderOf(outside.mode), cv::Scalar::all(outside.value));
 }
 
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to) {

@@ -19,8 +19,14 @@ struct Affine {
   double matrix[2][2] = {{1, 0}, {0, 1}};
   double shift[2] = {0, 0};
 };
-// Bilinear, or nearest; what lies outside is `fill`.
-void Warp(const Affine& affine, bool nearest, uint8_t fill, const Image& from, Image* to);
+// What pixels outside the picture are: `value`; the nearest of the edge (aaa|abc|ccc); or the picture mirrored at its edge (cba|abc|cba).
+struct Outside {
+  enum Mode { kConstant, kEdge, kReflect };
+  Mode mode = kConstant;
+  uint8_t value = 0;
+};
+// Bilinear, or nearest.
+void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to);
 // Copies a box that may reach beyond the picture; what lies outside is `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);
 

@@ -77,7 +77,7 @@ struct Filling {
 
 void Perform(Operation operation, double magnitude, const Filling& filling, Image* image, Image* scratch) {
   const auto warp = [&](const Affine& affine) {
-    Warp(affine, filling.nearest, filling.value, *image, scratch);
+    Warp(affine, filling.nearest, {Outside::kConstant, filling.value}, *image, scratch);
     std::swap(*image, *scratch);
   };
   const double angle = magnitude * std::numbers::pi / 180;

@@ -120,6 +120,30 @@ TEST_CASE("rotate, shear, scale and aspect map coordinates about the middle") {
   CHECK(corner.pixels[0] == 99);
 }
 
+TEST_CASE("what a turned picture shows from outside is the edge, or the picture mirrored at it") {
+  const Image noise = Noise(14, 19, 3);
+  const double cx = (noise.width - 1) / 2.0, cy = (noise.height - 1) / 2.0, angle = 40 * std::numbers::pi / 180;
+  const auto mirrored = [](int i, int size) { return i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i; };
+  const auto nearest = [](int i, int size) { return std::clamp(i, 0, size - 1); };
+  const auto compare = [&](const char* mode, const auto& inside) {
+    const Image got = Run({{"rotate", {{"", "40, 40"}, {"interpolation", "nearest"}, {"fill_mode", mode}}}}, noise);
+    int outside = 0;
+    for (int y = 0; y < got.height; ++y) {
+      for (int x = 0; x < got.width; ++x) {
+        const double sx = std::cos(angle) * (x - cx) - std::sin(angle) * (y - cy) + cx, sy = std::sin(angle) * (x - cx) + std::cos(angle) * (y - cy) + cy;
+        const bool tie = std::abs(sx - std::floor(sx) - 0.5) < 0.05 || std::abs(sy - std::floor(sy) - 0.5) < 0.05;
+        if (tie) continue;  // rounded either way
+        const int column = static_cast<int>(std::lround(sx)), row = static_cast<int>(std::lround(sy));
+        outside += column < 0 || row < 0 || column >= noise.width || row >= noise.height;
+        CHECK(got.row(y)[3 * x] == noise.row(inside(row, noise.height))[3 * inside(column, noise.width)]);
+      }
+    }
+    CHECK(outside > 20);
+  };
+  compare("reflect", mirrored);
+  compare("edge", nearest);
+}
+
 TEST_CASE("brightness, contrast and saturation multiply distances from black, from the mean luma, from each pixel's luma") {
   const Image image = Noise(20, 31, 3);
   double mean = 0;

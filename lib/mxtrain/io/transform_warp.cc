@@ -13,7 +13,11 @@ using detail::NumberRange;
 template <typename Param>
 void DeclareCommon(Fields<Param>& f) {
   f.Add("p", &Param::p).Default(1).Range(0, 1).Help("probability");
-  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels from outside the picture");
+  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels from outside the picture, of fill_mode constant");
+  f.Add("fill_mode", &Param::fill_mode)
+      .Enum({{"constant", Outside::kConstant}, {"edge", Outside::kEdge}, {"reflect", Outside::kReflect}})
+      .Default(Outside::kConstant)
+      .Help("pixels from outside the picture: the value of fill, those of the edge, or the picture mirrored");
   f.Add("interpolation", &Param::interpolation)
       .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}})
       .Default(kBilinear)
@@ -23,7 +27,7 @@ void DeclareCommon(Fields<Param>& f) {
 struct AngleParam : Parameter<AngleParam> {
   std::vector<double> degrees;
   double p;
-  int fill, interpolation;
+  int fill, fill_mode, interpolation;
   static void Declare(Fields<AngleParam>& f) {
     f.Add("degrees", &AngleParam::degrees).Required().Help("least and greatest angle; one number a: -a .. a");
     DeclareCommon(f);
@@ -33,7 +37,7 @@ struct AngleParam : Parameter<AngleParam> {
 struct FactorParam : Parameter<FactorParam> {
   std::vector<double> factor;
   double p;
-  int fill, interpolation;
+  int fill, fill_mode, interpolation;
   static void Declare(Fields<FactorParam>& f) {
     f.Add("factor", &FactorParam::factor).Required().Help("least and greatest factor, drawn evenly by its logarithm");
     DeclareCommon(f);
@@ -47,7 +51,7 @@ template <typename Param, typename Kind>
 class Warping final : public Transform {
  public:
   explicit Warping(const Param& param)
-      : range_(Kind::Range(param)), p_(param.p), fill_(static_cast<uint8_t>(param.fill)), nearest_(param.interpolation == kNearest) {}
+      : range_(Kind::Range(param)), p_(param.p), outside_{static_cast<Outside::Mode>(param.fill_mode), static_cast<uint8_t>(param.fill)}, nearest_(param.interpolation == kNearest) {}
 
   bool draws() const override { return true; }
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
@@ -56,7 +60,7 @@ class Warping final : public Transform {
     if (!chosen) return;
     Affine affine;
     Kind::Fill(drawn, affine.matrix);
-    Warp(affine, nearest_, fill_, *image, scratch);
+    Warp(affine, nearest_, outside_, *image, scratch);
     std::swap(*image, *scratch);
   }
   PictureSize OutputSize(PictureSize input) const override { return input; }
@@ -64,7 +68,7 @@ class Warping final : public Transform {
  private:
   NumberRange range_;
   double p_;
-  uint8_t fill_;
+  Outside outside_;
   bool nearest_;
 };
 
