@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/picture_files.h"
@@ -15,10 +16,21 @@ bool IsHidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-bool IsPicture(const fs::path& path) {
+std::string Ending(const fs::path& path) {
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending;
+}
+
+bool IsPicture(const fs::path& path) {
+  const std::string ending = Ending(path);
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
+}
+
+// A picture all the same, of cameras and of the web, that is not read.
+bool IsOtherPicture(const fs::path& path) {
+  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif", ".tif", ".tiff", ".jp2", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw"};
+  return endings.contains(Ending(path));
 }
 
 // False for a link that leads nowhere or to itself.
@@ -30,8 +42,19 @@ bool LeadsToFolder(const fs::directory_entry& entry) {
 // What a walk through a folder finds.
 struct Found {
   std::vector<std::string> pictures;  // sorted
-  int64_t others = 0;                 // files of other kinds
-  std::string first_other;
+  // Files of other kinds, counted, with the first of them.
+  struct Others {
+    int64_t count = 0;
+    std::string first;
+    void Add(const std::string& name, int64_t more = 1) {
+      if (count == 0 || name < first) first = name;
+      count += more;
+    }
+    void Add(const Others& other) {
+      if (other.count > 0) Add(other.first, other.count);
+    }
+  };
+  Others unread, others;  // pictures of formats that are not read; all else
 };
 
 void Walk(const fs::path& folder, bool recursive, Found* found) {
@@ -42,8 +65,7 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
     } else if (IsPicture(entry.path())) {
       found->pictures.push_back(entry.path().string());
     } else {
-      const std::string name = entry.path().string();
-      if (found->others++ == 0 || name < found->first_other) found->first_other = name;
+      (IsOtherPicture(entry.path()) ? found->unread : found->others).Add(entry.path().string());
     }
   }
 }
@@ -53,20 +75,27 @@ Found FindPictures(const fs::path& folder, bool recursive) {
   try {
     Walk(folder, recursive, &found);
   } catch (const fs::filesystem_error& error) {
-    Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", folder.string(), error.code().message());
+    Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", error.path1().string(), error.code().message());
   }
   std::sort(found.pictures.begin(), found.pictures.end());
   return found;
 }
 
-std::string WarningOf(const Found& found) {
-  return format("{} file{} passed over, not named like a JPEG, PNG or BMP (first: {})", found.others, found.others == 1 ? "" : "s",
-                found.first_other);
+void Tell(const Found& found, PictureTable* table) {
+  const auto& [unread_count, first_unread] = found.unread;
+  const auto& [count, first] = found.others;
+  if (unread_count > 0) {
+    table->losses.push_back(format("{} picture{} of a format that is not read, and {} passed over: convert to JPEG or PNG (first: {})", unread_count,
+                                   unread_count == 1 ? " is" : "s are", unread_count == 1 ? "is" : "are", first_unread));
+  }
+  if (count > 0) {
+    table->warnings.push_back(format("{} file{} passed over, not named like a JPEG, PNG or BMP (first: {})", count, count == 1 ? "" : "s", first));
+  }
 }
 
-void RequireFolder(const std::string& path, const char* source) {
+void RequireFolder(const std::string& path) {
   if (fs::is_directory(path)) return;
-  Throw(ErrorKind::kFileSystem, "{}: {} {}", source, path, fs::exists(path) ? "is not a folder" : "does not exist");
+  Throw(ErrorKind::kFileSystem, "{} {}", path, fs::exists(path) ? "is not a folder" : "does not exist");
 }
 
 std::vector<std::string> ClassFolders(const std::string& path) {
@@ -77,7 +106,7 @@ std::vector<std::string> ClassFolders(const std::string& path) {
   std::sort(names.begin(), names.end());
   if (names.empty()) {
     Throw(ErrorKind::kData,
-          "image_folder: {} holds no folders; one folder per class is expected (for pictures without classes: image_list)", path);
+          "{} holds no folders; one folder per class is expected", path);
   }
   return names;
 }
@@ -85,7 +114,7 @@ std::vector<std::string> ClassFolders(const std::string& path) {
 void CheckFolders(const std::string& path, const std::vector<std::string>& folders, const std::vector<std::string>& classes) {
   for (const std::string& folder : folders) {
     if (std::find(classes.begin(), classes.end(), folder) != classes.end()) continue;
-    Throw(ErrorKind::kData, "image_folder: the folder '{}' in {} is none of the {} classes ({}){}", folder, path, classes.size(),
+    Throw(ErrorKind::kData, "the folder '{}' in {} is none of the {} classes ({}){}", folder, path, classes.size(),
           join(classes, ", "), DidYouMean(folder, classes));
   }
 }
@@ -93,7 +122,7 @@ void CheckFolders(const std::string& path, const std::vector<std::string>& folde
 }  // namespace
 
 std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
-  RequireFolder(param.path, "image_folder");
+  RequireFolder(param.path);
   const std::vector<std::string> folders = ClassFolders(param.path);
   const bool given = !param.classes.empty();
   PictureTable table;
@@ -105,17 +134,17 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
     const Found found = fs::is_directory(folder) ? FindPictures(folder, true) : Found();
     if (found.pictures.empty() && !given) {
-      Throw(ErrorKind::kData, "image_folder: the class folder {} holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it",
+      Throw(ErrorKind::kData, "the class folder {} holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it",
             folder.string());
     }
     if (found.pictures.empty()) table.warnings.push_back(format("no pictures of class '{}' ({})", table.classes[c], folder.string()));
     table.paths.insert(table.paths.end(), found.pictures.begin(), found.pictures.end());
     table.labels.insert(table.labels.end(), found.pictures.size(), static_cast<float>(c));
-    if (all.others == 0) all.first_other = found.first_other;
-    all.others += found.others;
+    all.unread.Add(found.unread);
+    all.others.Add(found.others);
   }
-  if (all.others) table.warnings.push_back(WarningOf(all));
-  if (table.paths.empty()) Throw(ErrorKind::kData, "image_folder: no pictures (.jpg .jpeg .png .bmp) in {}", param.path);
+  Tell(all, &table);
+  if (table.paths.empty()) Throw(ErrorKind::kData, "no pictures (.jpg .jpeg .png .bmp) in {}", param.path);
   return NewPictureFiles(std::move(table));
 }
 
@@ -126,12 +155,12 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
   if (!param.path.empty() && fs::is_regular_file(param.path)) {
     table.paths = {param.path};
   } else if (!param.path.empty()) {
-    RequireFolder(param.path, "image_list");
+    RequireFolder(param.path);
     Found found = FindPictures(param.path, param.recursive);
     table.paths = std::move(found.pictures);
-    if (found.others) table.warnings.push_back(WarningOf(found));
+    Tell(found, &table);
     if (table.paths.empty()) {
-      Throw(ErrorKind::kData, "image_list: no pictures (.jpg .jpeg .png .bmp) in {}{}", param.path,
+      Throw(ErrorKind::kData, "no pictures (.jpg .jpeg .png .bmp) in {}{}", param.path,
             param.recursive ? "" : "; recursive = True looks in its folders too");
     }
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <set>
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/picture_files.h"
@@ -63,6 +66,21 @@ std::vector<Line> ReadLines(const std::string& file, bool sets) {
   return lines;
 }
 
+// Labels that are numbers with a fraction, and hardly one like another, are no classes.
+void RefuseValues(const std::vector<std::string>& words, const std::function<std::string(size_t)>& place) {
+  constexpr size_t kMostClasses = 20;
+  const auto is_value = [](const std::string& word) {
+    float ignored = 0;
+    return word.find('.') != std::string::npos && ParseNumber(word, &ignored);
+  };
+  std::set<std::string> values;
+  std::copy_if(words.begin(), words.end(), std::inserter(values, values.end()), is_value);
+  if (values.size() <= std::max(kMostClasses, words.size() / 4)) return;
+  const auto first = static_cast<size_t>(std::find_if(words.begin(), words.end(), is_value) - words.begin());
+  Throw(ErrorKind::kData, "{}: the label {} is a value, and a list names classes; values come as a table with a line of names: source: csv, columns: "
+        "{{data: FILE, LABEL: VALUE}}", place(first), words[first]);
+}
+
 }  // namespace
 
 std::unique_ptr<Source> NewListSource(const ListParam& param) {
@@ -93,6 +111,7 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
     return NewPictureFiles(std::move(table));
   }
   if (table.label_width == 1) {
+    RefuseValues(words, place);
     ClassLabels labels = NumberClasses(words, param.classes, place);
     table.labels = std::move(labels.labels);
     table.classes = std::move(labels.classes);

@@ -18,6 +18,7 @@ class PictureFiles final : public Source {
  public:
   explicit PictureFiles(PictureTable table) : table_(std::move(table)) {
     warnings_ = std::move(table_.warnings);
+    losses_ = std::move(table_.losses);
     if (table_.label_width == 0) return;
     const TShape scalar(std::span<const int64_t>{});
     label_fields_ = {

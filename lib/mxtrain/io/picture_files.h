@@ -15,7 +15,7 @@ struct PictureTable {
   int64_t label_width = 0;           // 0: no labels; 1: a scalar
   std::vector<std::string> classes;  // empty: the labels name no classes
   bool label_sets = false;           // a label is a 0 or 1 for each class, not a number of one
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, losses;  // of the source
 };
 
 // Fields: data (pictures of any size) and, where there are labels, softmax_label, () or [label_width].

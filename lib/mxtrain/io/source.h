@@ -53,9 +53,17 @@ class MXTRAIN_API Source {
 
   // Things worth saying once: files that were passed over, classes without examples.
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // Examples that are there and will not be had, a sentence for each kind: pictures of a format that is not read.
+  const std::vector<std::string>& losses() const { return losses_; }
+  // Both.
+  std::vector<std::string> remarks() const {
+    std::vector<std::string> all = warnings_;
+    all.insert(all.end(), losses_.begin(), losses_.end());
+    return all;
+  }
 
  protected:
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, losses_;
 };
 
 }  // namespace mxtrain::io
