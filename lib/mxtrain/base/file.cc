@@ -34,7 +34,7 @@ class Descriptor {
   int fd() const { return fd_; }
   [[noreturn]] void Fail(const char* verb) const {
     const int error = errno;
-    Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path_, std::strerror(error));
+    Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path_, ReasonOf(error));
   }
 
  private:
@@ -78,6 +78,11 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
 }
 
 }  // namespace
+
+std::string ReasonOf(int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
+  return format("{}{}", std::strerror(error), full ? "; make room there" : "");
+}
 
 std::string ReadFile(const std::string& path) {
   Descriptor file(path, O_RDONLY);
@@ -125,7 +130,7 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
   if (rename(beside.c_str(), path.c_str()) != 0) {
     const int error = errno;
     unlink(beside.c_str());
-    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside, path, std::strerror(error));
+    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside, path, ReasonOf(error));
   }
   const std::string folder = std::filesystem::path(path).parent_path().string();
   Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);

@@ -9,6 +9,8 @@
 
 namespace mxtrain {
 
+// Why a call of the system failed (errno), with what to do about it where that is always the same: "No space left on device; make room there".
+MXTRAIN_API std::string ReasonOf(int error);
 // Both throw kFileSystem (kData for a damaged .gz) with path and reason.
 MXTRAIN_API std::string ReadFile(const std::string& path);
 // As ReadFile, unpacked where the bytes are gzip; stops with kData above `max_bytes` of output.

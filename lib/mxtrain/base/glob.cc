@@ -45,7 +45,8 @@ void RequireMatch(std::string_view pattern, std::span<const std::string> names, 
   std::string stem(pattern);
   std::erase_if(stem, [](char c) { return c == '*' || c == '?'; });
   std::string nearest = Nearest(stem, Beginnings(names));
-  if (!nearest.empty() && pattern.ends_with('*')) nearest += '*';
+  const bool whole = std::find(names.begin(), names.end(), nearest) != names.end();
+  if (!nearest.empty() && (pattern.ends_with('*') || !whole)) nearest += '*';
   Throw(ErrorKind::kConfig, "'{}' matches no {}{}", pattern, what,
         nearest.empty() ? names.empty() ? "" : format("; they are called {}, ...", names.front()) : format("; did you mean '{}'?", nearest));
 }

@@ -26,6 +26,7 @@ TEST_CASE("a pattern that matches nothing is refused with the nearest") {
   CHECK_NOTHROW(RequireMatch("layer?_*", names, "parameter"));
   CHECK_THROWS_WITH(RequireMatch("layr1*", names, "parameter"), "'layr1*' matches no parameter; did you mean 'layer1*'?");
   CHECK_THROWS_WITH(RequireMatch("head_wieght", names, "parameter"), "'head_wieght' matches no parameter; did you mean 'head_weight'?");
+  CHECK_THROWS_WITH(RequireMatch("layer1", names, "parameter"), "'layer1' matches no parameter; did you mean 'layer1*'?");
   CHECK_THROWS_WITH(RequireMatch("zzz*", names, "parameter"), "'zzz*' matches no parameter; they are called layer1_conv_weight, ...");
 }
 

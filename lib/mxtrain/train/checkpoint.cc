@@ -133,6 +133,8 @@ Parts ReadParts(const std::string& path, bool check_sum) {
   parts.bytes = ReadFile(path);
   const std::string_view all = parts.bytes;
   auto damaged = [&](const char* why) { Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, why); };
+  const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
+  if (weights && !all.starts_with(kMagic)) Throw(ErrorKind::kData, "{} holds weights alone, of no net: train.weights begins a training with them", path);
   if (all.size() < 32) damaged("it is too short");
   if (!all.starts_with(kMagic)) damaged("it does not begin as one");
   const uint64_t header = ReadU64(all, 8);

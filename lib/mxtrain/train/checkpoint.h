@@ -45,7 +45,7 @@ struct TrainState {
   int64_t first_epoch = 0, first_step = 0;  // where the present stretch began: 0, or where a finished run was extended
   int64_t total_steps = 0;                  // that the run was to make when it was saved
   int64_t batches_per_step = 1;
-  bool ended_early = false;                 // for want of improvement
+  bool ended_early = false;                 // for want of improvement, or since its target was reached
   uint64_t random_step = 0;
   uint64_t seed = 0;
   int threads = 0;

@@ -94,12 +94,20 @@ Model LoadModel(Runtime& runtime, const std::string& where) {
   return file.empty() ? FromReference(runtime, where) : FromCheckpoint(runtime, file);
 }
 
+std::string FollowLink(const std::string& where) {
+  fs::path link = where;
+  if (!link.has_filename()) link = link.parent_path();  // "runs/latest/"
+  std::error_code none;
+  if (!fs::is_symlink(link, none)) return where;
+  return (link.parent_path() / fs::read_symlink(link)).lexically_normal().string();
+}
+
 std::string CheckpointOf(const std::string& where) {
   std::string prefix;
   int epoch = 0;
   if (!fs::exists(where) && SplitReference(where, &prefix, &epoch)) return "";
   if (!fs::is_directory(where)) return where;
-  const fs::path folder = fs::is_directory(fs::path(where) / "checkpoints") ? fs::path(where) / "checkpoints" : fs::path(where);
+  const fs::path run = FollowLink(where), folder = fs::is_directory(run / "checkpoints") ? run / "checkpoints" : run;
   for (const char* name : {"best", "last", "previous"}) {
     if (fs::exists(folder / name)) return (folder / name).string();
   }

@@ -18,7 +18,10 @@ struct Model {
 
 // Throws kFileSystem when there is nothing, kData when it is damaged, kConfig when symbol and arrays do not go together.
 MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where);
-// The checkpoint file that LoadModel would read; "" for the reference system's files. Throws as LoadModel does.
+// What a link to a run, as runs/latest, leads to: the run's own path. Other paths as they are.
+MXTRAIN_API std::string FollowLink(const std::string& where);
+// The checkpoint file that LoadModel would read, of a link that of the run which it leads to; "" for the reference system's files. Throws as
+// LoadModel does.
 MXTRAIN_API std::string CheckpointOf(const std::string& where);
 // PREFIX@7 -> PREFIX-0007.params. Throws kUsage for what is no PREFIX@NUMBER.
 MXTRAIN_API std::string ReferenceParamsFile(const std::string& where);

@@ -237,9 +237,10 @@ void Trainer::MakeUpdater() {
   }
 }
 
-void Trainer::WarnOfOtherData(const char* what, const std::string& then, const std::string& now) const {
+void Trainer::TellOfOtherData(const char* what, const std::string& then, const std::string& now, bool extend) const {
   if (then.empty() || now.empty() || then == now) return;
-  runtime_.log().Warning("the {} data are other than those of the checkpoint: {} then, {} now", what, then, now);
+  const std::string text = format("the {} data are other than those of the checkpoint: {} then, {} now", what, then, now);
+  extend ? runtime_.log().Info("{}", text) : runtime_.log().Warning("{}", text);
 }
 
 void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
@@ -255,8 +256,8 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
     Restore(checkpoint.args, "parameter", executors_[w]->args());
     Restore(checkpoint.auxs, "auxiliary state", executors_[w]->auxs());
   }
-  WarnOfOtherData("training", checkpoint.model.train_data, options_.model.train_data);
-  WarnOfOtherData("validation", checkpoint.model.val_data, options_.model.val_data);
+  TellOfOtherData("training", checkpoint.model.train_data, options_.model.train_data, extend);
+  TellOfOtherData("validation", checkpoint.model.val_data, options_.model.val_data, extend);
   const int threads = state_.threads;
   state_ = checkpoint.state;
   if (state_.threads != threads) {

@@ -40,11 +40,12 @@ struct SavePolicy {
   int keep = 3;  // files epoch-*; 0: all
 };
 
-// When a run ends before its epochs: after `patience` epochs in which the first of best_metrics was no better than its best by more than
-// min_delta. Zero: never.
+// When a run ends before its epochs, by the first of best_metrics: after `patience` epochs in which it was no better than its best by more than
+// min_delta (zero: never), or after one in which it has reached `target`.
 struct EarlyStop {
   int64_t patience = 0;
   double min_delta = 0;
+  std::optional<double> target = std::nullopt;
 };
 
 struct TrainOptions {
@@ -80,8 +81,8 @@ struct TrainOptions {
   double report_seconds = 0.2;       // least time between two of them
 };
 
-// What ended a run: its epochs or steps, the flag, EarlyStop, time_limit_seconds.
-enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit };
+// What ended a run: its epochs or steps, the flag, EarlyStop's patience, time_limit_seconds, EarlyStop's target.
+enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit, kTarget };
 
 struct TrainResult {
   int64_t epochs = 0, steps = 0;
@@ -133,6 +134,7 @@ class MXTRAIN_API Trainer {
   void Step(const DataBatch& batch);
 
   Executor& executor() { return *executors_[0]; }
+  const BestEpochs& best() const { return best_; }
   int64_t total_steps() const { return total_steps_; }
   // Nothing is left to do: the run has made its epochs or steps, or ended early, and ended the last epoch. One that was stopped or killed in
   // between has not.
@@ -153,7 +155,8 @@ class MXTRAIN_API Trainer {
   int64_t Position() const;
   double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
   int64_t ExamplesPerStep() const { return train_.batch_size() * options_.grad_accum; }
-  void WarnOfOtherData(const char* what, const std::string& then, const std::string& now) const;  // fingerprints
+  // Of fingerprints. A warning, but where a run is extended: new data are often the reason for that.
+  void TellOfOtherData(const char* what, const std::string& then, const std::string& now, bool extend) const;
   void RestoreAverages(const Checkpoint& checkpoint);
   void Extend(int64_t planned_steps);
   void SumGradients(const DataBatch& batch);
@@ -173,6 +176,7 @@ class MXTRAIN_API Trainer {
   void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
   bool ReportIsDue(const Clock& clock) const;
   bool OutOfTime(const Clock& clock) const;
+  bool ReachesTarget(std::optional<double> value) const;  // of the first of best_metrics
 
   Runtime& runtime_;
   TrainOptions options_;

@@ -110,6 +110,11 @@ bool Trainer::OutOfTime(const Clock& clock) const {
   return options_.time_limit_seconds > 0 && SecondsSince(clock.start) >= options_.time_limit_seconds;
 }
 
+bool Trainer::ReachesTarget(std::optional<double> value) const {
+  const std::optional<double>& target = options_.early_stop.target;
+  return target && value && (best_.HigherIsBetter() ? *value >= *target : *value <= *target);
+}
+
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   try {
     return RunEpochs(listener, stop);
@@ -132,7 +137,12 @@ TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) 
   const bool complete = finished() && !Stops(stop);
   if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
-  result.end = Stops(stop) ? RunEnd::kStopped : state_.ended_early ? RunEnd::kNoImprovement : complete ? RunEnd::kComplete : RunEnd::kTimeLimit;
+  const bool reached = complete && ReachesTarget(best_.first().value);
+  result.end = Stops(stop)           ? RunEnd::kStopped
+               : reached             ? RunEnd::kTarget
+               : state_.ended_early ? RunEnd::kNoImprovement
+               : complete            ? RunEnd::kComplete
+                                     : RunEnd::kTimeLimit;
   result.epochs = state_.epoch;
   result.steps = state_.step;
   result.best = best_.values();
@@ -250,7 +260,8 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     metrics_.Reset();
     if (const std::optional<double> value = FindValue(result->last, best_.first().metric)) {
       schedule_->EndEpoch(*value, best_.HigherIsBetter());
-      state_.ended_early = early_stop_ && early_stop_->Exhausted(*value, best_.HigherIsBetter()) && state_.step < total_steps_;
+      const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, best_.HigherIsBetter());
+      state_.ended_early = (exhausted || ReachesTarget(value)) && state_.step < total_steps_;
     }
   }
   std::vector<std::string> names = best_.Update(e.epoch, result->last);
