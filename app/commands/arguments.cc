@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "app/config/other_tools.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -36,13 +37,20 @@ std::string Unknown(const char* what, const std::string& word, const std::vector
   return format("there is no {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
 }
 
+// What a value of the key looks like, where it needs a unit.
+const char* FormOf(const config::KeyInfo& key) {
+  if (key.type == "duration") return "TIME, as 90min, 2h or 30s";
+  if (key.type == "interval") return "INTERVAL, as 1epoch, 500steps or 10min";
+  return key.type == "bytes" ? "SIZE, as 2GiB" : "VALUE";
+}
+
 // "--epochs" where the configuration's key train.epochs is meant: its assignment; "" for none.
 std::string KeyOf(const std::string& flag) {
   std::string name = flag.substr(flag.find_first_not_of('-'));
   std::replace(name.begin(), name.end(), '-', '_');
   for (const config::KeyInfo& key : config::DescribeKeys()) {
     const bool also = std::find(key.also.begin(), key.also.end(), name) != key.also.end();
-    if ((key.name == name || also) && key.type != "map") return format("; did you mean {}=VALUE?", key.path);
+    if ((key.name == name || also) && key.type != "map") return format("; did you mean {}={}?", key.path, FormOf(key));
   }
   return "";
 }
@@ -57,7 +65,11 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
     names.push_back(command->get_name());
     if (words[0] == command->get_name()) named = command;
   }
-  if (!named && !words[0].starts_with("-")) return Unknown("command", words[0], names, "mxtrain --help");
+  if (!named && !words[0].starts_with("-")) {
+    const std::string other = config::CommandOfOtherTools(words[0]);
+    if (!other.empty()) return format("there is no command '{}'; did you mean `mxtrain {}`?", words[0], other);
+    return Unknown("command", words[0], names, "mxtrain --help");
+  }
   if (named) {
     for (std::string& name : FlagNames(*named)) flags.push_back(std::move(name));
   }

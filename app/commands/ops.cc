@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/commands/session.h"
+#include "app/config/other_tools.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 
@@ -37,6 +38,8 @@ class Ops final : public Command {
     try {
       registry.CanonicalName(name_);
     } catch (const Error& e) {
+      const std::string other = config::OperatorOfOtherTools(name_);
+      if (!other.empty()) Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, other);
       std::vector<std::string> holding = PublicOperators(registry);
       std::erase_if(holding, [&](const std::string& name) { return lower(name).find(lower(name_)) == std::string::npos; });
       if (holding.empty()) throw;
@@ -95,7 +98,7 @@ class Ops final : public Command {
     if (!fields.empty()) std::cout << "\nParameters:\n";
     for (const FieldInfo& f : fields) {
       if (f.ignored) {
-        std::cout << format("  {}\n      {} (accepted for files of the reference system; no effect here)\n", f.name, f.help);
+        std::cout << format("  {}\n      {} (accepted for files of MXNet; no effect here)\n", f.name, f.help);
         continue;
       }
       std::cout << format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,

@@ -98,6 +98,7 @@ struct BestConfig {
 
 struct EarlyStopConfig {
   int64_t patience = 0;  // epochs; 0: off
+  std::optional<double> target;  // of the best metric; none: off
   double min_delta = 0;
 };
 

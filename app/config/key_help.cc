@@ -1,5 +1,6 @@
 #include "app/config/key_help.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -37,6 +38,23 @@ std::string TextOfKey(const std::string& path, const Key& key) {
 
 bool Names(const std::string& topic, const std::string& path) { return path == topic || path.ends_with("." + topic); }
 
+bool Holds(const std::vector<std::string>& names, const std::string& topic) { return std::find(names.begin(), names.end(), topic) != names.end(); }
+
+// `also`: by what other tools call them.
+std::string HelpOn(const std::string& topic, bool also) {
+  std::string keys, kinds;
+  std::set<std::string> told;
+  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
+    if (also ? Holds(key.info.also, topic) : Names(topic, path)) keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
+    for (const NamedKind& kind : key.kinds) {
+      if (also ? !Holds(kind.also, topic) : kind.name != topic) continue;
+      const std::string text = TextOfKind(kind, "");
+      if (told.insert(text).second) kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
+    }
+  });
+  return keys.empty() ? kinds : keys;
+}
+
 std::string EveryKey() {
   std::string text;
   ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key) {
@@ -50,17 +68,8 @@ std::string EveryKey() {
 
 std::string HelpOnKey(const std::string& topic) {
   if (topic == "keys") return EveryKey();
-  std::string keys, kinds;
-  std::set<std::string> told;
-  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
-    if (Names(topic, path)) keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
-    for (const NamedKind& kind : key.kinds) {
-      if (kind.name != topic) continue;
-      const std::string text = TextOfKind(kind, "");
-      if (told.insert(text).second) kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
-    }
-  });
-  return keys.empty() ? kinds : keys;
+  const std::string text = HelpOn(topic, /*also=*/false);
+  return text.empty() ? HelpOn(topic, /*also=*/true) : text;
 }
 
 std::vector<std::string> KeyTopics() {

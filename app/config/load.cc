@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
+#include "app/config/other_tools.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
 #include "mxtrain/optimizer/optimizer.h"
@@ -40,17 +43,37 @@ std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name
   return "";
 }
 
-// The path of the key of that name, or that other tools call so, in the whole table; "" when there is none or are several.
-std::string FindElsewhere(const std::vector<Key>& keys, std::string_view name, const std::string& prefix) {
-  std::string found;
+// A key that a word may mean, somewhere in the table.
+struct Meant {
+  std::string path;
+  bool parameter = false;  // of what a key may be
+  // Keys before parameters, and those nearer to the top first.
+  auto Rank() const { return std::pair(parameter, std::count(path.begin(), path.end(), '.')); }
+};
+
+void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::string& prefix, std::vector<Meant>* found) {
   for (const Key& key : keys) {
     const std::string path = prefix + key.info.name;
-    std::string here = key.info.name == name || IsAlso(key.info, name) ? path : FindElsewhere(key.keys, name, path + ".");
-    if (here.empty() && key.info.type != "list") here = FindParam(key.kinds, name, path);
-    if (!here.empty() && !found.empty() && here != found) return "";
-    if (!here.empty()) found = here;
+    if (key.info.name == name || IsAlso(key.info, name)) {
+      found->push_back({path});
+      continue;
+    }
+    FindMeant(key.keys, name, path + ".", found);
+    const std::string param = key.info.type == "list" ? "" : FindParam(key.kinds, name, path);
+    if (!param.empty()) found->push_back({param, true});
   }
-  return found;
+}
+
+// The path of the key of that name, or that other tools call so, in the whole table; "" when there is none or are several. Where training and
+// validation have it alike, training is meant.
+std::string FindElsewhere(std::string_view name) {
+  std::vector<Meant> found;
+  FindMeant(Schema(), name, "", &found);
+  std::erase_if(found, [](const Meant& meant) { return meant.path.starts_with("data.val."); });
+  if (found.empty()) return "";
+  const auto first = std::min_element(found.begin(), found.end(), [](const Meant& a, const Meant& b) { return a.Rank() < b.Rank(); });
+  const auto same = std::count_if(found.begin(), found.end(), [&](const Meant& meant) { return meant.Rank() == first->Rank() && meant.path != first->path; });
+  return same > 0 ? "" : first->path;
 }
 
 class Loader {
@@ -225,8 +248,10 @@ class Loader {
       if (IsAlso(key.info, word)) return format("did you mean '{}'? {}", key.info.name, key.Describe());
       names.push_back(key.info.name);
     }
-    const std::string elsewhere = FindElsewhere(Schema(), word, "");
-    if (!elsewhere.empty()) return format("did you mean '{}'?", elsewhere);
+    if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
+    const std::string elsewhere = FindElsewhere(word);
+    const bool at_top = elsewhere.find('.') == std::string::npos && !path.empty();
+    if (!elsewhere.empty()) return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
     const std::string nearest = Nearest(word, names);
     for (const Key& key : keys) {
       if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
@@ -249,12 +274,17 @@ class Loader {
   std::vector<Place> broken_;  // values whose expression failed
 };
 
-// "top_5_accuracy" of {top_k: 5}.
-std::string NameInReports(const Named& metric) {
+std::unique_ptr<Metric> MetricOf(const Named& metric) {
   Kwargs params = metric.params;
   std::erase_if(params, [](const auto& item) { return item.first == "output" || item.first == "label"; });
-  return Metric::Create(metric.name, params)->name();
+  return Metric::Create(metric.name, params);
 }
+
+// "top_5_accuracy" of {top_k: 5}.
+std::string NameInReports(const Named& metric) { return MetricOf(metric)->name(); }
+
+// Where several metrics are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
+bool IsCalled(const std::string& name, const std::string& kind) { return name == kind || name.ends_with("_" + kind); }
 
 // Without a source validation is a part of the training set, or one of its folds.
 void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
@@ -297,6 +327,47 @@ void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Each transform by itself, so that what is wrong with one is said at its line.
+void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnostics) {
+  for (const Named& transform : transforms) {
+    const bool last = &transform == &transforms.back();
+    if (transform.name == "normalize") {  // its numbers are those of the pictures' channels, which are not known here
+      if (!last) diagnostics->Error(transform.place, "normalize is not the last of the transforms", "move it to the end");
+      continue;
+    }
+    try {
+      const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}}, 3);
+    } catch (const Error& error) {
+      diagnostics->Error(transform.place, error.what());
+      continue;
+    }
+    for (const auto& [key, text] : transform.params) {
+      const std::optional<double> angle = key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
+      if (!angle || *angle == 0 || std::abs(*angle) >= 1) continue;
+      diagnostics->Warning(transform.place, format("{}: {} is less than a degree", transform.name, text),
+                           format("angles are in degrees; {} of a turn, as Keras counts, is {}", text, 360 * *angle));
+    }
+  }
+}
+
+// Where a run ends for being good enough: by a metric that can get there.
+void CheckEarlyStop(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  const EarlyStopConfig& stop = train.early_stop;
+  if (stop.min_delta > 0 && stop.patience == 0) {
+    diagnostics->Error(loaded.PlaceOf("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
+                       "patience: 5 ends the run after five epochs without improvement");
+  }
+  const std::string best = !train.best.metric.empty() ? train.best.metric[0] : train.metrics.empty() ? "loss" : NameInReports(train.metrics[0]);
+  if (!stop.target || *stop.target <= 1 || best == "loss") return;
+  for (const Named& metric : train.metrics) {
+    const std::unique_ptr<Metric> measured = MetricOf(metric);
+    if (!measured->higher_is_better() || !IsCalled(best, measured->name())) continue;
+    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"), format("train.early_stop.target = {}: {} is 1 at most", *stop.target, best),
+                       format("{} % is {}", *stop.target, *stop.target / 100));
+  }
+}
+
 // Relations between keys that no single row can say.
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
@@ -317,11 +388,13 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckOptimizer(loaded, diagnostics);
   CheckLabelSets(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
+  CheckTransforms(loaded.config.data.train.transforms, diagnostics);
+  CheckTransforms(loaded.config.data.val.transforms, diagnostics);
+  CheckEarlyStop(loaded, diagnostics);
   std::vector<std::string> names;
   for (const Named& metric : train.metrics) names.push_back(NameInReports(metric));
   for (const std::string& best : train.best.metric) {
-    // Where several are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
-    const auto is_best = [&best](const std::string& name) { return best == name || best.ends_with("_" + name); };
+    const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
     if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
     diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
                        format("train.metrics holds {}", join(names, ", ")));

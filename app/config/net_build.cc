@@ -224,7 +224,7 @@ class Builder {
     properties_[static_cast<size_t>(i)] = op;
     std::map<std::string, Symbol> named;
     good = ReadNamed(i, *op, fields, &named) && good;
-    return good && CheckInputs(At(i), *op, inputs.size(), named) && Compose(i, *op, *kwargs, inputs, &named);
+    return good && CheckInputs(At(i), *op, inputs.size(), named) && CheckLosses(At(i), *op, inputs) && Compose(i, *op, *kwargs, inputs, &named);
   }
 
   bool ReadInputs(int i, std::vector<Symbol>* inputs) {
@@ -370,6 +370,25 @@ class Builder {
       return false;
     }
     return true;
+  }
+
+  // A loss behind a loss: in Keras a softmax stands before it, here SoftmaxOutput is both.
+  bool CheckLosses(const Layer& layer, const OperatorProperty& op, const std::vector<Symbol>& inputs) {
+    if (inputs.empty() || !IsLoss(op)) return true;
+    const std::string before = inputs[0].ListOutputs().at(0);
+    for (size_t k = 0; k < net_.layers.size(); ++k) {
+      const Layer& other = net_.layers[k];
+      if (state_[k] != State::kDone || !IsLoss(*properties_[k]) || symbols_[k].ListOutputs().at(0) != before) continue;
+      diagnostics_.Error(layer.place, format("{} follows {} '{}', which is a loss too", layer.written, other.written, other.name),
+                         format("leave one of them out: {} computes its own activation", layer.written), layer.notes);
+      return false;
+    }
+    return true;
+  }
+  // With a label, and no gradient from above.
+  bool IsLoss(const OperatorProperty& op) const {
+    const std::vector<std::string> arguments = op.ListArguments();
+    return !op.NeedsHeadGradient() && arguments.size() > 1 && IsLabel(op, 1, arguments[1]);
   }
 
   bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs, const std::vector<Symbol>& inputs,

@@ -193,8 +193,7 @@ class Expander {
     if (item.is_map() && item.members.size() == 1) {
       const Member& m = item.members[0];
       if (m.value.is_null() || m.value.is_map()) return ExpandNamed(m.key, m.place, m.value, scope, before);
-      Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()),
-            format("- {}: {{parameter: value}}", m.key));
+      ReportBareValue(m);
     } else if (item.is_map() && item.members.size() > 1 && item.members[0].value.is_null()) {
       Error(item.members[1].place, format("'{}' does not belong to the layer above it", item.members[1].key),
             format("indent the parameters of {0}, or write - {0}: {{{1}: ...}}", item.members[0].key, item.members[1].key));
@@ -205,6 +204,39 @@ class Expander {
       Error(item.place, format("expected a layer, got {}", item.Describe()), "- Convolution: {num_filter: 20, kernel: 5}");
     }
     *before = Entry{Entry::Kind::kBroken, -1, {}};
+  }
+
+  // "Dropout: 0.3": the line that is meant, as far as it can be told.
+  void ReportBareValue(const Member& m) {
+    const bool known = registry_.Has(m.key) || config_.blocks.Find(m.key);
+    const std::string other = known ? "" : OperatorOfOtherTools(m.key);
+    if (!known && other.empty()) return ReportUnknownOperator(m.key, m.place);
+    const std::string line = LineWith(known ? m.key : other, m.value);
+    if (!known) return Error(m.place, format("there is no operator or block '{}'", m.key), format("did you mean '- {}'?", line));
+    Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()), "write - " + line);
+  }
+  // An operator with the value for the parameter that it must have, else for its first (a window of Pooling moves by its size); `written` may hold
+  // others: "Pooling: {pool_type: avg}".
+  std::string LineWith(const std::string& written, const Value& value) const {
+    const std::string op = written.substr(0, written.find(':'));
+    std::vector<std::string> parameters;
+    if (op == "Pooling") {
+      parameters = {"kernel", "stride"};
+    } else if (registry_.Has(op)) {
+      const std::vector<FieldInfo> fields = registry_.CreateUninitialized(op)->DescribeParams();
+      for (const FieldInfo& field : fields) {
+        if (field.required) parameters.push_back(field.name);
+      }
+      if (parameters.empty() && !fields.empty()) parameters = {fields.front().name};
+    }
+    const std::string text = value.is_scalar() ? value.text : "...";
+    std::string given;
+    for (const std::string& parameter : parameters) {
+      const bool known = given.empty() || op == "Pooling";
+      given += format("{}{}: {}", given.empty() ? "" : ", ", parameter, known ? text : "...");
+    }
+    const size_t others = written.find('{');
+    return others == std::string::npos ? format("{}: {{{}}}", op, given) : format("{}, {}}}", written.substr(0, written.rfind('}')), given);
   }
 
   // "{type: FullyConnected, num_hidden: 2}", as other tools write a layer.
@@ -241,10 +273,12 @@ class Expander {
     std::vector<std::string> names = registry_.Names();
     for (const Member& m : config_.blocks.members) names.push_back(m.key);
     names.insert(names.end(), {"repeat", "Variable"});
-    const std::string other = OperatorOfOtherTools(key);
+    const std::string other = OperatorOfOtherTools(key), advice = AdviceForOtherTools(key);
     const std::string nearest = !other.empty() ? other : Nearest(key, names);
     Error(place, format("there is no operator or block '{}'", key),
-          nearest.empty() ? "`mxtrain ops` lists the operators" : format("did you mean '{}'?", nearest));
+          !advice.empty()   ? advice
+          : nearest.empty() ? "`mxtrain ops` lists the operators"
+                            : format("did you mean '{}'?", nearest));
   }
 
   void ExpandLayer(const std::string& key, const Place& place, const Value& params, int scope, Entry* before) {

@@ -31,6 +31,28 @@ std::optional<std::string> Text(const Value& value, const FieldInfo& field, int 
   return TextOfField(value, field);
 }
 
+// `pad` in words, as Keras and TensorFlow write it: the number that does the same; "" for anything else.
+std::string PadInPixels(const Layer& layer, const Value& pad) {
+  const std::string& word = pad.text;
+  if (word == "valid" || word == "VALID") return "write pad: 0";
+  if (word != "same" && word != "SAME") return "";
+  const auto kernel = std::find_if(layer.params.begin(), layer.params.end(), [](const Member& m) { return m.key == "kernel"; });
+  const std::optional<int64_t> side = kernel == layer.params.end() ? std::nullopt : kernel->value.AsInteger();
+  return side ? format("write pad: {}, which keeps the size at stride 1", *side / 2) : "pad: k // 2 for a kernel of k keeps the size at stride 1";
+}
+
+// What to write in place of a value that the parameter does not take.
+std::string HelpForValue(const Layer& layer, const Member& m, const FieldInfo& field) {
+  if (m.key == "pad" && m.value.is_scalar()) {
+    if (const std::string pixels = PadInPixels(layer, m.value); !pixels.empty()) return pixels;
+  }
+  if (field.choices.empty() || !m.value.is_scalar()) return HintFor(m.value, field.help);
+  const std::string other = m.key == "act_type" ? ActivationOfOtherTools(m.value.text) : "";
+  if (!other.empty()) return format("write - {}", other);
+  const std::string nearest = Nearest(m.value.text, field.choices);
+  return nearest.empty() ? HintFor(m.value, field.help) : format("did you mean '{}'?", nearest);
+}
+
 }  // namespace
 
 std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
@@ -47,11 +69,7 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
       kwargs.emplace_back(m.key, *text);
       continue;
     }
-    std::string help = HintFor(m.value, field->help);
-    if (!field->choices.empty() && m.value.is_scalar()) {
-      const std::string nearest = Nearest(m.value.text, field->choices);
-      if (!nearest.empty()) help = format("did you mean '{}'?", nearest);
-    }
+    const std::string help = HelpForValue(layer, m, *field);
     diagnostics->Error(m.value.place, format("{}.{}: expected {}, got {}", layer.written, m.key, PhraseOfField(*field), m.value.Describe()),
                        help, layer.notes);
     good = false;
@@ -78,7 +96,8 @@ void ReportUnknownParam(const Layer& layer, const std::string& key, const Place&
   for (const FieldInfo& field : fields) names.push_back(field.name);
   names.insert(names.end(), arguments.begin(), arguments.end());
   names.insert(names.end(), {"name", "inputs", "attrs", "when"});
-  const std::string other = ParamOfOtherTools(key, fields);
+  const std::string other = ParamOfOtherTools(key, fields), advice = other.empty() ? AdviceForOtherTools(key) : "";
+  if (!advice.empty()) return diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), advice, layer.notes);
   const std::string nearest = !other.empty() ? other : Nearest(key, names);
   std::string help = fields.empty() ? "it takes none" : "";
   for (const FieldInfo& field : fields) {

@@ -1,16 +1,26 @@
 #include "app/config/other_tools.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <utility>
 
 namespace mxtrain::config {
+namespace {
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+}  // namespace
 
 std::string OperatorOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> names = {
       {"Conv", "Convolution"},
       {"Conv2d", "Convolution"},
       {"Conv2D", "Convolution"},
+      {"DepthwiseConv2D", "Convolution: {num_group: CHANNELS}"},
       {"convolutional", "Convolution"},
       {"Linear", "FullyConnected"},
       {"Dense", "FullyConnected"},
@@ -20,10 +30,15 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"ReLU", "Activation: {act_type: relu}"},
       {"Sigmoid", "Activation: {act_type: sigmoid}"},
       {"Tanh", "Activation: {act_type: tanh}"},
+      {"PReLU", "LeakyReLU: {act_type: prelu}"},
+      {"ELU", "LeakyReLU: {act_type: elu}"},
+      {"SELU", "LeakyReLU: {act_type: selu}"},
+      {"GELU", "LeakyReLU: {act_type: gelu}"},
       {"MaxPool2d", "Pooling"},
       {"MaxPooling2D", "Pooling"},
       {"MaxPool", "Pooling"},
       {"maxpool", "Pooling"},
+      {"GlobalMaxPooling2D", "Pooling: {pool_type: max, global_pool: true}"},
       {"AvgPool2d", "Pooling: {pool_type: avg}"},
       {"AveragePooling2D", "Pooling: {pool_type: avg}"},
       {"avgpool", "Pooling: {pool_type: avg, global_pool: true}"},
@@ -46,10 +61,62 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"ReLU6", "clip: {a_min: 0, a_max: 6}"},
       {"Eltwise", "elemwise_add"},
       {"Add", "elemwise_add"},
+      {"Multiply", "elemwise_mul"},
       {"shortcut", "elemwise_add"},
       {"route", "Concat"},
       {"cat", "Concat"},
       {"Concatenate", "Concat"}};
+  const auto found = names.find(name);
+  if (found != names.end()) return found->second;
+  const auto alike = std::find_if(names.begin(), names.end(), [&](const auto& item) { return Lower(item.first) == Lower(name); });
+  return alike == names.end() ? "" : alike->second;
+}
+
+std::string ActivationOfOtherTools(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> lines = {{"gelu", "LeakyReLU: {act_type: gelu}"},
+                                                                        {"elu", "LeakyReLU: {act_type: elu}"},
+                                                                        {"selu", "LeakyReLU: {act_type: selu}"},
+                                                                        {"prelu", "LeakyReLU: {act_type: prelu}"},
+                                                                        {"leaky", "LeakyReLU: {act_type: leaky}"},
+                                                                        {"leaky_relu", "LeakyReLU: {act_type: leaky}"},
+                                                                        {"relu6", "clip: {a_min: 0, a_max: 6}"},
+                                                                        {"hard_sigmoid", "hard_sigmoid"},
+                                                                        {"softplus", "Activation: {act_type: softrelu}"},
+                                                                        {"softmax", "SoftmaxOutput"}};
+  const auto found = lines.find(Lower(name));
+  return found == lines.end() ? "" : found->second;
+}
+
+std::string AdviceForOtherTools(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> advice = {
+      {"callbacks", "train.early_stop, train.best, train.save and train.lr_schedule do what callbacks do elsewhere"},
+      {"label_smoothing", "it is a parameter of the loss, in the net: - SoftmaxOutput: {smooth_alpha: 0.1}"},
+      {"loss", "the loss is the last layer of the net: SoftmaxOutput, LogisticRegressionOutput, LinearRegressionOutput, ..."},
+      {"device", "the device is a flag of the command line: --device cpu, gpu or gpu:N"},
+      {"nesterov", "train.optimizer: nag is sgd with Nesterov's momentum"},
+      {"ColorJitter", "brightness, contrast, saturation and hue are a transform each"},
+      {"color_jitter", "brightness, contrast, saturation and hue are a transform each"},
+      {"Rescaling", "pixels are divided by 255 in any case; normalize then takes off a mean and divides by a deviation"},
+      {"rescale", "pixels are divided by 255 in any case; normalize then takes off a mean and divides by a deviation"},
+      {"ToTensor", "leave it out: pixels are divided by 255, channels first, in any case"},
+      {"precision", "f1 is measured in training; `mxtrain eval` gives precision and recall of each class"},
+      {"recall", "f1 is measured in training; `mxtrain eval` gives precision and recall of each class"},
+      {"activation", "an activation is a layer of its own, after this one: - Activation: {act_type: relu}"},
+      {"kernel_initializer", "train.initializer, or train.initializers by patterns on names, say how weights begin"},
+      {"kernel_regularizer", "train.optimizer: {weight_decay: ...} is L2 on all weights"},
+      {"Input", "net.input is the shape of an example: [channels, height, width]"},
+      {"InputLayer", "net.input is the shape of an example: [channels, height, width]"},
+      {"ZeroPadding2D", "`pad` of the layer after it"}};
+  const auto found = advice.find(name);
+  return found == advice.end() ? "" : found->second;
+}
+
+std::string CommandOfOtherTools(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> names = {
+      {"fit", "train"},      {"finetune", "train"}, {"resume", "train"}, {"predict", "infer"}, {"detect", "infer"},
+      {"classify", "infer"}, {"evaluate", "eval"},  {"val", "eval"},     {"test", "eval"},     {"validate", "eval"},
+      {"score", "eval"},     {"summary", "plan"},   {"time", "bench"},   {"benchmark", "bench"}, {"convert", "export"},
+      {"list", "runs"},      {"tune", "sweep"},     {"version", "--version"}};
   const auto found = names.find(name);
   return found == names.end() ? "" : found->second;
 }

@@ -27,16 +27,18 @@ std::vector<NamedKind> TransformKinds() {
       {"center_crop", {"CenterCrop"}},
       {"random_crop", {"RandomCrop", "rand_crop"}},
       {"random_resized_crop", {"RandomResizedCrop"}},
-      {"rotate", {"RandomRotation", "rotation", "max_rotate_angle"}},
-      {"scale", {"random_scale", "max_random_scale"}},
+      {"rotate", {"RandomRotation", "random_rotation", "rotation", "max_rotate_angle"}},
+      {"scale", {"RandomZoom", "random_zoom", "zoom", "random_scale", "max_random_scale"}},
       {"aspect", {"max_aspect_ratio"}},
       {"shear", {"max_shear_ratio"}},
+      {"brightness", {"RandomBrightness", "random_brightness"}},
+      {"contrast", {"RandomContrast", "random_contrast"}},
       {"lighting", {"pca_noise"}},
       {"random_erasing", {"RandomErasing", "cutout"}},
       {"trivial_augment", {"TrivialAugmentWide", "TrivialAugment", "trivialaugment"}},
       {"rand_augment", {"RandAugment", "randaugment", "auto_augment", "AutoAugment"}},
-      {"flip", {"RandomHorizontalFlip", "horizontal_flip", "rand_mirror", "mirror"}},
-      {"normalize", {"Normalize"}}};
+      {"flip", {"RandomHorizontalFlip", "RandomFlip", "random_flip", "horizontal_flip", "rand_mirror", "mirror"}},
+      {"normalize", {"Normalize", "Normalization", "normalization"}}};
   std::vector<NamedKind> kinds;
   for (io::TransformInfo& info : io::ListTransforms()) {
     NamedKind& kind = kinds.emplace_back(NamedKind{info.name, info.help, std::move(info.parameters)});
@@ -83,7 +85,7 @@ Section<NetConfig> NetSection() {
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")
-      .Also({"data_shape", "image_shape", "input_shape", "input_size", "img_size", "imgsz"});
+      .Also({"data_shape", "image_shape", "input_shape", "input_size", "image_size", "img_size", "imgsz"});
   s.Add("inputs", &NetConfig::inputs).Default({}).Help("several inputs by name: a shape, or {shape, dtype}");
   s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
   s.Add("layers", &NetConfig::layers)
@@ -109,7 +111,7 @@ Section<SourceConfig> SourceSection(bool validation) {
       .Required()
       .OnlyFor("source", sources)
       .Help("file or folder")
-      .Also({"dir", "folder", "file", "path_imgrec", "path_imglist", "data_csv"});
+      .Also({"dir", "directory", "folder", "file", "path_imgrec", "path_imglist", "data_csv"});
   s.Add("root", &C::root)
       .IsPath()
       .Default("")
@@ -235,8 +237,9 @@ std::vector<NamedKind> OptimizerKinds() {
 std::vector<NamedKind> LrScheduleKinds() {
   static const std::map<std::string, std::vector<std::string>> kAlso = {
       {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}}, {"poly", {"polynomial", "PolynomialLR"}},
-      {"cosine", {"CosineAnnealingLR", "cos"}},            {"exponential", {"exp", "ExponentialLR", "ExponentialDecay"}},
-      {"plateau", {"ReduceLROnPlateau", "reduce_on_plateau"}}};
+      {"cosine", {"CosineAnnealingLR", "CosineAnnealing", "CosineDecay", "cosine_annealing", "cosine_decay", "cos"}},
+      {"exponential", {"exp", "ExponentialLR", "ExponentialDecay"}},
+      {"plateau", {"ReduceLROnPlateau", "reduce_lr_on_plateau", "reduce_on_plateau"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : LrSchedule::Names()) {
     kinds.push_back({name,
@@ -302,16 +305,21 @@ Section<TrainConfig> TrainSection() {
       .Also({"max_time", "time", "timeout", "max_hours"});
   Section<EarlyStopConfig> early;
   early.Add("patience", &EarlyStopConfig::patience)
-      .Required()
+      .Default(0)
       .Range(0)
       .Help("epochs without improvement of the `best` metric after which the run ends; 0: never")
       .Also({"early_stopping_patience", "stop_after"});
+  early.Add("target", &EarlyStopConfig::target)
+      .Default({})
+      .Help("value of the `best` metric at which the run ends: reached from below, from above where less is better; 0.9 is 90 %")
+      .Also({"until", "goal", "baseline", "stopping_threshold"});
   early.Add("min_delta", &EarlyStopConfig::min_delta)
       .Default(0)
       .Range(0)
       .Help("an improvement is one by more than this")
       .Also({"delta", "threshold", "min_change"});
-  s.Below("early_stop", &C::early_stop, std::move(early), "ends the run when it no longer improves", false, "patience");
+  s.Below("early_stop", &C::early_stop, std::move(early), "ends the run when it no longer improves, or is good enough", false, "patience",
+          {"early_stopping", "EarlyStopping", "patience"});
   s.Add("grad_accum", &C::grad_accum)
       .Default(1)
       .Range(1, 1 << 20)
@@ -360,7 +368,7 @@ Section<TrainConfig> TrainSection() {
   weights.Add("file", &WeightsConfig::file)
       .IsPath()
       .Default("")
-      .Help("a run folder or checkpoint, PREFIX@7 or .params of the reference system, or .safetensors; what it lacks, or has in another shape, begins anew")
+      .Help("a run folder or checkpoint, PREFIX@7 or .params of MXNet, or .safetensors; what it lacks, or has in another shape, begins anew")
       .Also({"path", "checkpoint"});
   weights.Add("map", &WeightsConfig::map)
       .IsPath()
@@ -392,7 +400,7 @@ Section<TrainConfig> TrainSection() {
       .Choices({"off", "bf16", "fp16"})
       .Help("mixed precision in training: convolutions, matrix products and what stands between them in bfloat16 (bf16) or float16 (fp16, refused: "
             "its gradients would have to be scaled); weights, statistics, losses and updates stay float32")
-      .Also({"mixed_precision", "precision", "autocast", "half", "bf16"});
+      .Also({"mixed_precision", "precision", "dtype", "autocast", "half", "bf16"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
       .Default({})
@@ -414,18 +422,18 @@ Section<TrainConfig> TrainSection() {
       .Range(1)
       .Help("how many numbered checkpoints stay")
       .Also({"save_top_k", "max_to_keep", "save_total_limit"});
-  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every");
+  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every", {"checkpoint", "checkpoints", "model_checkpoint"});
   Section<ClipConfig> clip;
   clip.Add("value", &ClipConfig::value)
       .Default({})
       .Range(0)
       .Help("bound on each element of the gradient")
-      .Also({"clip_gradient", "clip_value"});
+      .Also({"clip_gradient", "clip_value", "clipvalue"});
   clip.Add("norm", &ClipConfig::norm)
       .Default({})
       .Range(0)
       .Help("bound on the norm of the whole gradient")
-      .Also({"clip_norm", "max_norm", "max_grad_norm", "clip_gradients"});
+      .Also({"clip_norm", "clipnorm", "global_clipnorm", "max_norm", "max_grad_norm", "clip_gradients"});
   s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
   Section<KVStoreConfig> store;
   store.Add("type", &KVStoreConfig::type)
@@ -448,7 +456,7 @@ const std::vector<Key>& Schema() {
         .Help("of the run folder; the file's name by default")
         .Also({"project", "experiment", "run_name"});
     s.Add("seed", &Config::seed).Default(0).Help("of everything that is drawn at random").Also({"random_seed", "manual_seed", "rng_seed"});
-    s.Below("net", &Config::net, NetSection(), "the net", true);
+    s.Below("net", &Config::net, NetSection(), "the net", true, "", {"model", "network", "architecture"});
     s.Below("data", &Config::data, DataSection(), "what it learns from", true);
     s.Below("train", &Config::train, TrainSection(), "how it learns", false);
     s.Add("vars", &Config::vars).Default({}).Help("named values for ${...}").Also({"variables", "params", "define"});

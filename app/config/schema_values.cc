@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 
 #include "app/config/expression.h"
+#include "app/config/other_tools.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/suggest.h"
 
@@ -114,6 +116,17 @@ std::string OneByOne(const Value& value, const ReadContext& context) {
   return items.empty() || !context.info || context.info->type != "list" ? "" : format("write a list: [{}]", join(items, ", "));
 }
 
+// On a word that is none of the names, where it is known from elsewhere; "" for others.
+std::string AdviceOn(const std::string& word, const std::vector<std::string>& names) {
+  const auto has = [&names](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (word.starts_with("val_") && has(word.substr(4))) {
+    return format("write '{}': each is measured on the training data and on those of validation", word.substr(4));
+  }
+  int k = 0;
+  if (has("top_k") && std::sscanf(word.c_str(), "top_%d_accuracy", &k) == 1) return format("write {{top_k: {}}}", k);
+  return AdviceForOtherTools(word);
+}
+
 const NamedKind* FindKind(const NamedParts& parts, const ReadContext& context) {
   std::vector<std::string> names;
   for (const NamedKind& kind : context.kinds) {
@@ -124,8 +137,11 @@ const NamedKind* FindKind(const NamedParts& parts, const ReadContext& context) {
   for (const NamedKind& kind : context.kinds) {
     if (std::find(kind.also.begin(), kind.also.end(), *parts.name) != kind.also.end()) nearest = kind.name;
   }
+  const std::string advice = AdviceOn(*parts.name, names);
   context.diagnostics->Error(parts.place, format("{} has no '{}'", context.path, *parts.name),
-                             nearest.empty() ? format("there are {}", join(names, ", ")) : format("did you mean '{}'?", nearest));
+                             !advice.empty()   ? advice
+                             : nearest.empty() ? format("there are {}", join(names, ", "))
+                                               : format("did you mean '{}'?", nearest));
   return nullptr;
 }
 
@@ -149,7 +165,8 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
   for (const auto& [other, name] : kind.params_also) {
     if (other == member.key) nearest = name;
   }
-  std::string help = names.empty() ? "it takes none" : format("it takes {}", join(names, ", "));
+  std::string help = AdviceForOtherTools(member.key);
+  if (help.empty()) help = names.empty() ? "it takes none" : format("it takes {}", join(names, ", "));
   for (const FieldInfo& param : kind.params) {
     if (param.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(param));
   }

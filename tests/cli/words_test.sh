@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Words of other tools, typed where their users would: each is answered with the word, or the line, that is meant.
+. "$(dirname "$0")/common.sh"
+
+write_points
+"$helper" pictures photos 8
+write_photos photos photos 4
+
+# means TYPED ANSWER: an override of points.yaml
+means() {
+  expect 3 train points.yaml --dry-run "$1"
+  says "$2"
+}
+
+# --- keys
+means 'model={layers: []}' "did you mean 'net'?"
+means callbacks=3 "train.early_stop, train.best, train.save and train.lr_schedule do what callbacks do elsewhere"
+means train.early_stopping=3 "did you mean 'early_stop'?"
+means train.patience=3 "did you mean 'early_stop'?"
+means patience=3 "did you mean 'train.early_stop'?"
+means train.class_weight=3 "did you mean 'class_weights'?"
+means train.label_smoothing=0.1 "- SoftmaxOutput: {smooth_alpha: 0.1}"
+means train.loss=mse "the loss is the last layer of the net"
+means train.clipnorm=1 "did you mean 'train.clip.norm'?"
+means train.shuffle=true "did you mean 'data.train.shuffle'?"
+means train.workers=3 "did you mean 'data.workers'?"
+means train.dtype=mixed_float16 "did you mean 'amp'?"
+means train.device=gpu "--device cpu, gpu or gpu:N"
+means train.checkpoint=5epochs "did you mean 'save'?"
+means train.seed=5 "did you mean 'seed', at the top level?"
+means data.augmentation=flip "did you mean 'data.train.transforms'?"
+means data.image_size=64 "did you mean 'net.input'?"
+means data.directory=x "did you mean 'data.train.path'?"
+means 'train.optimizer={name: sgd, nesterov: true}' "train.optimizer: nag is sgd with Nesterov's momentum"
+for name in reduce_lr_on_plateau ReduceLROnPlateau; do means train.lr_schedule=$name "did you mean 'plateau'?"; done
+for name in CosineDecay cosine_decay CosineAnnealing; do means train.lr_schedule=$name "did you mean 'cosine'?"; done
+means 'train.metrics=[val_accuracy]' "write 'accuracy': each is measured on the training data and on those of validation"
+means 'train.metrics=[precision]' "\`mxtrain eval\` gives precision and recall of each class"
+means 'train.metrics=[top_5_accuracy]' "write {top_k: 5}"
+means 'train.freeze=[fullyconnected0]' "did you mean 'fullyconnected0*'?"
+
+# --- transforms: their names, and what is wrong with one is said at its line
+transform() {
+  expect 3 train photos.yaml --dry-run "data.train.transforms=[$1]"
+  says "$2"
+}
+for name in RandomFlip random_flip; do transform $name "did you mean 'flip'?"; done
+for name in RandomZoom random_zoom zoom; do transform $name "did you mean 'scale'?"; done
+transform random_rotation "did you mean 'rotate'?"
+transform random_brightness "did you mean 'brightness'?"
+transform ColorJitter "brightness, contrast, saturation and hue are a transform each"
+for name in Rescaling '{rescale: 1./255}'; do transform "$name" "pixels are divided by 255 in any case"; done
+cat >lines.yaml <<'END'
+include: photos.yaml
+data:
+  train:
+    transforms:
+      - {random_resized_crop: 8}
+      - {scale: 0.2}
+      - {rotate: 400}
+END
+expect 3 train lines.yaml
+says "lines.yaml:6:10: error: scale: factor = "
+says "lines.yaml:7:10: error: rotate: degrees = "
+transform '{normalize: {mean: 0.5}}, flip' "normalize is not the last of the transforms"
+expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: 0.1}]'
+says "0.1 is less than a degree"
+says "0.1 of a turn, as Keras counts, is 36"
+expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: {degrees: 15, fill_mode: reflect}}]'
+expect 3 train photos.yaml --dry-run 'data.train.transforms=[{resize: 12}]'
+says "command line: the pictures come out in different sizes"
+
+# --- layers: the line to write
+layer() {
+  expect 3 train points.yaml --dry-run "net.layers=[$1, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax}}]"
+  says "$2"
+}
+layer '{Activation: relu}' "write - Activation: {act_type: relu}"
+layer '{Dropout: 0.3}' "write - Dropout: {p: 0.3}"
+layer '{Dense: 10}' "did you mean '- FullyConnected: {num_hidden: 10}'?"
+layer '{MaxPooling2D: 2}' "did you mean '- Pooling: {kernel: 2, stride: 2}'?"
+layer '{AveragePooling2D: 2}' "did you mean '- Pooling: {pool_type: avg, kernel: 2, stride: 2}'?"
+layer '{Convolution: {num_filter: 3, kernel: 3, activation: relu}}' "an activation is a layer of its own, after this one: - Activation: {act_type: relu}"
+layer '{Convolution: {num_filter: 3, kernel: 5, pad: same}}' "write pad: 2, which keeps the size at stride 1"
+layer '{Convolution: {num_filter: 3, kernel: 5, pad: valid}}' "write pad: 0"
+layer '{Activation: {act_type: gelu}}' "write - LeakyReLU: {act_type: gelu}"
+layer '{Activation: {act_type: softplus}}' "write - Activation: {act_type: softrelu}"
+layer '{Activation: {act_type: rellu}}' "did you mean 'relu'?"
+layer PReLU "did you mean 'LeakyReLU: {act_type: prelu}'?"
+layer DepthwiseConv2D "did you mean 'Convolution: {num_group: CHANNELS}'?"
+for name in conv Conv2D conv2d; do layer $name "did you mean 'Convolution'?"; done
+layer InputLayer "net.input is the shape of an example"
+expect 3 train points.yaml --dry-run 'net.layers=[{FullyConnected: {num_hidden: 2}}, Softmax, {SoftmaxOutput: {name: softmax}}]'
+says "SoftmaxOutput follows Softmax 'softmaxoutput0', which is a loss too"
+says "leave one of them out"
+
+# --- commands, flags, help
+for pair in fit:train predict:infer summary:plan evaluate:eval; do
+  expect 2 ${pair%:*} points.yaml
+  says "did you mean \`mxtrain ${pair#*:}\`?"
+done
+expect 2 train points.yaml --time-limit 5
+says "did you mean train.time_limit=TIME, as 90min, 2h or 30s?"
+expect 3 ops Conv2D
+says "did you mean Convolution?"
+expect 0 help augmentation
+prints "data.train.transforms (list"
+expect 0 help random_zoom
+prints "scale: enlarges"
+finish
