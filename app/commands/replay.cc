@@ -110,7 +110,7 @@ class ReplayCommand final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("replay", "make the failing step of a diverged run again, and say where the first bad number arose");
     arguments.Option("bundle", &bundle_, "folder diverged-STEP of the run").Required().Takes("BUNDLE");
-    arguments.Examples("  mxtrain replay runs/latest/diverged-000123");
+    arguments.Examples("  mxtrain replay runs/photos-0001/diverged-000123");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -14,6 +14,7 @@
 #include "mxtrain/io/class_counts.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -181,6 +182,7 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
   config::LoadRequest request = ToRequest(arguments);
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   loaded_ = config::LoadConfig(request, &diagnostics_);
+  FollowWeights();
   std::vector<std::string> plugins = flags.plugins;
   plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
   runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx().type), console);
@@ -188,6 +190,16 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
     console.Message(LogLevel::kInfo, ctx().type == DeviceType::kGPU ? "train.math: tf32: factors of products of float32 are rounded to 10 bits of fraction"
                                                                    : "train.math: tf32 is for GPUs; the CPU computes as with fast");
   }
+}
+
+// runs/latest is another run tomorrow: the resolved configuration names the one that it leads to today.
+void Session::FollowWeights() {
+  std::string& file = loaded_.config.train.weights.file;
+  const std::string run = FollowLink(file);
+  if (file.empty() || run == file) return;
+  console_.Message(LogLevel::kInfo, format("train.weights: {} is {}", file, run));
+  file = run;
+  loaded_.resolved.Find("train")->value.Find("weights")->value.Find("file")->value = config::Value::Scalar(run, {}, true);
 }
 
 void Session::BuildNet(int64_t resumed_batch) {
@@ -309,7 +321,7 @@ std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
   source = io::MakeSource(c.source, DataParams(validation));
   if (!validation) class_names_ = source->class_names();
   if (validation && HoldsOut()) return source;  // the warnings are those of the training set
-  for (const std::string& text : source->warnings()) console_.Message(LogLevel::kWarning, text);
+  for (const std::string& text : source->remarks()) console_.Message(LogLevel::kWarning, text);
   return source;
 }
 
@@ -381,7 +393,8 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
     iter = io::NewPipeline(*runtime_, std::move(source), transforms, p);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
-    Throw(ErrorKind::kConfig, "{}: {}", diagnostics_.sources().Where(c.place), e.what());
+    const config::Place place = c.transforms.empty() ? c.place : c.transforms.back().place;
+    Throw(ErrorKind::kConfig, "{}: {}", diagnostics_.sources().Where(place), e.what());
   }
   CheckIter(*iter, c, pass);
   return iter;
@@ -566,7 +579,7 @@ TrainOptions Session::MakeTrainOptions() const {
   for (const auto& [pattern, init] : t.initializers) o.initializers.push_back({pattern, {init.name, init.params}});
   o.metrics = Metrics();
   o.best_metrics = t.best.metric;
-  o.early_stop = {t.early_stop.patience, t.early_stop.min_delta};
+  o.early_stop = {t.early_stop.patience, t.early_stop.min_delta, t.early_stop.target};
   o.time_limit_seconds = static_cast<double>(t.time_limit.seconds);
   o.grad_accum = t.grad_accum;
   o.report_steps = t.report_every;

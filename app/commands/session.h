@@ -63,6 +63,7 @@ class Session {
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::vector<Context> Workers() const;  // of a training run
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
+  void FollowWeights();
   void CheckPatterns();
   void CheckClassCount();
   void WeighClasses();

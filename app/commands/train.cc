@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 
@@ -16,6 +17,7 @@
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
 #include "app/report/sample_sheet.h"
+#include "app/report/showing.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -23,7 +25,7 @@ namespace mxtrain::commands {
 namespace {
 
 const char* EndName(RunEnd end) {
-  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit"};
+  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit", "target"};
   return kNames[static_cast<int>(end)];
 }
 
@@ -37,6 +39,7 @@ class Train final : public Command {
     arguments.Flag("--resume", &resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
     arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
     arguments.Flag("--extend", &extend_, "go on with the newest run of this name (or with --out, or --resume-from), which is finished, for train.epochs more");
+    arguments.Flag("--or-begin", &or_begin_, "with --resume or --extend: begin a run where there is none yet, as in the first night of a nightly job");
     arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step, write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
     arguments.Option("--name", &name_, "name of the run, in place of the configuration's").Takes("NAME");
@@ -44,17 +47,22 @@ class Train final : public Command {
     arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
     arguments.Option("--min-metric", &min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)").Takes("VALUE");
     arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
-                "  mxtrain train config.yaml --resume\n  mxtrain train config.yaml --extend train.epochs=5");
+                "  mxtrain train config.yaml --resume\n  mxtrain train config.yaml --extend train.epochs=5\n"
+                "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
+    std::signal(SIGPIPE, SIG_IGN);  // where nobody reads any more what is said (`2>&1 | head`), the training goes on
     try {
       return RunOnce(flags, console);
     } catch (const DivergedError& e) {
       console.ShowBar("");
       Explain(flags, e, console);
       throw;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kFileSystem || !folder_) throw;
+      Throw(ErrorKind::kFileSystem, "{}; then go on: {}", e.what(), HowToGoOn(*folder_));
     }
   }
 
@@ -63,6 +71,10 @@ class Train final : public Command {
     if (extend_ && resume_from_.empty()) resume_ = true;
     CatchSignals();
     Session session(config_, flags, console);
+    if (or_begin_ && !HasRun(NameOfRun(session))) {
+      console.Message(LogLevel::kInfo, "there is no such run yet: it begins");
+      resume_ = extend_ = false;
+    }
     session.BuildNet(ResumedBatch(session));
     auto train = session.TrainIter();
     auto val = session.ValIter();
@@ -73,6 +85,7 @@ class Train final : public Command {
 
     // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
+    CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
       console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32; "
                                               "evaluation in float32", session.config().train.amp));
@@ -97,23 +110,29 @@ class Train final : public Command {
     if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
     if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
 
-    if (!resume_) report::SaveFirstBatch(folder.File("samples"), *train, report::PictureReader(session.TrainTransforms()), session.class_names());
+    if (!resume_) {
+      report::TryToShow(console, "the first batch", [&] {
+        report::SaveFirstBatch(folder.File("samples"), *train, report::PictureReader(session.TrainTransforms()), session.class_names());
+      });
+    }
 
     report::ConsoleListener on_console(console);
     report::CsvListener csv(folder.File("metrics.csv"));
     report::JsonlListener jsonl(folder.File("events.jsonl"));
     report::TensorBoardListener tensorboard(folder.path());
     report::PlotListener plots(folder.path());
+    report::ShowingListener on_tensorboard(&tensorboard, "the run in TensorBoard", console), on_plots(&plots, "curves", console);
+    report::LatestListener latest(folder);
     report::Listeners listeners;
-    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &tensorboard, &plots}) listeners.Add(l);
+    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest}) listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const TrainResult result = trainer.Run(listeners, &StopFlag());
     console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
     const Json summary = ToJson(folder, result);
     if (!was_finished) folder.Write("result.json", report::JsonText(summary, 2) + "\n");
-    report::SaveRunPlots(folder.path());
-    report::WriteHtmlReport(folder.path());
+    report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
+    report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
     return Report(session, folder, *train, result, console);
   }
@@ -135,6 +154,7 @@ class Train final : public Command {
     };
     refuse(resume_ && !resume_from_.empty(), "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
     refuse(dry_run_ && (resume_ || extend_ || !resume_from_.empty()), "--dry-run begins a run anew; leave out --resume, --resume-from and --extend");
+    refuse(or_begin_ && !resume_ && !(extend_ && resume_from_.empty()), "--or-begin says what to do where --resume or --extend find no run; give one of them");
     refuse(overwrite_ && out_.empty(), "--overwrite replaces what --out DIR holds; say which folder");
     refuse(overwrite_ && (resume_ || (extend_ && resume_from_.empty())), "--overwrite begins a run anew, --resume and --extend go on with it; give one of them");
     refuse(!name_.empty() && !out_.empty(), "--out is the run folder itself, --name the name of the next one in runs/; give one of them");
@@ -142,13 +162,32 @@ class Train final : public Command {
 
   void Describe(Session& session, report::Console& console) {
     const Backend& backend = session.runtime().backend(session.ctx());
-    console.Message(LogLevel::kInfo, format("device {}, {} threads, seed {}, batch {}", session.DeviceNames(), backend.threads(), session.config().seed,
-                                            session.config().data.batch_size));
-    if (!session.class_names().empty()) {
-      std::string classes;
-      for (size_t i = 0; i < session.class_names().size() && i < 12; ++i) classes += format("{}{} {}", i ? ", " : "", i, session.class_names()[i]);
-      console.Message(LogLevel::kInfo, format("classes: {}{}", classes, session.class_names().size() > 12 ? ", ..." : ""));
+    console.Message(LogLevel::kInfo, format("device {}, {} thread{}, seed {}, batch {}", session.DeviceNames(), backend.threads(),
+                                            backend.threads() == 1 ? "" : "s", session.config().seed, session.config().data.batch_size));
+    if (!session.class_names().empty()) console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
+  }
+
+  // "0 cat, 1 dog"; "10, called by their numbers" for those of digits.
+  static std::string ListOfClasses(const std::vector<std::string>& names) {
+    constexpr size_t kMost = 12;
+    std::string text;
+    bool numbers = true;
+    for (size_t i = 0; i < names.size(); ++i) {
+      numbers = numbers && names[i] == std::to_string(i);
+      if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, names[i]);
     }
+    return numbers ? format("{}, called by their numbers", names.size()) : text + (names.size() > kMost ? ", ..." : "");
+  }
+
+  // Whether the run that --resume means is there.
+  bool HasRun(const std::string& name) const {
+    return out_.empty() ? report::RunFolder::Has("runs", name) : std::filesystem::exists(std::filesystem::path(out_) / "config.yaml");
+  }
+
+  // More than the metric can be is a slip, and no result of hours of training.
+  void CheckMinMetric(const Trainer& trainer) const {
+    if (!min_metric_ || *min_metric_ <= 1 || !trainer.best().HigherIsBetter()) return;
+    Throw(ErrorKind::kUsage, "--min-metric {}: {} is 1 at most; {} % is {}", *min_metric_, trainer.best().first().metric, *min_metric_, *min_metric_ / 100);
   }
 
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
@@ -266,10 +305,14 @@ class Train final : public Command {
             {"end", EndName(r.end)}};
   }
 
+  static std::string HowToGoOn(const report::RunFolder& folder) {
+    return format("mxtrain train {} --out {} --resume", report::QuoteShell(folder.File("config.yaml")), report::QuoteShell(folder.path()));
+  }
+
   // How the run ended, and what comes after it.
   static std::string Next(const Session& session, const report::RunFolder& folder, const TrainResult& r) {
     const std::string path = report::QuoteShell(folder.path());
-    const std::string again = format("mxtrain train {} --out {} --resume", report::QuoteShell(folder.File("config.yaml")), path);
+    const std::string again = HowToGoOn(folder);
     const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
     switch (r.end) {
       case RunEnd::kStopped:
@@ -280,6 +323,9 @@ class Train final : public Command {
       case RunEnd::kNoImprovement:
         return format("ended early after {} epochs: {} in which {} did not improve (train.early_stop); {}", r.epochs,
                       session.config().train.early_stop.patience, r.best[0].metric, use);
+      case RunEnd::kTarget:
+        return format("{} has reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
+                      report::FormatNumber(*session.config().train.early_stop.target), r.epochs, use);
       case RunEnd::kComplete:
         break;
     }
@@ -288,7 +334,7 @@ class Train final : public Command {
 
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
-    if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}: {}", bad.size(), bad[0].first, bad[0].second));
+    if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}", bad.size(), report::NameAndReason(bad[0].first, bad[0].second)));
     const config::SourceConfig& val = session.config().data.val;
     const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {
@@ -317,7 +363,7 @@ class Train final : public Command {
 
   const std::string command_line_;
   ConfigArguments config_;
-  bool resume_ = false, extend_ = false, dry_run_ = false, overwrite_ = false;
+  bool resume_ = false, extend_ = false, or_begin_ = false, dry_run_ = false, overwrite_ = false;
   std::string resume_from_, out_, name_, profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it is there

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <span>
 
 namespace mxtrain::report {
 namespace {
@@ -38,13 +39,27 @@ std::string TimeStamp() {
   std::tm parts{};
   localtime_r(&now, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S%z", &parts);
   return text;
 }
 
 std::string Join(const NamedValues& values) {
   std::string text;
   for (const auto& [name, value] : values) text += format("{}{} {}", text.empty() ? "" : "  ", name, FormatNumber(value));
+  return text;
+}
+
+// A bar, where there is room for more than that, and as many of the parts as there is room for.
+std::string BarOfWidth(double done, std::span<const std::string> parts, size_t width) {
+  constexpr size_t kBarWidth = 16, kLeastWithBar = 70;
+  const auto filled = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kBarWidth);
+  std::string text;
+  if (width >= kLeastWithBar) text = format("[{}{}] ", std::string(filled, '='), std::string(kBarWidth - filled, ' '));
+  for (const std::string& part : parts) {
+    const std::string gap = &part == parts.data() ? "" : "  ";
+    if (text.size() + gap.size() + part.size() > width) break;
+    text += gap + part;
+  }
   return text;
 }
 
@@ -113,7 +128,7 @@ void Console::LogTo(const std::string& path) {
 
 void Console::RepeatWarnings() {
   std::lock_guard lock(mutex_);
-  if (warning_count_ == 0) return;
+  if (warning_count_ == 0 || quiet_) return;
   Write(format("{} warning{}:", warning_count_, warning_count_ == 1 ? "" : "s"));
   for (const std::string& text : warnings_) Write("  " + text);
 }
@@ -131,16 +146,19 @@ void ConsoleListener::OnStart(const RunStart& s) {
 
 void ConsoleListener::OnStep(const StepEvent& e) {
   const double done = static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
-  const std::string text = format("epoch {} step {}/{}  loss {}  lr {}  {} images/s  {}  waiting {:.0f} %  {} left", e.epoch + 1, e.step_in_epoch,
-                                  e.steps_per_epoch, FormatNumber(e.loss), FormatNumber(e.lr), FormatNumber(e.images_per_second),
-                                  FormatBytes(CurrentMemoryBytes()), 100 * e.wait_share, FormatDuration(e.seconds_left));
+  // The first are the last that a narrow terminal gives up.
+  const std::string parts[] = {format("epoch {} step {}/{}", e.epoch + 1, e.step_in_epoch, e.steps_per_epoch),
+                               "loss " + FormatNumber(e.loss),
+                               FormatDuration(e.seconds_left) + " left",
+                               "lr " + FormatNumber(e.lr),
+                               FormatNumber(e.images_per_second) + " images/s",
+                               FormatBytes(CurrentMemoryBytes()),
+                               format("waiting {:.0f} %", 100 * e.wait_share)};
   if (console_.bar()) {
-    constexpr int kBarWidth = 16;
-    const int filled = static_cast<int>(done * kBarWidth);
-    const std::string bar = std::string(static_cast<size_t>(filled), '=') + std::string(static_cast<size_t>(kBarWidth - filled), ' ');
-    console_.ShowBar(format("[{}] {}", bar, text));
+    console_.ShowBar(BarOfWidth(done, parts, static_cast<size_t>(std::max(console_.width() - 1, 0))));
     return;
   }
+  const std::string text = format("{}", join(parts, "  "));
   if (!console_.lines() || done < 0.01 || (first_percent_said_ && e.seconds < next_line_seconds_)) return;
   first_percent_said_ = true;
   next_line_seconds_ = e.seconds + 30;

@@ -37,7 +37,7 @@ class Console {
   int width() const;  // columns: COLUMNS, else of the terminal, else 80
   // Everything that is said is also written here, with the time and without colour. "" ends it.
   void LogTo(const std::string& path);
-  // Counts the warnings and repeats each different one.
+  // Counts the warnings and repeats each different one; nothing where quiet, where they stand alone already.
   void RepeatWarnings();
 
  private:

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/io/image.h"
 
 namespace mxtrain::report {
@@ -144,7 +145,7 @@ void EventFile::AddPng(const std::string& tag, int64_t step, std::string_view pn
 
 void EventFile::Flush() {
   if (std::fflush(file_) == 0 && !std::ferror(file_)) return;
-  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path_, std::strerror(errno));
+  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path_, ReasonOf(errno));
 }
 
 }  // namespace mxtrain::report

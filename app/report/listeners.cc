@@ -25,7 +25,7 @@ void Emit(std::FILE* file, const std::string& path, const char* event, const Jso
   Json line = {{"event", event}, {"time", now}};
   line.update(fields);
   if (std::fputs((JsonText(line) + "\n").c_str(), file) >= 0 && std::fflush(file) == 0) return;
-  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path, std::strerror(errno));
+  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path, ReasonOf(errno));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "app/report/event_file.h"
+#include "app/report/run_folder.h"
 #include "mxtrain/train/events.h"
 
 namespace mxtrain::report {
@@ -42,6 +44,19 @@ class JsonlListener final : public TrainListener {
  private:
   const std::string path_;
   std::FILE* file_;
+};
+
+// runs/latest: this run, from its first save on.
+class LatestListener final : public TrainListener {
+ public:
+  explicit LatestListener(RunFolder folder) : folder_(std::move(folder)) {}
+  void OnSave(const SaveEvent&) override {
+    if (!std::exchange(told_, true)) folder_.BecomeLatest();
+  }
+
+ private:
+  const RunFolder folder_;
+  bool told_ = false;
 };
 
 // RUN/tb: what TensorBoard shows. Scalars of steps (step/...) and of epochs (train/..., val/..., epoch/...), over the steps; the pictures of

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 
 namespace mxtrain::report {
 namespace {
@@ -23,27 +23,28 @@ std::string Header(int64_t rows, const TShape& row_shape) {
 }  // namespace
 
 NpyWriter::NpyWriter(std::string path, int64_t rows, const TShape& row_shape)
-    : path_(std::move(path)), file_(path_, std::ios::binary), rows_(rows), row_size_(row_shape.Size()) {
-  const std::string header = Header(rows, row_shape);
-  file_.write(header.data(), static_cast<std::streamsize>(header.size()));
-  if (!file_.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", path_);
+    : file_(std::move(path)), rows_(rows), row_size_(row_shape.Size()) {
+  file_.Write(Header(rows, row_shape));
 }
 
 void NpyWriter::FillTo(int64_t row) {
   const std::vector<float> unknown(static_cast<size_t>(row_size_), std::numeric_limits<float>::quiet_NaN());
-  for (; next_ < row; ++next_)
-    file_.write(reinterpret_cast<const char*>(unknown.data()), static_cast<std::streamsize>(unknown.size() * sizeof(float)));
+  for (; next_ < row; ++next_) WriteRow(unknown.data());
+}
+
+void NpyWriter::WriteRow(const float* values) {
+  file_.Write({reinterpret_cast<const char*>(values), static_cast<size_t>(row_size_) * sizeof(float)});
 }
 
 void NpyWriter::Write(int64_t row, const float* values) {
   FillTo(row);
-  file_.write(reinterpret_cast<const char*>(values), static_cast<std::streamsize>(static_cast<size_t>(row_size_) * sizeof(float)));
+  WriteRow(values);
   ++next_;
 }
 
 void NpyWriter::Finish() {
   FillTo(rows_);
-  if (!file_.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", path_);
+  file_.Finish();
 }
 
 }  // namespace mxtrain::report

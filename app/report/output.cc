@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 
 namespace mxtrain::report {
 
@@ -30,11 +31,15 @@ std::string QuoteShell(const std::string& text) {
   return quoted + "'";
 }
 
+std::string NameAndReason(const std::string& name, const std::string& reason) {
+  return reason.find(name) == std::string::npos ? name + ": " + reason : reason;
+}
+
 void FlushResults() {
   errno = 0;
   const bool written = static_cast<bool>(std::cout.flush()), arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written && arrived) return;
-  Throw(ErrorKind::kFileSystem, "cannot write the results to stdout{}", errno ? format(": {}", std::strerror(errno)) : "");
+  Throw(ErrorKind::kFileSystem, "cannot write the results to stdout{}", errno ? ": " + ReasonOf(errno) : "");
 }
 
 }  // namespace mxtrain::report

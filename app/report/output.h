@@ -14,6 +14,8 @@ std::string JsonText(const Json& value, int indent = -1);  // below 0: in one li
 std::string QuoteCsv(const std::string& text);
 // A word of a command line as a POSIX shell takes it; quoted only where that is needed.
 std::string QuoteShell(const std::string& text);
+// "NAME: REASON"; the reason alone where it says the name itself.
+std::string NameAndReason(const std::string& name, const std::string& reason);
 // Ends what was written to stdout. Throws kFileSystem where it did not arrive: a full disk, a closed descriptor.
 void FlushResults();
 

@@ -100,10 +100,6 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
     }
     RunFolder folder(path.string());
     MakeFolder(path / "checkpoints");
-    const fs::path beside = fs::path(parent) / format(".latest-{}", number);
-    std::error_code ignored;  // `latest` is a convenience: some file systems have no links
-    fs::create_directory_symlink(path.filename(), beside, ignored);
-    fs::rename(beside, fs::path(parent) / "latest", ignored);
     return folder;
   }
 }
@@ -115,9 +111,20 @@ RunFolder RunFolder::Open(const std::string& path) {
 
 RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) {
   const int number = HighestNumber(parent, name);
-  if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to resume; run without --resume", parent, name);
+  if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to go on with; --or-begin begins one where there is none", parent, name);
   return RunFolder((fs::path(parent) / format("{}-{:04}", name, number)).string());
 }
+
+void RunFolder::BecomeLatest() const {
+  const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(), parent = path.parent_path();
+  if (parent.filename() != "runs") return;
+  const fs::path beside = parent / format(".latest-{}", getpid());
+  std::error_code ignored;  // `latest` is a convenience: some file systems have no links
+  fs::create_directory_symlink(path.filename(), beside, ignored);
+  fs::rename(beside, parent / "latest", ignored);
+}
+
+bool RunFolder::Has(const std::string& parent, const std::string& name) { return HighestNumber(parent, name) > 0; }
 
 bool RunFolder::IsBusy(const std::string& path) {
   const int fd = open((path + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);

@@ -9,12 +9,19 @@ namespace mxtrain::report {
 
 class RunFolder {
  public:
-  // A new folder under `parent` with the next number, and PARENT/latest pointing at it; or `out` itself when given, which must not hold a run
-  // unless `overwrite`. Throws kFileSystem.
+  // A new folder under `parent` with the next number; or `out` itself when given, which must not hold a run unless `overwrite`. Throws
+  // kFileSystem.
   static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite);
-  static RunFolder Open(const std::string& path);  // an existing one; throws kFileSystem
+  static RunFolder Open(const std::string& path);  // an existing one, or any folder that one process at a time works in; throws kFileSystem
   // The newest run of this name under `parent`; throws kFileSystem when there is none.
   static RunFolder Newest(const std::string& parent, const std::string& name);
+
+  // Whether there is a run of this name under `parent`.
+  static bool Has(const std::string& parent, const std::string& name);
+
+  // From now on runs/latest points at this run; nothing for one that does not lie in a folder `runs`. Called when the run has saved something: what
+  // reads weights from runs/latest then finds some, whatever a newer run has come to.
+  void BecomeLatest() const;
 
   // Whether a process works in it now.
   static bool IsBusy(const std::string& path);

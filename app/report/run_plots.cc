@@ -72,6 +72,16 @@ void SaveRunPlots(const std::string& run_folder) {
 }
 
 void PlotListener::OnEpoch(const EpochEvent&) {
+  if (behind_) Draw();
+  behind_ = true;
+}
+
+void PlotListener::OnSave(const SaveEvent&) {
+  if (behind_) Draw();
+}
+
+void PlotListener::Draw() {
+  behind_ = false;
   const Time::time_point begin = Time::now();
   if (begin < due_) return;
   SaveRunPlots(run_folder_);

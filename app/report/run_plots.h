@@ -17,15 +17,20 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
 // Draws them into RUN/plots. Throws kFileSystem.
 void SaveRunPlots(const std::string& run_folder);
 
-// Keeps them up to date during a run, in at most a hundredth of its time; metrics.csv must be written before.
+// Keeps them up to date during a run, in at most a hundredth of its time: after the checkpoint of an epoch, which needs the room of a disk more; where
+// none is saved, after the next epoch. metrics.csv must be written before.
 class PlotListener final : public TrainListener {
  public:
   explicit PlotListener(std::string run_folder) : run_folder_(std::move(run_folder)) {}
   void OnEpoch(const EpochEvent& epoch) override;
+  void OnSave(const SaveEvent& save) override;
 
  private:
+  void Draw();
+
   using Time = std::chrono::steady_clock;
   const std::string run_folder_;
+  bool behind_ = false;  // an epoch has ended since they were drawn
   Time::time_point due_ = Time::now() + std::chrono::seconds(5);
 };
 

@@ -1,0 +1,24 @@
+#include "app/report/showing.h"
+
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::report {
+
+bool TryToShow(Console& console, const std::string& what, const std::function<void()>& show) {
+  std::string reason;
+  try {
+    show();
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kFileSystem) throw;
+    reason = e.what();
+  } catch (const std::filesystem::filesystem_error& e) {
+    reason = e.what();
+  }
+  console.Message(LogLevel::kWarning, format("{} cannot be shown, the run goes on without: {}", what, reason));
+  return false;
+}
+
+}  // namespace mxtrain::report

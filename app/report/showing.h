@@ -1,0 +1,45 @@
+#pragma once
+// What merely shows a run (curves, TensorBoard's files, sheets of pictures, the report) is no reason to end it: where it cannot be written, that is
+// a warning, and the run goes on to its next checkpoint.
+#include <functional>
+#include <string>
+
+#include "app/report/console.h"
+#include "mxtrain/train/events.h"
+
+namespace mxtrain::report {
+
+// Calls `show`; what keeps a file from being written becomes a warning: "WHAT cannot be shown: ...". False where it was not shown. Other errors
+// pass.
+bool TryToShow(Console& console, const std::string& what, const std::function<void()>& show);
+
+// Passes events on to a listener that shows; after the first one that could not be shown, none. Does not own it.
+class ShowingListener final : public TrainListener {
+ public:
+  ShowingListener(TrainListener* shown, std::string what, Console& console) : shown_(shown), what_(std::move(what)), console_(console) {}
+  void OnStart(const RunStart& e) override {
+    Try([&] { shown_->OnStart(e); });
+  }
+  void OnStep(const StepEvent& e) override {
+    Try([&] { shown_->OnStep(e); });
+  }
+  void OnEpoch(const EpochEvent& e) override {
+    Try([&] { shown_->OnEpoch(e); });
+  }
+  void OnSave(const SaveEvent& e) override {
+    Try([&] { shown_->OnSave(e); });
+  }
+  void OnWarning(const std::string& text) override {
+    Try([&] { shown_->OnWarning(text); });
+  }
+
+ private:
+  void Try(const std::function<void()>& show) { goes_on_ = goes_on_ && TryToShow(console_, what_, show); }
+
+  TrainListener* const shown_;
+  const std::string what_;
+  Console& console_;
+  bool goes_on_ = true;
+};
+
+}  // namespace mxtrain::report
