@@ -56,7 +56,7 @@ std::string DecisionsCsv(const ClassReport& report) {
 }
 
 std::string MistakesCsv(const ClassReport& report) {
-  std::string text = "example,true,predicted,score,label_doubtful\n";
+  std::string text = "file,true,predicted,score,label_doubtful\n";
   for (const ClassReport::Mistake& m : report.mistakes()) {
     text += format("{},{},{},{},{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)), QuoteCsv(report.Name(m.guess)), m.score,
                    report.LabelIsDoubtful(m) ? 1 : 0);

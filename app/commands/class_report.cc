@@ -40,8 +40,8 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     if (classes == 2) scored_.push_back({row[1], truth == 1});
     if (each_) {
       const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
-      if (each_with_head_) *each_ << QuoteCsv(head()) << ",";
-      *each_ << format("{},{},{},{}\n", QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]);
+      const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
+      each_->Write(format("{}{},{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]));
     }
     if (guess != truth) AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess}, batch, i, iter, &pixels);
   }

@@ -2,12 +2,12 @@
 // What a model that names classes gets right and wrong: counts of (true class, predicted class), how sure it is, and the worst mistakes. One
 // for each head that is a softmax over classes.
 #include <cstdint>
-#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "app/commands/calibration.h"
+#include "app/report/result_file.h"
 #include "app/report/sample_sheet.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/data_iter.h"
@@ -37,7 +37,7 @@ class ClassReport {
   // Takes in a batch; nothing where the head does not give one class to an example, or the batch holds no label of it.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
   // From now on every example that is added is written there, as CSV: [head,] name, true class, predicted class, score.
-  void WriteEach(std::ostream* out, bool with_head) { each_ = out, each_with_head_ = with_head; }
+  void WriteEach(report::ResultFile* out, bool with_head) { each_ = out, each_with_head_ = with_head; }
   // From now on the pictures of the `count` worst mistakes are kept.
   void KeepPictures(int count, const report::PictureReader& reader) { pictures_ = static_cast<size_t>(count), reader_ = &reader; }
   // After the last batch: sorts the mistakes, the worst first.
@@ -77,7 +77,7 @@ class ClassReport {
   std::vector<Prediction> predictions_;
   std::vector<Scored> scored_;
   std::vector<Mistake> mistakes_;
-  std::ostream* each_ = nullptr;
+  report::ResultFile* each_ = nullptr;
   bool each_with_head_ = false;
   size_t pictures_ = 0;
   const report::PictureReader* reader_ = nullptr;

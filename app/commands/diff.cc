@@ -13,6 +13,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/train/checkpoint.h"
+#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -82,6 +83,7 @@ class Diff final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
+    left_ = FollowLink(left_), right_ = FollowLink(right_);
     const RunSummary left = report::ReadRun(left_), right = report::ReadRun(right_);
     const std::pair<const char*, std::vector<Difference>> parts[] = {
         {"configuration", Compare(ConfigOf(left), ConfigOf(right), all_)},

@@ -1,7 +1,6 @@
 // mxtrain eval MODEL [DATA]
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "app/commands/class_files.h"
@@ -13,6 +12,7 @@
 #include "app/commands/value_report.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
+#include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/fingerprint.h"
@@ -26,7 +26,7 @@ class Eval final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("eval", "metrics of a model on data with labels");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
     arguments.Option("data", &data_,
                     "folder with a folder per class, or of MNIST's or CIFAR's files; a list (PATH LABEL per line; - for stdin); a configuration, for its "
                     "validation data; default: that of the model's run")
@@ -50,7 +50,7 @@ class Eval final : public Command {
     facts_.Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
-    for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
@@ -58,9 +58,9 @@ class Eval final : public Command {
     const report::PictureReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names);
     for (ClassReport& report : reports) report.KeepPictures(worst_, reader);
-    std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names);
-    std::ofstream predictions;
-    if (!predictions_.empty()) OpenPredictions(&predictions, &reports, &value_reports);
+    std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names, spec);
+    std::optional<report::ResultFile> predictions;
+    if (!predictions_.empty()) OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
@@ -72,7 +72,7 @@ class Eval final : public Command {
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
-    if (!predictions_.empty() && !predictions.flush()) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
+    if (predictions) predictions->Finish();
     std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
     std::erase_if(value_reports, [](const ValueReport& report) { return report.empty(); });
     for (ClassReport& report : reports) report.Finish();
@@ -86,11 +86,9 @@ class Eval final : public Command {
 
  private:
   // One table: that of the classes where the net has such heads, else that of its first head of values.
-  void OpenPredictions(std::ofstream* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) const {
-    predictions->open(predictions_);
+  static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) {
     const bool with_head = reports->size() > 1;
-    if (!reports->empty()) *predictions << (with_head ? "head," : "") << "example,true,predicted,score\n" << std::flush;
-    if (!*predictions) Throw(ErrorKind::kFileSystem, "cannot write {}", predictions_);
+    if (!reports->empty()) predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
     for (ClassReport& report : *reports) report.WriteEach(predictions, with_head);
     if (reports->empty() && !value_reports->empty()) value_reports->front().WriteEach(predictions);
   }
@@ -98,7 +96,7 @@ class Eval final : public Command {
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
       if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
-      std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, spec.source_params);
+      std::shared_ptr<const io::Source> source = OwnSource(spec);
       WarnOfOtherData(model, *source, console);
       return source;
     }
@@ -119,6 +117,16 @@ class Eval final : public Command {
       if (list && key == "label_delim") kwargs.emplace_back(key, value);
     }
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
+  }
+
+  // That of the model's run, where it still is.
+  std::shared_ptr<const io::Source> OwnSource(const PipelineSpec& spec) const {
+    try {
+      return io::MakeSource(spec.source, spec.source_params);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kFileSystem) throw;
+      Throw(e.kind(), "{}; where the run's data have moved, say to what: mxtrain eval {} DATA", e.what(), report::QuoteShell(model_));
+    }
   }
 
   // A table with the columns of that of the model's run.

@@ -17,8 +17,8 @@ class Export final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("export", "a model's arrays for other programs");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
-    arguments.Option("output", &output_, "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays as the reference system's files")
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
+    arguments.Option("output", &output_, "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays as MXNet's files")
         .Required()
         .Takes("OUTPUT");
     arguments.Examples("  mxtrain export runs/latest lenet.safetensors\n  mxtrain export runs/latest zoo/lenet@10");
@@ -27,7 +27,7 @@ class Export final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     const bool safetensors = output_.ends_with(kSafetensors);
     if (!safetensors && output_.find('@') == std::string::npos) {
-      Throw(ErrorKind::kUsage, "'{}' says no format: FILE.safetensors, or PREFIX@N for the reference system's files", output_);
+      Throw(ErrorKind::kUsage, "'{}' says no format: FILE.safetensors, or PREFIX@N for MXNet's files", output_);
     }
     auto [runtime, model] = OpenModel(flags, model_, console);
     std::vector<std::string> files;

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
+#include <map>
 #include <numeric>
 
 #include "app/commands/batch_fit.h"
@@ -13,6 +13,7 @@
 #include "app/commands/predictions.h"
 #include "app/commands/progress.h"
 #include "app/commands/session.h"
+#include "app/commands/value_report.h"
 #include "app/commands/views.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
@@ -28,7 +29,7 @@ class Infer final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("infer", "predictions for pictures");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for the reference system's files").Required().Takes("MODEL");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
     arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin").Required().Takes("INPUT");
     arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
     arguments
@@ -66,24 +67,49 @@ class Infer final : public Command {
     }
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     const std::vector<std::string> files = CollectPictures(inputs_, console);
-    const auto iter = OpenPictures(*runtime, model, files, console);
-    Evaluation evaluation(*runtime, model.symbol, *iter, {}, nullptr, DeviceOf(flags));
-    SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
+    Net net;
+    if (!files.empty()) {
+      net.iter = OpenPictures(*runtime, model, files, console);
+      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags));
+      SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
+    }
     CatchSignals();
     if (output_layer_.empty()) {
-      Predictions(model, files, evaluation, *iter, console);
+      Predictions(model, files, &net, console);
     } else {
-      Features(flags, files, evaluation, console);
+      Features(flags, model, files, &net, console);
     }
-    if (StopFlag() == 1) return 128 + StopSignal();
-    return ReportBad(iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console);
+    if (StopFlag() == 1) return Stopped(console);
+    return net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console) : 0;
   }
 
  private:
   using OnRow = std::function<void(int64_t index, const float* values)>;
+  // The pictures, and the net that looks at them; neither where there are none.
+  struct Net {
+    std::unique_ptr<DataIter> iter;
+    std::optional<Evaluation> evaluation;
+  };
+
+  int Stopped(report::Console& console) const {
+    if (!output_.empty()) console.Message(LogLevel::kWarning, format("stopped before the end: {} was not written", output_));
+    return 128 + StopSignal();
+  }
+
+  // What the net's first output says of one picture.
+  static TShape RowShape(const Model& model) {
+    std::map<std::string, TShape> shapes;
+    for (const InputInfo& input : model.info.inputs) {
+      std::vector<int64_t> batch{1};
+      batch.insert(batch.end(), input.shape.begin(), input.shape.end());
+      shapes[input.name] = TShape(std::span<const int64_t>(batch));
+    }
+    const TShape output = model.symbol.InferShape(shapes).outputs.at(0);
+    return TShape(std::span(output.begin() + 1, static_cast<size_t>(output.ndim() - 1)));
+  }
 
   void CheckFlags() const {
-    if (min_score_ && copy_to_.empty()) Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both");
+    if (min_score_ && copy_to_.empty()) Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both (lists hold every score: --format csv | awk -F, '$NF >= 0.5')");
     if (output_layer_.empty()) return;
     if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
     const bool predicts =
@@ -134,11 +160,12 @@ class Infer final : public Command {
   }
 
   // Runs the net over all pictures; `on_row` gets what it says of each that could be read: `width` numbers, the mean over the views.
-  void ForEach(Evaluation& evaluation, int64_t width, int64_t pictures, report::Console& console, const OnRow& on_row) const {
+  void ForEach(Net* net, int64_t width, int64_t pictures, report::Console& console, const OnRow& on_row) const {
+    if (!net->evaluation) return;
     MeanOfViews mean(views_);
     std::optional<Progress> progress;
     if (!output_.empty() || !isatty(STDOUT_FILENO)) progress.emplace(console, "predicting", "pictures", pictures);
-    evaluation.Run(
+    net->evaluation->Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           std::vector<float> values = outputs[0].ToVector();
           if (!mean.Add(&values)) return;
@@ -148,12 +175,12 @@ class Infer final : public Command {
         [] { return StopFlag() == 1; });
   }
 
-  void Features(const CommonFlags& flags, const std::vector<std::string>& files, Evaluation& evaluation, report::Console& console) const {
-    const TShape batch = evaluation.executor().outputs()[0].shape();
-    const TShape row(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
+  void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files, Net* net, report::Console& console) const {
+    const TShape row = RowShape(model);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
-    ForEach(evaluation, row.Size(), rows, console, [&](int64_t index, const float* values) { writer.Write(index, values); });
+    ForEach(net, row.Size(), rows, console, [&](int64_t index, const float* values) { writer.Write(index, values); });
+    if (StopFlag() == 1) return;
     writer.Finish();
     if (flags.json) {
       std::vector<int64_t> shape{rows};
@@ -164,25 +191,31 @@ class Infer final : public Command {
     }
   }
 
-  void Predictions(const Model& model, const std::vector<std::string>& files, Evaluation& evaluation, const DataIter& iter, report::Console& console) const {
-    const TShape shape = evaluation.executor().outputs()[0].shape();
-    const int64_t classes = shape.Size() / std::max<int64_t>(shape[0], 1);
-    std::ofstream file;
-    if (!output_.empty()) {
-      file.open(output_);
-      if (!file) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
-    }
-    std::ostream& out = output_.empty() ? std::cout : file;
+  void Predictions(const Model& model, const std::vector<std::string>& files, Net* net, report::Console& console) const {
+    const int64_t classes = RowShape(model).Size();
     const Answer answer = AnswerOf(model.symbol, classes);
     CheckAnswer(answer);
-    const auto sinks = MakeSinks(out, answer, ClassNames(model.info.class_names), files, classes);
-    ForEach(evaluation, classes, static_cast<int64_t>(files.size()), console, [&](int64_t index, const float* scores) {
-      const Prediction prediction{index, iter.ExampleName(index), scores, Best(answer, scores, classes)};
+    const ClassNames names(answer == Answer::kValues ? ValueNames(model, classes) : model.info.class_names);
+    const auto sinks = MakeSinks(answer, names, files, classes, console);
+    ForEach(net, classes, static_cast<int64_t>(files.size()), console, [&](int64_t index, const float* scores) {
+      const Prediction prediction{index, net->iter->ExampleName(index), scores, Best(answer, scores, classes)};
       for (const auto& sink : sinks) sink->Take(prediction);
     });
+    if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
-    out.flush();
-    if (!out && !output_.empty()) Throw(ErrorKind::kFileSystem, "cannot write {}", output_);
+  }
+
+  // As the columns of the table that the model was trained on; else by their numbers, from 1.
+  static std::vector<std::string> ValueNames(const Model& model, int64_t values) {
+    std::vector<std::string> names;
+    const LossReport losses(model.symbol);
+    for (const LossReport::Head& head : losses.heads()) {
+      if (head.output == 0) names = NamesOfValues(head, model.info.class_names, PipelineSpec::FromJson(model.info.pipeline));
+    }
+    if (static_cast<int64_t>(names.size()) == values) return names;
+    names.clear();
+    for (int64_t k = 1; k <= values; ++k) names.push_back(values == 1 ? "value" : format("value_{}", k));
+    return names;
   }
 
   // By the loss that the net was trained with.
@@ -205,11 +238,11 @@ class Infer final : public Command {
     if (!copy_to_.empty() && answer == Answer::kValues) Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model gives values");
   }
 
-  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(std::ostream& out, Answer answer, const ClassNames& names,
-                                                         const std::vector<std::string>& files, int64_t classes) const {
+  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(Answer answer, const ClassNames& names, const std::vector<std::string>& files,
+                                                         int64_t classes, report::Console& console) const {
     std::vector<std::unique_ptr<PredictionSink>> sinks;
-    sinks.push_back(NewListing(out, format_, answer, names, files, answer == Answer::kValues ? static_cast<int>(classes) : top_k_));
-    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, answer, names, min_score_.value_or(0)));
+    sinks.push_back(NewListing(output_, format_, answer, names, files, answer == Answer::kValues ? static_cast<int>(classes) : top_k_));
+    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, answer, names, min_score_.value_or(0), console));
     if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, answer, names));
     if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, static_cast<int64_t>(files.size()), classes));
     return sinks;

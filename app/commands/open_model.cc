@@ -8,6 +8,8 @@
 
 #include "app/commands/session.h"
 #include "app/config/document.h"
+#include "app/report/output.h"
+#include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -84,8 +86,28 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files, repor
   param.path = folder;
   param.recursive = true;
   const auto source = io::NewImageListSource(param);
-  for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+  for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
   for (int64_t i = 0; i < source->size(); ++i) files->push_back(source->Name(i));
+}
+
+}  // namespace
+
+namespace {
+
+// A folder without files, whatever folders it holds.
+bool IsEmpty(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!at->is_directory(error)) return false;
+  }
+  return !error;
+}
+
+// Of a link such as runs/latest: what it leads to today.
+void SayWhich(const std::string& where, const std::string& file, report::Console& console) {
+  const std::string run = FollowLink(where);
+  if (run == where) return;
+  console.Message(LogLevel::kInfo, format("model: {}{}", file, report::RunFolder::IsBusy(run) ? ", of a training that is under way" : ""));
 }
 
 }  // namespace
@@ -95,18 +117,20 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report
   const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));
   opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins, DeviceOf(flags).type), console);
   opened.model = LoadModel(*opened.runtime, where);
+  SayWhich(where, opened.model.file, console);
   return opened;
 }
 
 std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console) {
-  std::vector<std::string> files;
+  std::vector<std::string> files, missing;
   for (const std::string& input : inputs) {
     if (input == "-") {
       ReadList(std::cin, "", &files);
     } else if (fs::is_directory(input)) {
-      AddFolder(input, &files, console);
+      if (!IsEmpty(input)) AddFolder(input, &files, console);
     } else if (!fs::exists(input)) {
-      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", input);
+      missing.push_back(input);
+      files.push_back(input);
     } else if (IsList(input)) {
       std::ifstream list(input);
       if (!list) Throw(ErrorKind::kFileSystem, "cannot read {}", input);
@@ -115,12 +139,13 @@ std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs,
       files.push_back(input);
     }
   }
-  if (files.empty()) Throw(ErrorKind::kData, "there is nothing to predict: the list is empty");
+  if (!missing.empty() && missing.size() == files.size()) Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
+  if (files.empty()) console.Message(LogLevel::kInfo, "there are no pictures: nothing is predicted");
   return files;
 }
 
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console) {
-  for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, format("{}: {}", name, reason));
+  for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, report::NameAndReason(name, reason));
   if (bad.empty()) return 0;
   const std::string text = format("{} of {} examples could not be read", bad.size(), tried);
   console.Message(skip ? LogLevel::kWarning : LogLevel::kError, skip ? text : text + "; --skip-bad makes that no error");

@@ -17,13 +17,14 @@ struct OpenedModel {
 };
 
 // The model, in a runtime with the plug-ins of the flags and those that its configuration names (where a flag gives a file of the same
-// name, that one). Throws as LoadModel, and kConfig for a plug-in that is no longer where it was.
+// name, that one). Where `where` is a link, as runs/latest, it says what that leads to. Throws as LoadModel, and kConfig for a plug-in that is no longer where it was.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
 
 // The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or
 // the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the
 // working folder); zero bytes end a path as line ends do.
-// Throws kFileSystem for an input that is not there, kData when nothing is left to read.
+// An input that is not there is kept, to be told with the pictures that cannot be read; throws kFileSystem where none is there. Empty folders and
+// lists give none, which is said; throws kData for a folder whose files are all something else.
 std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console);
 
 // Names the examples that could not be read. Returns the exit code: 0 when there are none, or with `skip`.

@@ -23,6 +23,19 @@ Kwargs ToKwargs(const Json& list) {
 
 }  // namespace
 
+std::vector<std::string> PipelineSpec::ColumnsOf(const std::string& field) const {
+  std::vector<std::string> columns;
+  for (const auto& [key, text] : source_params) {
+    if (key != "data_fields" && key != "label_fields") continue;
+    std::vector<std::string> named;  // FIELD=COLUMN
+    params::Parse(text, &named);
+    for (const std::string& item : named) {
+      if (item.starts_with(field + "=")) columns.push_back(item.substr(field.size() + 1));
+    }
+  }
+  return columns;
+}
+
 std::string PipelineSpec::ToJson() const {
   Json chain = Json::array();
   for (const io::TransformSpec& t : transforms) chain.push_back({{"name", t.name}, {"params", FromKwargs(t.kwargs)}});

@@ -19,6 +19,9 @@ struct PipelineSpec {
   std::vector<MetricSpec> metrics;           // of the run: what `eval` measures unless told
   bool exact_decode = false;
 
+  // The columns of the table that make up an input or a label, by its name; empty where the data are no table.
+  std::vector<std::string> ColumnsOf(const std::string& field) const;
+
   std::string ToJson() const;
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 };

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <system_error>
 
 #include "app/report/output.h"
+#include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/draw_label.h"
@@ -17,38 +20,44 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUnsure = "unsure";
 
-// "cat 0.9312", or the value alone where it is none of a class.
+// "cat 0.9312"; "x 31.25" of a value.
 std::string TextOf(Answer answer, const ClassNames& names, const std::pair<int64_t, float>& scored) {
-  return answer == Answer::kValues ? mxtrain::format("{}", scored.second)
+  return answer == Answer::kValues ? mxtrain::format("{} {}", names[scored.first], scored.second)
                                    : mxtrain::format("{} {:.4f}", names[scored.first], scored.second);
 }
 
 class Listing final : public PredictionSink {
  public:
-  Listing(std::ostream& out, std::string format, Answer answer, const ClassNames& names, const std::vector<std::string>& files, int count)
-      : out_(out), format_(std::move(format)), answer_(answer), names_(names) {
+  Listing(const std::string& path, std::string format, Answer answer, const ClassNames& names, const std::vector<std::string>& files, int count)
+      : out_(path), format_(std::move(format)), answer_(answer), names_(names) {
     for (const std::string& file : files) width_ = std::max(width_, file.size());
-    if (format_ == "table") out_ << mxtrain::format("{:<{}}  prediction\n", "file", width_);
-    if (format_ != "csv") return;
-    out_ << "file" << (answer_ == Answer::kAnyClasses ? ",classes,scores" : "");
-    for (int k = 1; k <= count && answer_ == Answer::kOneClass; ++k) out_ << mxtrain::format(",class_{},score_{}", k, k);
-    for (int k = 1; k <= count && answer_ == Answer::kValues; ++k) out_ << mxtrain::format(",value_{}", k);
-    out_ << "\n";
+    if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", "file", width_));
+    if (format_ == "csv") out_.Write(CsvHead(count));
   }
 
   void Take(const Prediction& p) override {
     if (format_ == "jsonl") {
-      out_ << report::JsonText(ToJson(p)) << "\n";
+      out_.Write(report::JsonText(ToJson(p)) + "\n");
     } else if (format_ == "csv") {
-      out_ << report::QuoteCsv(p.file) << CsvCells(p) << "\n";
+      out_.Write(report::QuoteCsv(p.file) + CsvCells(p) + "\n");
     } else {
-      out_ << mxtrain::format("{:<{}}", p.file, width_);
-      for (const auto& scored : p.best) out_ << "  " << TextOf(answer_, names_, scored);
-      out_ << (p.best.empty() ? "  -\n" : "\n");
+      std::string line = mxtrain::format("{:<{}}", p.file, width_);
+      for (const auto& scored : p.best) line += "  " + TextOf(answer_, names_, scored);
+      out_.Write(line + (p.best.empty() ? "  -\n" : "\n"));
     }
   }
 
+  void Finish() override { out_.Finish(); }
+
  private:
+  std::string CsvHead(int count) const {
+    std::string head = "file";
+    if (answer_ != Answer::kValues) head += ",predicted,score";
+    for (int k = 2; k <= count && answer_ == Answer::kOneClass; ++k) head += mxtrain::format(",predicted_{0},score_{0}", k);
+    for (int k = 0; k < count && answer_ == Answer::kValues; ++k) head += "," + report::QuoteCsv("predicted_" + names_[k]);
+    return head + "\n";
+  }
+
   Json ToJson(const Prediction& p) const {
     Json best = Json::array();
     for (const auto& [k, score] : p.best) {
@@ -74,7 +83,7 @@ class Listing final : public PredictionSink {
     return cells;
   }
 
-  std::ostream& out_;
+  report::ResultFile out_;
   const std::string format_;
   const Answer answer_;
   const ClassNames names_;
@@ -109,10 +118,40 @@ std::string FolderName(std::string name) {
   return name.empty() || name == "." || name == ".." ? "_" + name : name;
 }
 
+// What lies in the folders of a folder: where a former run has put its copies, whatever they are called.
+class Shelves {
+ public:
+  explicit Shelves(const fs::path& parent) {
+    std::error_code missing;
+    for (const auto& folder : fs::directory_iterator(parent, missing)) {
+      if (!folder.is_directory(missing)) continue;
+      for (const auto& file : fs::directory_iterator(folder.path(), missing)) {
+        if (file.is_regular_file(missing)) by_size_[file.file_size(missing)].push_back({file.path(), std::nullopt});
+      }
+    }
+  }
+  // The files of these bytes in other folders than these.
+  std::vector<std::string> Holding(const std::string& bytes, const std::vector<std::string>& folders) {
+    std::vector<std::string> holding;
+    const auto alike = by_size_.find(bytes.size());
+    if (alike == by_size_.end()) return holding;
+    const uint64_t sum = Checksum(bytes);
+    for (auto& [path, its_sum] : alike->second) {
+      if (!its_sum) its_sum = Checksum(ReadFile(path.string()));
+      const bool elsewhere = std::find(folders.begin(), folders.end(), path.parent_path().filename()) == folders.end();
+      if (elsewhere && *its_sum == sum) holding.push_back(path.string());
+    }
+    return holding;
+  }
+
+ private:
+  std::map<uintmax_t, std::vector<std::pair<fs::path, std::optional<uint64_t>>>> by_size_;  // checksums as they are asked for
+};
+
 class Sorter final : public PredictionSink {
  public:
-  Sorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score)
-      : folder_(folder), answer_(answer), names_(names), least_score_(least_score) {
+  Sorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score, report::Console& console)
+      : folder_(folder), answer_(answer), names_(names), least_score_(least_score), console_(console), before_(folder_) {
     if (answer == Answer::kAnyClasses && names.Contains(kUnsure)) {
       Throw(ErrorKind::kUsage, "--copy-to puts pictures without a class into the folder '{0}', but a class is called '{0}' too", kUnsure);
     }
@@ -127,8 +166,20 @@ class Sorter final : public PredictionSink {
     for (const auto& [k, score] : p.best) {
       if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses)) folders.push_back(FolderName(names_[k]));
     }
+    ++(folders.empty() ? unsure_ : sorted_);
     if (folders.empty()) folders.emplace_back(kUnsure);
-    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.file).filename(), ReadFile(p.file));
+    const std::string bytes = ReadFile(p.file);
+    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.file).filename(), bytes);
+    for (std::string& other : before_.Holding(bytes, folders)) elsewhere_.push_back(std::move(other));
+  }
+
+  void Finish() override {
+    const std::string unsure = unsure_ > 0 ? mxtrain::format(", {} into {}", unsure_, (folder_ / kUnsure).string()) : "";
+    console_.Message(LogLevel::kInfo, mxtrain::format("{} sorted into the folders of {}{}", sorted_, folder_.string(), unsure));
+    if (elsewhere_.empty()) return;
+    console_.Message(LogLevel::kWarning,
+                     mxtrain::format("{} copies of these pictures lie in another folder too, from a sort before this one; remove those, or sort into a new "
+                                     "folder: {}", elsewhere_.size(), FirstOf(elsewhere_, 3)));
   }
 
  private:
@@ -136,6 +187,10 @@ class Sorter final : public PredictionSink {
   const Answer answer_;
   const ClassNames names_;
   const double least_score_;
+  report::Console& console_;
+  Shelves before_;
+  int64_t sorted_ = 0, unsure_ = 0;
+  std::vector<std::string> elsewhere_;  // copies in other folders than this run's
 };
 
 class Annotator final : public PredictionSink {
@@ -186,13 +241,14 @@ std::string ClassNames::operator[](int64_t k) const {
 
 bool ClassNames::Contains(const std::string& name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
 
-std::unique_ptr<PredictionSink> NewListing(std::ostream& out, const std::string& format, Answer answer, const ClassNames& names,
+std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, Answer answer, const ClassNames& names,
                                            const std::vector<std::string>& files, int count) {
-  return std::make_unique<Listing>(out, format, answer, names, files, count);
+  return std::make_unique<Listing>(path, format, answer, names, files, count);
 }
 
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score) {
-  return std::make_unique<Sorter>(folder, answer, names, least_score);
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score,
+                                          report::Console& console) {
+  return std::make_unique<Sorter>(folder, answer, names, least_score, console);
 }
 
 std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, Answer answer, const ClassNames& names) {

@@ -44,12 +44,12 @@ void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
   for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
     const std::span<const float> truth(y.data() + i * width, width), guess(p.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) outputs_[k].Add(truth[k], guess[k]);
-    if (each_) *each_ << format("{},{},{}\n", QuoteCsv(iter.ExampleName(batch.index[i])), join(truth, ","), join(guess, ","));
+    if (each_) each_->Write(format("{},{},{}\n", QuoteCsv(iter.ExampleName(batch.index[i])), join(truth, ","), join(guess, ",")));
   }
 }
 
 std::string ValueReport::Name(size_t k) const {
-  return classes() && k < names_.size() ? names_[k] : outputs_.size() == 1 ? "value" : format("value_{}", k + 1);
+  return names_.size() == outputs_.size() ? names_[k] : outputs_.size() == 1 ? "value" : format("value_{}", k + 1);
 }
 
 void ValueReport::WriteHead() const {
@@ -58,7 +58,7 @@ void ValueReport::WriteHead() const {
     truth += "," + QuoteCsv("true_" + Name(k));
     guess += "," + QuoteCsv("predicted_" + Name(k));
   }
-  *each_ << "example" << truth << guess << "\n";
+  each_->Write("file" + truth + guess + "\n");
 }
 
 std::vector<std::pair<const char*, double>> ValueReport::Measures(const Output& o) const {
@@ -90,11 +90,16 @@ Json ValueReport::ToJson() const {
   return json;
 }
 
-std::vector<ValueReport> ValueReportsOf(const Symbol& symbol, const std::vector<std::string>& classes) {
+std::vector<std::string> NamesOfValues(const LossReport::Head& head, const std::vector<std::string>& classes, const PipelineSpec& run) {
+  const bool of_classes = head.kind == LossReport::Head::Kind::kLogistic && !classes.empty();
+  return of_classes ? classes : run.ColumnsOf(head.label);
+}
+
+std::vector<ValueReport> ValueReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run) {
   std::vector<ValueReport> reports;
   const LossReport losses(symbol);
   for (const LossReport::Head& head : losses.heads()) {
-    if (!head.label.empty() && head.kind != LossReport::Head::Kind::kSoftmax) reports.emplace_back(head, classes);
+    if (!head.label.empty() && head.kind != LossReport::Head::Kind::kSoftmax) reports.emplace_back(head, NamesOfValues(head, classes, run));
   }
   return reports;
 }
