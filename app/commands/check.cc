@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "app/commands/check_data.h"
@@ -20,9 +21,13 @@ class Findings {
   explicit Findings(report::Console& console) : console_(console) {}
 
   void Add(LogLevel level, const std::string& text) {
-    if (!seen_.insert(text).second) return;
-    console_.Message(level, text);
+    if (AddSaid(level, text)) console_.Message(level, text);
+  }
+  // One that was said already. False where it is known.
+  bool AddSaid(LogLevel level, const std::string& text) {
+    if (!seen_.insert(text).second) return false;
     list_.push_back({{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
+    return true;
   }
   void Add(const config::DiagnosticError& error) {
     if (!seen_.insert(error.what()).second) return;
@@ -35,16 +40,25 @@ class Findings {
       part();
       return true;
     } catch (const config::DiagnosticError& e) {
+      obstacle_ = obstacle_.value_or(e.kind());
       Add(e);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kConfig && e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
+      obstacle_ = obstacle_.value_or(e.kind());
       Add(LogLevel::kError, e.what());
     }
     return false;
   }
   const Json& list() const { return list_; }
+  // Where something kept a part of the check from being done, of the kind that came first, as another command would end; else whether there are
+  // findings.
+  int ExitCode() const {
+    if (obstacle_) return static_cast<int>(*obstacle_);
+    return list_.empty() ? 0 : static_cast<int>(ErrorKind::kCheckFailed);
+  }
 
  private:
+  std::optional<ErrorKind> obstacle_;
   report::Console& console_;
   std::set<std::string> seen_;
   Json list_ = Json::array();
@@ -59,7 +73,8 @@ class Check final : public Command {
     config_.Declare(arguments, /*required=*/false);
     arguments.Flag("--schema", &schema_, "print the JSON schema of configurations, for editors; needs no CONFIG");
     arguments.Flag("--strict", &strict_, "what is only worth knowing (small, gray, turned pictures, uneven classes) is a finding too");
-    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n  mxtrain check --schema > mxtrain.schema.json");
+    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n  mxtrain check --schema > mxtrain.schema.json\n"
+                       "  mxtrain check config.yaml -q && mxtrain train config.yaml      # 0: nothing found; 9: findings in the data; 3, 4, 8: no training could begin");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -83,12 +98,12 @@ class Check final : public Command {
       std::cout << report::JsonText(result) << std::endl;
     } else {
       if (result.contains("steps")) {
-        std::cout << format("{} training examples, {} for validation; {} steps; the net binds\n", result["train_examples"].get<int64_t>(),
+        std::cout << format("{} training examples, {} for validation; {} steps; the net fits\n", result["train_examples"].get<int64_t>(),
                             result["val_examples"].get<int64_t>(), result["steps"].get<int64_t>());
       }
       std::cout << (findings.list().empty() ? "no findings\n" : format("{} finding{}\n", findings.list().size(), findings.list().size() == 1 ? "" : "s"));
     }
-    return findings.list().empty() ? 0 : static_cast<int>(ErrorKind::kCheckFailed);
+    return findings.ExitCode();
   }
 
  private:
@@ -98,6 +113,9 @@ class Check final : public Command {
     std::shared_ptr<const io::Source> train, val;
     findings->Try([&] { train = session.OpenSource(/*validation=*/false); });
     findings->Try([&] { val = session.OpenSource(/*validation=*/true); });
+    for (const auto& source : {train, val}) {
+      for (const std::string& text : source ? source->losses() : std::vector<std::string>()) findings->AddSaid(LogLevel::kWarning, text);
+    }
     CheckData(train.get(), val.get(), net ? PictureInput(session.net()) : TShape(), console, findings, result);
     if (!net || Stopped()) return;
     findings->Try([&] { Bind(session, result); });
@@ -155,7 +173,7 @@ class Check final : public Command {
       for (const NDArray& array : batch.data) array.WaitToRead();
       progress.Add(batch.count);
     }
-    for (const auto& [name, reason] : iter.stats().bad) findings->Add(LogLevel::kWarning, format("{}: {}", name, reason));
+    for (const auto& [name, reason] : iter.stats().bad) findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
   }
 
   ConfigArguments config_;

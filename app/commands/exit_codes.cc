@@ -11,7 +11,9 @@ constexpr int CodeOf(ErrorKind kind) { return static_cast<int>(kind); }
 
 constexpr ExitCode kExitCodes[] = {
     {0, "done", "everything that was asked for was done", "",
-     "Nothing is to do. Results are on stdout, or in the files and the run folder that were named on stderr."},
+     "Nothing is to do. Results are on stdout, or in the files and the run folder that were named on stderr. A training ends with 0 whatever ended it but a "
+     "signal: `end` in the run folder's result.json (and with --json) is complete, time_limit (train.time_limit), target or no_improvement "
+     "(train.early_stop). --min-metric 0.9 gives 9 where the run was not as good as that."},
     {CodeOf(ErrorKind::kBug), "bug", "the program is wrong, not you",
      "an invariant of the program's own code did not hold\n"
      "a plug-in's operator wrote where it must not",
@@ -58,7 +60,7 @@ constexpr ExitCode kExitCodes[] = {
      "What was saved before is whole: checkpoints are written beside and then renamed. Make room, or choose another folder with --out, and go on with "
      "--resume. --overwrite replaces a run."},
     {CodeOf(ErrorKind::kCheckFailed), "check failed", "a check that you asked for did not pass",
-     "`mxtrain check` found something\n"
+     "`mxtrain check` found something in the data; where no training could begin it ends with 3, 4 or 8, as `mxtrain train` would\n"
      "the best metric of a run did not reach --min-metric",
      "Nothing broke. Each finding was said on stderr, and with --json is on stdout."},
     {129, "hung up", "SIGHUP ended the command", "a terminal that was closed, a connection that was lost",

@@ -126,11 +126,11 @@ class Init final : public Command {
     if (output_.empty()) output_ = found.name + ".yaml";
     const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev", "test"});
     const auto source = OpenFolder(train.empty() ? root.string() : train, {});
-    for (const std::string& text : source->warnings()) console.Message(LogLevel::kWarning, text);
+    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     Count(*source, &found);
     if (!train.empty() && !val.empty()) {
       const auto validation = OpenFolder(val, source->class_names());
-      for (const std::string& text : validation->warnings()) console.Message(LogLevel::kWarning, text);
+      for (const std::string& text : validation->remarks()) console.Message(LogLevel::kWarning, text);
       found.val_pictures = validation->size();
       found.val = Written(val);
     } else {

@@ -1,9 +1,11 @@
 // mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, a process and a run folder each, and a sorted table of them; with
 // --folds each on every fold of the training set.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "app/commands/child_run.h"
 #include "app/commands/command.h"
@@ -11,6 +13,7 @@
 #include "app/config/load.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
+#include "app/report/run_folder.h"
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -179,10 +182,10 @@ class Sweep final : public Command {
   void Open(const CommonFlags& flags) {
     fs::create_directories(out_);
     const std::string file = out_ + "/sweep.json";
-    if (!fs::exists(file)) {
-      if (!fs::is_empty(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
-      return Save(flags);
-    }
+    const bool begun = fs::exists(file);
+    if (!begun && !fs::is_empty(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
+    own_ = report::RunFolder::Open(out_);
+    if (!begun) return Save(flags);
     Json before;
     try {
       before = Json::parse(ReadFile(file));
@@ -204,8 +207,19 @@ class Sweep final : public Command {
     if (report::IsRunFolder(FolderOf(*trial))) trial->summary = report::ReadRun(FolderOf(*trial));
   }
 
+  // A sweep that was killed leaves a child, which saves and ends by itself. False where we were told to stop first.
+  static bool AwaitFree(const std::string& folder, report::Console& console) {
+    if (report::RunFolder::IsBusy(folder)) console.Message(LogLevel::kInfo, format("  {} is being worked on by another process: waiting for its end", folder));
+    while (report::RunFolder::IsBusy(folder)) {
+      if (StopFlag() == 1) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return true;
+  }
+
   void RunTrial(Trial* trial, size_t i, const CommonFlags& flags, report::Console& console) const {
     const std::string folder = FolderOf(*trial);
+    if (!AwaitFree(folder, console)) return;
     const bool begun = report::IsRunFolder(folder);
     if (!begun) fs::remove_all(folder);  // killed before it was a run
     std::vector<std::string> arguments{"train", config_.file};
@@ -428,6 +442,7 @@ class Sweep final : public Command {
   ConfigArguments config_;
   int random_ = 0, folds_ = 0;
   std::string out_;
+  std::optional<report::RunFolder> own_;  // the folder of the sweep: one process at a time
   std::vector<SweepAxis> axes_;
   std::vector<Trial> trials_;
 };
