@@ -14,7 +14,7 @@ prints "1 finding"
 rm -r val && mkdir -p val/dark val/light
 for class in dark light; do for i in 5 6 7; do mv train/$class/00$i.png val/$class; done; done
 expect 0 check photos.yaml
-prints "10 training examples, 6 for validation; 3 steps; the net binds"
+prints "10 training examples, 6 for validation; 3 steps; the net fits"
 prints "no findings"
 
 # --- one picture in two classes; one twice in its class is worth a word
@@ -38,9 +38,18 @@ expect 9 check photos.yaml
 for file in train/dark/000 train/light/004 val/light/007; do says "$file.png: damaged or unsupported PNG"; done
 prints "3 findings"
 
+# --- pictures of phones, which are not read, are a finding; other files are passed over
+for i in 1 2 3; do echo heic >train/dark/phone$i.HEIC; done
+echo notes >train/dark/notes.txt
+expect 9 check photos.yaml
+says "3 pictures are of a format that is not read, and are passed over: convert to JPEG or PNG (first: $work/train/dark/phone1.HEIC)"
+says "1 file passed over, not named like a JPEG, PNG or BMP (first: $work/train/dark/notes.txt)"
+prints "1 finding"
+rm train/dark/phone* train/dark/notes.txt
+
 # --- the net, the training data and the validation data are each wrong
 sed 's/num_hidden: .*}/num_hidden: 2, bias: 3}/; s/path: train/path: gone/; s/path: val/path: lost/' photos.yaml >wrong.yaml
-expect 9 check wrong.yaml --json
+expect 3 check wrong.yaml --json
 says "gone; a relative path"
 says "lost; a relative path"
 says "wrong.yaml:6:"

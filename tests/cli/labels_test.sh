@@ -40,11 +40,11 @@ expect 0 eval tags tags.csv --metric multilabel_accuracy
 prints "multilabel_accuracy"
 expect 0 eval tags tags.csv --predictions each.csv
 prints "precision"
-holds "the head of the predictions" test "$(head -1 each.csv)" = example,true_dark,true_even,true_light,predicted_dark,predicted_even,predicted_light
+holds "the head of the predictions" test "$(head -1 each.csv)" = file,true_dark,true_even,true_light,predicted_dark,predicted_even,predicted_light
 even=$(awk -F, 'NR > 1 { hit += $3 >= 0.5 && $6 >= 0.5; all += $3 >= 0.5 } END { printf "%.4f", hit / all }' each.csv)
 holds "the recall of 'even' is not $even" sh -c "grep '^even ' stdout | awk '{ exit !(\$3 == $even) }'"
 expect 0 infer tags pictures/dark pictures/light --format csv
-prints "file,classes,scores"
+prints "file,predicted,score"
 holds "dark pictures are not dark" grep -q 'pictures/dark/.*,dark' stdout
 expect 0 infer tags pictures/dark --threshold 1
 prints "  -"
@@ -85,9 +85,9 @@ prints '"rmse":'
 expect 0 eval targets targets.csv --predictions each.csv
 holds "not a line for each example" test "$(wc -l <each.csv)" -eq "$(wc -l <targets.csv)"
 mae=$(awk -F, 'NR > 1 { d = $5 - $3; sum += d < 0 ? -d : d; ++n } END { printf "%.4f", sum / n }' each.csv)
-holds "the mean error of y is not $mae" sh -c "grep '^value_2 ' stdout | awk '{ exit !(\$2 == $mae) }'"
+holds "the mean error of y is not $mae" sh -c "grep '^y ' stdout | awk '{ exit !(\$2 == $mae) }'"
 expect 0 infer targets pictures/dark --format csv
-prints "file,value_1,value_2"
+prints "file,predicted_x,predicted_y"
 expect 0 infer targets pictures/dark --format jsonl
 prints '"values":['
 expect 0 infer targets pictures/dark

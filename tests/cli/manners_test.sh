@@ -156,7 +156,7 @@ expect 2 train points.yaml --resume --resume-from mine/checkpoints/last
 expect 0 train points.yaml --out mine --resume train.epochs=4 --json
 prints '"epochs":4'
 expect 8 train points.yaml --name unheard --resume
-says "holds no run of 'unheard' to resume"
+says "holds no run of 'unheard' to go on with; --or-begin begins one where there is none"
 expect 0 train points.yaml --dry-run --out dry
 holds "--dry-run wrote" test ! -e dry
 if [ "$(id -u)" -ne 0 ]; then
@@ -169,16 +169,20 @@ expect 8 train points.yaml --out points.csv/run
 says "cannot make the folder points.csv/run"
 
 # --- a check failed: 9
-expect 9 train points.yaml --min-metric 1.5
-says "below --min-metric 1.5"
+expect 9 train points.yaml --min-metric 1
+says "below --min-metric 1"
+expect 2 train points.yaml --min-metric 90 --out percent
+says "--min-metric 90: accuracy is 1 at most; 90 % is 0.9"
+holds "a run that cannot be good enough left its folder" test ! -e percent
 expect 0 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 1000
 expect 9 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 0.0000001
 says "above --min-metric 1e-07"
 expect 0 check points.yaml
 prints "no findings"
-expect 9 check points.yaml train.epoch=3
+expect 3 check points.yaml train.epoch=3
 says "did you mean 'epochs'?"
-expect 9 check points.yaml data.train.path=gone.csv --json
+expect 3 check nowhere.yaml
+expect 4 check points.yaml data.train.path=gone.csv --json
 holds "--json says other than JSON" json stdout
 prints '"ok":false'
 
@@ -188,7 +192,7 @@ expect 0 infer pictures photos --top-k 2
 holds "a table of 16 pictures has a header and 16 lines" test "$(wc -l <stdout)" -eq 17
 prints "photos/light/000.png"
 expect 0 infer pictures photos --format csv --top-k 2
-holds "the header of csv" test "$(head -1 stdout)" = "file,class_1,score_1,class_2,score_2"
+holds "the header of csv" test "$(head -1 stdout)" = "file,predicted,score,predicted_2,score_2"
 holds "lines of csv have other than five fields" awk -F, 'NF != 5 { bad = 1 } END { exit bad }' stdout
 expect 0 infer pictures photos --json
 holds "--json says other than JSON" json stdout
@@ -212,9 +216,10 @@ says "broken.png"
 expect 8 infer pictures photos/nothing.png
 says "there is no file or folder photos/nothing.png"
 rm photos/dark/broken.png
-mkdir empty
-expect 4 infer pictures empty
-says "no pictures (.jpg .jpeg .png .bmp) in empty"
+mkdir text
+echo words >text/words.txt
+expect 4 infer pictures text
+says "no pictures (.jpg .jpeg .png .bmp) in text"
 expect 0 eval pictures photos --json
 holds "--json says other than JSON" json stdout
 prints '"accuracy":1.0'

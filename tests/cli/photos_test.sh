@@ -62,7 +62,7 @@ holds "a refused init wrote a file" test ! -e flat.yaml -a ! -e one.yaml -a ! -e
 
 # --- infer: a folder, files, a list, stdin: the same answers
 expect 0 infer runs/latest shapes/val --format csv --top-k 2
-holds "the head of the CSV" test "$(head -1 stdout)" = "file,class_1,score_1,class_2,score_2"
+holds "the head of the CSV" test "$(head -1 stdout)" = "file,predicted,score,predicted_2,score_2"
 holds "not one line per picture" test "$(lines stdout)" -eq 19
 holds "a class name with a comma is not quoted" grep -qF '"ring, thin"' stdout
 sort stdout >by_folder
@@ -83,8 +83,8 @@ expect 0 infer runs/latest shapes/val/square
 holds "the table has no head" test "$(head -1 stdout | awk '{print $1, $2}')" = "file prediction"
 expect 8 infer runs/latest gone.jpg
 says "there is no file or folder gone.jpg"
-expect 4 infer runs/latest - </dev/null
-says "there is nothing to predict: the list is empty"
+expect 0 infer runs/latest - </dev/null
+says "there are no pictures: nothing is predicted"
 
 # --- unreadable files: named, counted, 4; with --skip-bad 0
 cp -r shapes/val damaged
@@ -101,15 +101,16 @@ expect 0 eval runs/latest damaged --skip-bad
 
 # --- eval: folder, list, stdin, a configuration; three formats; agrees with infer to the example
 expect 0 eval runs/latest shapes/val --predictions each.csv
-prints "runs/latest/checkpoints/best on 18 examples"
+prints "runs/shapes-0001/checkpoints/best on 18 examples"
+says "model: runs/shapes-0001/checkpoints/best"
 holds "not one line per example" test "$(lines each.csv)" -eq 19
 python=$(command -v python3 || true)
 if [ -n "$python" ]; then
   expect 0 infer runs/latest shapes/val --format csv
   cat >compare.py <<'PY'
 import csv
-said = {row["example"]: (row["predicted"], float(row["score"])) for row in csv.DictReader(open("each.csv"))}
-inferred = {row["file"]: (row["class_1"], float(row["score_1"])) for row in csv.DictReader(open("stdout"))}
+said = {row["file"]: (row["predicted"], float(row["score"])) for row in csv.DictReader(open("each.csv"))}
+inferred = {row["file"]: (row["predicted"], float(row["score"])) for row in csv.DictReader(open("stdout"))}
 assert {k.split("shapes/val/")[1]: v for k, v in said.items()} == {k.split("shapes/val/")[1]: v for k, v in inferred.items()}, (said, inferred)
 PY
   holds "eval and infer differ" "$python" compare.py

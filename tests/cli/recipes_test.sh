@@ -17,6 +17,22 @@ says "the run is finished after"
 expect 0 train points.yaml --out early --extend train.epochs=1 train.optimizer.lr=0 train.lr_schedule=cosine
 says "extended by 4 steps; the schedule 'cosine' begins anew with them, at a learning rate of 0, and is to end at 0"
 
+# --- good enough: the run ends where the metric has reached its target
+expect 0 train points.yaml --out good train.epochs=50 train.early_stop.target=0.1 --json
+says "accuracy has reached 0.1000 after 1 epochs (train.early_stop.target)"
+prints '"end":"target"'
+expect 0 train points.yaml --out good --resume train.epochs=50 train.early_stop.target=0.1
+says "the run is finished after"
+expect 0 train points.yaml --out less 'train.metrics=[cross_entropy]' train.epochs=50 'train.early_stop={target: 100, patience: 5}' --json
+prints '"end":"target"'
+expect 0 train points.yaml --out never train.epochs=2 train.early_stop.target=1 --json
+prints '"end":"complete"'
+expect 3 train points.yaml train.early_stop.target=90
+says "train.early_stop.target = 90: accuracy is 1 at most"
+says "90 % is 0.9"
+expect 3 train points.yaml 'train.early_stop={min_delta: 0.1}'
+says "train.early_stop.min_delta needs train.early_stop.patience"
+
 # --- time limits have a unit, and leave a run that goes on
 expect 3 train points.yaml train.time_limit=5
 says "train.time_limit: expected a time with its unit such as 90min, 2h or 30s, got '5'"
@@ -33,7 +49,7 @@ expect 3 train points.yaml 'train.best=[accuracy, mse]'
 says "train.best.metric: 'mse' is not measured"
 
 # --- patterns on names of parameters
-expect 9 check points.yaml 'train.freeze=["fullyconected0*"]'
+expect 3 check points.yaml 'train.freeze=["fullyconected0*"]'
 says "train.freeze: 'fullyconected0*' matches no parameter; did you mean 'fullyconnected0*'?"
 expect 3 train points.yaml 'train.lr_mult={"*_bias": lots}'
 says "train.lr_mult: expected a number of 0 or more, got 'lots'"

@@ -37,7 +37,9 @@ if [ -e /dev/full ]; then
     rm -rf full
   done
   expect 8 infer model photos --output /dev/full
-  says "cannot write /dev/full"
+  says "cannot write /dev/full: No space left on device; make room there"
+  expect 8 infer model photos --output nowhere/results.csv
+  says "cannot write nowhere/results.csv: No such file or directory"
   expect 8 eval model --predictions /dev/full
   says "cannot write /dev/full"
 fi

@@ -94,6 +94,12 @@ for signals in HUP "TERM TERM"; do
   holds "$signals: nothing was saved" test -s stopped/checkpoints/last
 done
 
+# --- a reader that goes away does not end the training
+"$program" train points.yaml --out unread train.epochs=50 2>&1 | head -1 >/dev/null
+code=${PIPESTATUS[0]}
+holds "train | head: exit code $code" test "$code" -eq 0
+holds "train | head: not trained to the end" test "$(tail -1 unread/metrics.csv | cut -d, -f1)" = 50
+
 # --- flags that contradict each other
 expect 2 train points.yaml --dry-run --extend
 says "--dry-run begins a run anew"
@@ -115,14 +121,23 @@ if [ -e /dev/full ]; then
   ln -sf /dev/full full/events.jsonl
   expect 8 train points.yaml --out full --resume train.epochs=4
   says "cannot write full/events.jsonl: No space left on device"
+  says "make room there; then go on: mxtrain train full/config.yaml --out full --resume"
   rm full/events.jsonl
   ln -sf /dev/full full/mxtrain.log
   expect 0 train points.yaml --out full --resume train.epochs=4
   says "warning: the log cannot be written, and ends here: No space left on device"
+  # --- what only shows the run does not end it
+  expect 0 train points.yaml --out shown train.epochs=1
+  rm -r shown/tb shown/plots shown/report.html && touch shown/tb shown/plots && mkdir shown/report.html
+  expect 0 train points.yaml --out shown --extend train.epochs=2 --json
+  prints '"epochs":3'
+  says "warning: the run in TensorBoard cannot be shown, the run goes on without: "
+  says "warning: curves cannot be shown, the run goes on without: "
+  says "warning: the report cannot be shown, the run goes on without: "
 fi
 
 # --- the bar is drawn where epochs are short
-COLUMNS=60 "$program" train points.yaml --out bars train.epochs=100000000 --progress bar 2>bars.txt &
+COLUMNS=80 "$program" train points.yaml --out bars train.epochs=100000000 --progress bar 2>bars.txt &
 running=$!
 for _ in $(seq 600); do
   grep -q 'epoch [0-9]* step [0-9]*/' bars.txt && break
@@ -133,5 +148,7 @@ wait $running
 holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
 holds "how to go on is not said" grep -q "to go on: mxtrain train bars/config.yaml --out bars --resume" bars.txt
 expect 0 train bars/config.yaml --out bars --resume train.epochs=1
-holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 60
+holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 80
+COLUMNS=40 "$program" train bars/config.yaml --out narrow --progress bar train.time_limit=1s 2>bars.txt
+holds "a narrow bar lacks the loss" grep -q "^.\[Kepoch [0-9]* step [0-9]*/4  loss [0-9.]*" <(tr '\r' '\n' <bars.txt)
 finish

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# What runs at night, from a script: the newest run that can be used, folders that are empty, inputs that are missing, results that are whole, a
+# sweep whose process was killed.
+. "$(dirname "$0")/common.sh"
+
+write_points
+"$helper" pictures photos 8
+write_photos photos photos 4
+
+# --- runs/latest: the newest run that has saved something, whatever has failed since
+expect 0 train photos.yaml --name good
+holds "the run is not the latest" test "$(readlink runs/latest)" = good-0001
+write_deep
+expect 7 train deep.yaml --name bad train.optimizer.lr=1e30
+holds "a run that saved nothing is the latest" test "$(readlink runs/latest)" = good-0001
+expect 0 infer runs/latest photos
+says "model: runs/good-0001/checkpoints/best"
+expect 0 eval runs/latest
+prints "runs/good-0001/checkpoints/best on 16 examples"
+expect 0 train photos.yaml --name tuned train.weights=runs/latest
+says "runs/latest is $work/runs/good-0001"
+holds "the configuration names a link" grep -q "runs/good-0001" runs/tuned-0001/config.yaml
+expect 0 diff runs/good-0001 runs/latest
+prints "runs/tuned-0001"
+
+# --- the first night of a nightly job, and the next ones
+expect 8 train points.yaml --name nightly --extend
+says "holds no run of 'nightly' to go on with; --or-begin begins one where there is none"
+for epochs in 2 4; do
+  expect 0 train points.yaml --name nightly --extend --or-begin --json
+  prints "\"epochs\":$epochs"
+done
+expect 0 train points.yaml --out elsewhere --resume --or-begin
+expect 2 train points.yaml --or-begin
+says "--or-begin says what to do where --resume or --extend find no run"
+
+# --- an empty folder, or list, is no error: there is nothing to do
+mkdir -p inbox/deeper
+expect 0 infer runs/tuned-0001 inbox --format csv --output none.csv --copy-to sorted
+says "there are no pictures: nothing is predicted"
+holds "the head alone" test "$(cat none.csv)" = file,predicted,score
+expect 0 infer runs/tuned-0001 inbox -q
+holds "-q says something" test ! -s stderr
+expect 0 infer runs/tuned-0001 inbox --output-layer flatten0 --output none.npy
+holds "no rows" grep -qaF "'shape': (0, 192,)" none.npy
+
+# --- one that is missing does not keep the others
+expect 4 infer runs/tuned-0001 photos/dark nothere.png
+holds "the others are not all there" test "$(grep -c '^photos/dark' stdout)" -eq 8
+says "warning: cannot open nothere.png: No such file or directory"
+expect 8 infer runs/tuned-0001 nothere.png nordas
+says "there is no file or folder nothere.png, nordas"
+
+# --- results are whole, or not there
+mkdir small
+if unshare -rm sh -c 'mount -t tmpfs -o size=8k none small' 2>/dev/null; then
+  for i in $(seq 1000); do echo photos/dark/000.png; done >long.txt
+  unshare -rm sh -c 'mount -t tmpfs -o size=8k none small && "$@"; code=$?; ls -A small >left; exit $code' sh "$program" \
+    infer runs/tuned-0001 long.txt --format csv --output small/results.csv >stdout 2>stderr
+  code=$?
+  last="infer on a small disk"
+  holds "$last: exit code $code" test $code -eq 8
+  says "cannot write small/results.csv: No space left on device; make room there"
+  holds "$last: a part is left" test ! -s left
+fi
+
+# --- sorted once more, otherwise: what a former sort has put elsewhere is told
+expect 0 infer runs/tuned-0001 photos --copy-to heaps --min-score 1
+says "0 sorted into the folders of heaps, 16 into heaps/unsure"
+expect 0 infer runs/tuned-0001 photos --copy-to heaps
+says "16 sorted into the folders of heaps"
+says "16 copies of these pictures lie in another folder too, from a sort before this one; remove those, or sort into a new folder: heaps/unsure/"
+
+# --- a sweep that was killed: the next one waits for the child that it left
+wait_for() {
+  for _ in $(seq 600); do
+    [ -s "$1" ] && return
+    sleep 0.1
+  done
+  fail "$1 did not come"
+}
+sweep=(sweep points.yaml 'train.optimizer.lr=[0.1, 0.01]' train.epochs=3 --out search)
+expect 0 "${sweep[@]}"
+sed -i 's/"exit_code": 0/"exit_code": null/' search/sweep.json
+# Another process holds the folder of a run until the sweep has said that it waits.
+(
+  flock 9
+  echo locked >locked
+  for _ in $(seq 600); do
+    grep -q "waiting for its end" stderr && break
+    sleep 0.1
+  done
+) 9<>search/0001/.lock &
+holder=$!
+wait_for locked
+expect 0 "${sweep[@]}"
+says "search/0001 is being worked on by another process: waiting for its end"
+wait $holder
+exec 9<>search/.lock
+flock 9
+expect 8 "${sweep[@]}"
+says "search belongs to a run that is under way"
+exec 9>&-
+finish
