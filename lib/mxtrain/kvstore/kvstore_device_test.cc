@@ -1,6 +1,8 @@
 // KVStore `device` on fake GPUs: sums, values and updates on each, the order of collectives, failures.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <future>
 #include <random>
 
 #include "mxtrain/base/error.h"
@@ -91,12 +93,14 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
 class Watched final : public Communicator {
  public:
   struct Seen {
-    std::vector<int64_t> sizes;  // written by the one worker that makes collectives, read after a wait
     int64_t fails_at = -1;
+    std::function<void()> on_call = {};
+    std::vector<int64_t> sizes = {};  // written by the one worker that makes collectives, read after a wait
   };
   explicit Watched(Seen* seen) : seen_(seen) {}
   void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
     seen_->sizes.push_back(n);
+    if (seen_->on_call) seen_->on_call();
     if (n == seen_->fails_at) Throw(ErrorKind::kDevice, "the link is down");
     real_->AllReduce(ctx, type, data, n);
   }
@@ -125,9 +129,38 @@ TEST_CASE("collectives come in the order of pushes, each once all GPUs have give
   CHECK(store->Values(3)[1].ToVector() == std::vector<float>(4, 2.f));
 }
 
+// The second operation of the step is not issued before the sum of what the first one wrote was.
+TEST_CASE("a sum is made while the step that gave its gradient goes on") {
+  const auto runtime = test::NewFakeGpuRuntime();
+  engine::Engine& engine = runtime->engine();
+  std::promise<void> called;
+  Watched::Seen seen{.on_call = [&] { called.set_value(); }};
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
+  const std::vector<NDArray> value = OnEach(*runtime, kGpus, {0}), grads = OnEach(*runtime, kGpus, {1});
+  const NDArray other = NDArray::Zeros(*runtime, {1}, DType::kFloat32, kGpus[0]);
+  store->Init(0, value, /*share=*/true);
+  bool in_time = false;
+  std::vector<engine::SequenceOp> ops(2);
+  for (engine::SequenceOp& op : ops) op.ctx = kGpus[0];
+  ops[0].name = "last layer";
+  ops[0].fn = [](RunContext) {};
+  ops[0].writes = {0};
+  ops[1].name = "first layer";
+  ops[1].fn = [&](RunContext) { in_time = called.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready; };
+  ops[1].after = {0};
+  ops[1].writes = {1};
+  const engine::SequenceHandle step = engine.NewSequence(std::move(ops), 2);
+  engine.Push(step, std::vector{grads[0].var(), other.var()});
+  store->Push(0, grads, 0);
+  store->Barrier();
+  CHECK(in_time);
+  CHECK(value[1].ToVector() == std::vector<float>{2});
+  engine.DeleteSequence(step);
+}
+
 TEST_CASE("a failure of a collective, or of a GPU, reaches who waits; the rest goes on") {
   const auto runtime = test::NewFakeGpuRuntime();
-  Watched::Seen seen{{}, 2};
+  Watched::Seen seen{.fails_at = 2};
   const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
   const std::vector<NDArray> one = OnEach(*runtime, kGpus, {1}), two = OnEach(*runtime, kGpus, {1, 2});
   store->Init(1, one, /*share=*/true);
