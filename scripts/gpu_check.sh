@@ -126,7 +126,7 @@ print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(
 
 # doctests CHECK PROGRAM LIMIT: runs a program of tests; counts its cases and names those that failed.
 doctests() {
-  local check=$1 cases failing
+  local check=$1 cases failing seen=""
   run "$2" "$3" "$tests/$2"
   cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log")
   failing=$(awk '/^TEST CASE:/ { name = substr($0, 13) } / ERROR: / { if (!seen[name]++) print name }' "$log")
@@ -135,7 +135,9 @@ doctests() {
     return
   fi
   grep -A 6 ' ERROR: ' "$log" | head -n 40 | sed 's/^/  | /' | cut -c 1-200
-  record FAIL "$took" "$check" "${cases:-?} cases, $(grep -c . <<<"$failing") failed ($(paste -sd ';' <<<"$failing" | cut -c 1-250)); $(why)"
+  [[ -z $cases ]] || seen="$cases cases, "
+  [[ -z $failing ]] || seen+="$(wc -l <<<"$failing") failed ($(paste -sd ';' <<<"$failing" | cut -c 1-250)), "
+  record FAIL "$took" "$check" "$seen$(why)"
 }
 
 # The loss of each step, from the means over the epoch so far that events.jsonl holds.
