@@ -96,7 +96,7 @@ class Check final : public Command {
     result["diagnostics"] = findings.list();
     if (flags.json) {
       std::cout << report::JsonText(result) << std::endl;
-    } else {
+    } else if (!flags.quiet || !findings.list().empty()) {
       if (result.contains("steps")) {
         std::cout << format("{} training examples, {} for validation; {} steps; the net fits\n", result["train_examples"].get<int64_t>(),
                             result["val_examples"].get<int64_t>(), result["steps"].get<int64_t>());

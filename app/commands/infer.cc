@@ -36,7 +36,7 @@ class Infer final : public Command {
         .Option("--threshold", &threshold_,
                 "of a model that gives any number of classes: scores from here on say that one is there; default: 0.5")
         .Within(0.0, 1.0);
-    arguments.Option("--format", &format_, "table, csv or jsonl").OneOf({"table", "csv", "jsonl"}).ShowsDefault();
+    arguments.Option("--format", &format_, "table, csv or jsonl; default: as --output ends (.csv, .jsonl), else table").OneOf({"table", "csv", "jsonl"});
     arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
     arguments.Option("--copy-to", &copy_to_, "copy each picture into the folder DIR/CLASS; nothing is overwritten").Takes("DIR");
     arguments.Option("--min-score", &min_score_, "with --copy-to: pictures whose best score is below go into DIR/unsure").Within(0.0, 1.0);
@@ -59,6 +59,7 @@ class Infer final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
+    if (format_.empty()) format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, console);
     facts_.Complete(&model);
@@ -113,7 +114,7 @@ class Infer final : public Command {
     if (output_layer_.empty()) return;
     if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
     const bool predicts =
-        format_ != "table" || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
+        !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
     if (predicts) {
       Throw(ErrorKind::kUsage, "--format and --top-k are of predictions, and so are --copy-to, --annotate and --probabilities; --output-layer "
             "writes .npy");
@@ -267,7 +268,7 @@ class Infer final : public Command {
     return best;
   }
 
-  std::string model_, format_ = "table", output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
+  std::string model_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
   std::vector<std::string> inputs_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;

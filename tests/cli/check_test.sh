@@ -44,7 +44,7 @@ echo notes >train/dark/notes.txt
 expect 9 check photos.yaml
 says "3 pictures are of a format that is not read, and are passed over: convert to JPEG or PNG (first: $work/train/dark/phone1.HEIC)"
 says "1 file passed over, not named like a JPEG, PNG or BMP (first: $work/train/dark/notes.txt)"
-prints "1 finding"
+prints "4 findings"
 rm train/dark/phone* train/dark/notes.txt
 
 # --- the net, the training data and the validation data are each wrong

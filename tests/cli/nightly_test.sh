@@ -23,6 +23,10 @@ holds "the configuration names a link" grep -q "runs/good-0001" runs/tuned-0001/
 expect 0 diff runs/good-0001 runs/latest
 prints "runs/tuned-0001"
 
+# --- what is quiet says nothing where nothing is wrong
+expect 0 check points.yaml -q
+holds "check -q says something" test ! -s stdout -a ! -s stderr
+
 # --- the first night of a nightly job, and the next ones
 expect 8 train points.yaml --name nightly --extend
 says "holds no run of 'nightly' to go on with; --or-begin begins one where there is none"
@@ -36,7 +40,7 @@ says "--or-begin says what to do where --resume or --extend find no run"
 
 # --- an empty folder, or list, is no error: there is nothing to do
 mkdir -p inbox/deeper
-expect 0 infer runs/tuned-0001 inbox --format csv --output none.csv --copy-to sorted
+expect 0 infer runs/tuned-0001 inbox --output none.csv --copy-to sorted
 says "there are no pictures: nothing is predicted"
 holds "the head alone" test "$(cat none.csv)" = file,predicted,score
 expect 0 infer runs/tuned-0001 inbox -q
