@@ -73,8 +73,10 @@ class Check final : public Command {
     config_.Declare(arguments, /*required=*/false);
     arguments.Flag("--schema", &schema_, "print the JSON schema of configurations, for editors; needs no CONFIG");
     arguments.Flag("--strict", &strict_, "what is only worth knowing (small, gray, turned pictures, uneven classes) is a finding too");
-    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n  mxtrain check --schema > mxtrain.schema.json\n"
-                       "  mxtrain check config.yaml -q && mxtrain train config.yaml      # 0: nothing found; 9: findings in the data; 3, 4, 8: no training could begin");
+    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n"
+                       "  mxtrain check --schema > mxtrain.schema.json\n"
+                       "  mxtrain check config.yaml -q && mxtrain train config.yaml\n"
+                       "      # 0: nothing found; 9: findings in the data; 3, 4, 8: no training could begin");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -110,7 +110,10 @@ class Infer final : public Command {
   }
 
   void CheckFlags() const {
-    if (min_score_ && copy_to_.empty()) Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both (lists hold every score: --format csv | awk -F, '$NF >= 0.5')");
+    if (min_score_ && copy_to_.empty()) {
+      Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both (lists hold every score: --format csv | "
+            "awk -F, '$NF >= 0.5')");
+    }
     if (output_layer_.empty()) return;
     if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
     const bool predicts =

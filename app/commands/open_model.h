@@ -17,7 +17,8 @@ struct OpenedModel {
 };
 
 // The model, in a runtime with the plug-ins of the flags and those that its configuration names (where a flag gives a file of the same
-// name, that one). Where `where` is a link, as runs/latest, it says what that leads to. Throws as LoadModel, and kConfig for a plug-in that is no longer where it was.
+// name, that one). Where `where` is a link, as runs/latest, it says what that leads to. Throws as LoadModel, and kConfig for a plug-in that is
+// no longer where it was.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
 
 // The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or

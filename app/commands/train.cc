@@ -334,7 +334,10 @@ class Train final : public Command {
 
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
     const auto bad = train.stats().bad;
-    if (!bad.empty()) console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}", bad.size(), report::NameAndReason(bad[0].first, bad[0].second)));
+    if (!bad.empty()) {
+      const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
+      console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}", bad.size(), first));
+    }
     const config::SourceConfig& val = session.config().data.val;
     const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {

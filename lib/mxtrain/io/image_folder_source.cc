@@ -29,7 +29,8 @@ bool IsPicture(const fs::path& path) {
 
 // A picture all the same, of cameras and of the web, that is not read.
 bool IsOtherPicture(const fs::path& path) {
-  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif", ".tif", ".tiff", ".jp2", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw"};
+  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif", ".tif", ".tiff",
+                                                ".jp2",  ".jxl",  ".dng",  ".cr2",  ".cr3", ".nef", ".arw"};
   return endings.contains(Ending(path));
 }
 
@@ -105,8 +106,7 @@ std::vector<std::string> ClassFolders(const std::string& path) {
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) {
-    Throw(ErrorKind::kData,
-          "{} holds no folders; one folder per class is expected", path);
+    Throw(ErrorKind::kData, "{} holds no folders; one folder per class is expected", path);
   }
   return names;
 }

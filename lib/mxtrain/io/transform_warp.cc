@@ -51,7 +51,10 @@ template <typename Param, typename Kind>
 class Warping final : public Transform {
  public:
   explicit Warping(const Param& param)
-      : range_(Kind::Range(param)), p_(param.p), outside_{static_cast<Outside::Mode>(param.fill_mode), static_cast<uint8_t>(param.fill)}, nearest_(param.interpolation == kNearest) {}
+      : range_(Kind::Range(param)),
+        p_(param.p),
+        outside_{static_cast<Outside::Mode>(param.fill_mode), static_cast<uint8_t>(param.fill)},
+        nearest_(param.interpolation == kNearest) {}
 
   bool draws() const override { return true; }
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
