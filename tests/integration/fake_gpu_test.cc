@@ -1,10 +1,7 @@
 // Everything above the kernels on a device that is asynchronous and whose memory the host cannot touch: the bits are the CPU's.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
@@ -163,52 +160,6 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
       CHECK(outcome.bits == expected.bits);
       REQUIRE(outcome.epochs.size() == expected.epochs.size());
       for (size_t e = 0; e < expected.epochs.size(); ++e) CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
-    }
-  }
-}
-
-// An update between two operations of backward would make the stream wait for the sum, and backward with it.
-TEST_CASE("across GPUs the updates of a step come behind all of its operations") {
-  constexpr int kSteps = 4;
-  const TempDir data;
-  WriteTable(data);
-  Process process(data, OnTwoGpus(OnFakeGpus()));
-  engine::Engine& engine = process.runtime->engine();
-  engine.WaitForAll();
-  engine.StartProfile();
-  process.train->Reset(0, 0);
-  DataBatch batch;
-  for (int i = 0; i < kSteps; ++i) {
-    REQUIRE(process.train->Next(&batch));
-    process.trainer->Step(batch);
-  }
-  engine.StopProfile(data.path("trace.json"));
-  const Json trace = Json::parse(ReadFile(data.path("trace.json")));
-  for (const char* lane : {"gpu(0) compute 0", "gpu(1) compute 0"}) {
-    CAPTURE(lane);
-    Json row;
-    std::vector<std::pair<double, std::string>> functions;
-    for (const Json& event : trace["traceEvents"]) {
-      if (event["ph"] == "M" && event["name"] == "thread_name" && event["args"]["name"] == lane) row = event["tid"];
-    }
-    for (const Json& event : trace["traceEvents"]) {
-      if (event["ph"] == "X" && event["tid"] == row) functions.emplace_back(event["ts"], event["name"]);
-    }
-    std::sort(functions.begin(), functions.end());
-    const auto is_update = [](const auto& function) { return function.second == "sgd_mom_update"; };
-    const auto updates = std::count_if(functions.begin(), functions.end(), is_update);
-    const auto operations = static_cast<std::ptrdiff_t>(functions.size()) - updates;
-    REQUIRE(updates > 0);
-    REQUIRE(updates % kSteps == 0);
-    REQUIRE(operations % kSteps == 0);
-    std::ptrdiff_t seen_updates = 0, seen_operations = 0;
-    for (const auto& function : functions) {
-      if (!is_update(function)) {
-        ++seen_operations;
-        continue;
-      }
-      const std::ptrdiff_t step = seen_updates++ / (updates / kSteps);
-      CHECK(seen_operations >= (step + 1) * (operations / kSteps));
     }
   }
 }
