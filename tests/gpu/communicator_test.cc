@@ -3,6 +3,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/communicator.h"
+#include "mxtrain/ndarray/ndarray.h"
 #include "tests/gpu/runtime.h"
 
 namespace mxtrain::test {
