@@ -121,8 +121,10 @@ void AddResult(Page* page, const fs::path& file) {
   if (!fs::exists(file)) return;
   std::vector<Cells> rows;
   const Json result = Json::parse(ReadFile(file));
+  const bool timed = result.value("images_per_second", 0.0) > 0;  // a run of a few batches is not
   for (const auto& [key, value] : result.items()) {
     if (value.is_null() || value.is_boolean()) continue;  // no best epoch; "stopped", which "end" says too
+    if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
     if (key == "last") {
       for (const auto& [metric, last] : value.items()) rows.push_back({"last " + Words(metric), TextOf(last)});
     } else {

@@ -38,6 +38,7 @@ for file in report.json classes.csv confusion.csv calibration.csv thresholds.csv
 done
 json run/eval/report.json || fail "report.json is no JSON"
 holds "the report lacks the evaluation" grep -q "confusion matrix" run/report.html
+holds "the report tells a speed of a run that is too short for one" test "$(grep -c "images/s" run/report.html)" -eq 0
 holds "the report reads from elsewhere" test "$(grep -cE '(src|href)="(http|//|/)' run/report.html)" -eq 0
 # The matrix counts every example once, and its diagonal is the accuracy.
 right=$(awk -F, 'NR > 1 { sum += $NR } END { print sum }' run/eval/confusion.csv)
