@@ -38,6 +38,7 @@ class ChannelWalk {
     step_outer_ = step / view.inner, step_inner_ = step % view.inner;
   }
   MXTRAIN_HD bool Done() const { return at_ >= end_; }
+  MXTRAIN_HD bool Has(int64_t count) const { return at_ + (count - 1) * step_ < end_; }  // so many more
   MXTRAIN_HD int64_t place() const { return (outer_ * view_.channels + channel_) * view_.inner + inner_; }
   MXTRAIN_HD void Next() {
     at_ += step_;
@@ -67,9 +68,16 @@ struct ChannelPart {
     const int64_t channel = view.inner > 1 ? task / slices.count : task % view.channels;
     const int64_t slice = view.inner > 1 ? task % slices.count : task / view.channels;
     V sum{};
-    for (ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1), team.size()); !walk.Done(); walk.Next()) {
-      sum = sum + term(walk.place(), channel);
+    ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1), team.size());
+    while (walk.Has(kLoadsAhead)) {
+      V terms[kLoadsAhead];
+      for (V& t : terms) {
+        t = term(walk.place(), channel);
+        walk.Next();
+      }
+      for (const V& t : terms) sum = sum + t;
     }
+    for (; !walk.Done(); walk.Next()) sum = sum + term(walk.place(), channel);
     sum = team.Fold(sum, AddBoth{});
     if (team.rank() == 0) parts[channel * slices.count + slice] = sum;
   }

@@ -41,6 +41,9 @@ struct LargerOf {
   }
 };
 
+// Elements that a thread of the GPU reads before it goes on with the first of them: memory answers late, and serves many at once.
+inline constexpr int kLoadsAhead = 8;
+
 // f(team, row) for every row in [0, rows), each of about `length` elements that lie side by side.
 template <typename F>
 void ForRows(const OnCpu&, int64_t rows, int64_t length, const F& f) {
@@ -62,7 +65,7 @@ struct Slices {
   // For ForRows: slices by teams.
   Slices(int64_t rows, int64_t row_length) : Slices(rows, row_length, 1024, 2048) {}
   // For ForColumns: slices by single threads.
-  static Slices OfColumns(int64_t columns, int64_t column_length) { return {columns, column_length, 1 << 17, 32}; }
+  static Slices OfColumns(int64_t columns, int64_t column_length) { return {columns, column_length, 1 << 18, 64}; }
 
   MXTRAIN_HD int64_t Begin(int64_t slice) const { return length / count * slice + length % count * slice / count; }
   int64_t longest() const { return (length + count - 1) / count; }

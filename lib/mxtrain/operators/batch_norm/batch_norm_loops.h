@@ -85,19 +85,25 @@ struct MakeLine {
   }
 };
 
+// The last pass, element by element. ForElements (below) asks for Of(channel) once for many elements of a channel, and for Read(at) of several
+// elements before it gives the first of them to Write(at, of, read).
 template <typename T>
 struct Normalise {
   using A = AccumulatorOf<T>;
+  struct Element {
+    T x, sum;
+  };
   const Line<A>* lines;
   const T *x, *sum;  // sum: null without one
   Activation activation;
   uint8_t* mask;  // of what passes; null: not wanted
   T* y;
   OpReqType req;
-  MXTRAIN_HD void operator()(int64_t at, int64_t channel) const {
-    const Line<A> line = lines[channel];
-    A value = (A(x[at]) - line.mean) * line.scale + line.shift;
-    if (sum) value += A(sum[at]);
+  MXTRAIN_HD Line<A> Of(int64_t channel) const { return lines[channel]; }
+  MXTRAIN_HD Element Read(int64_t at) const { return {x[at], sum ? sum[at] : T()}; }
+  MXTRAIN_HD void Write(int64_t at, const Line<A>& line, const Element& e) const {
+    A value = (A(e.x) - line.mean) * line.scale + line.shift;
+    if (sum) value += A(e.sum);
     if (mask) mask[at] = activation.Passes(value);
     if (req != OpReqType::kNullOp) Assign(req, y, at, activation(value));
   }
@@ -109,7 +115,10 @@ struct Passed {
   using A = AccumulatorOf<T>;
   const T* head;
   const uint8_t* mask;  // null: all passes
-  MXTRAIN_HD A operator()(int64_t at) const { return mask && !mask[at] ? A(0) : A(head[at]); }
+  MXTRAIN_HD A operator()(int64_t at) const {
+    const A g = A(head[at]);  // in any case: a read that waits for another takes twice as long
+    return mask && !mask[at] ? A(0) : g;
+  }
 };
 // Sums of the gradient, and of the gradient times the distance from the mean.
 template <typename T>
@@ -154,49 +163,69 @@ struct MakeSlope {
   }
 };
 
+// As Normalise.
 template <typename T>
 struct Differentiate {
   using A = AccumulatorOf<T>;
+  struct Element {
+    A gradient;
+    T x;
+  };
   const Slope<A>* slopes;
   Passed<T> gradient;
   const T* x;
   T *data_grad, *sum_grad;
   OpReqType data_req, sum_req;
-  MXTRAIN_HD void operator()(int64_t at, int64_t channel) const {
-    const Slope<A> s = slopes[channel];
-    const A g = gradient(at), normal = (A(x[at]) - s.mean) * s.inverse;  // before either result lies over them
+  MXTRAIN_HD Slope<A> Of(int64_t channel) const { return slopes[channel]; }
+  MXTRAIN_HD Element Read(int64_t at) const { return {gradient(at), x[at]}; }
+  MXTRAIN_HD void Write(int64_t at, const Slope<A>& s, const Element& e) const {
+    const A g = e.gradient, normal = (A(e.x) - s.mean) * s.inverse;
     if (data_req != OpReqType::kNullOp) Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
     if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
   }
 };
 
-// f(place, channel) for every element, planes of a channel by teams where they are large.
+// f of the elements first, first + step, ... of one channel, before `end`.
+template <typename F>
+MXTRAIN_HD inline void ForElementsOf(int64_t channel, int64_t first, int64_t end, int64_t step, const F& f) {
+  const auto of = f.Of(channel);
+  int64_t at = first;
+  for (; at + (kLoadsAhead - 1) * step < end; at += kLoadsAhead * step) {
+    typename F::Element elements[kLoadsAhead];
+    for (int k = 0; k < kLoadsAhead; ++k) elements[k] = f.Read(at + k * step);
+    for (int k = 0; k < kLoadsAhead; ++k) f.Write(at + k * step, of, elements[k]);
+  }
+  for (; at < end; at += step) f.Write(at, of, f.Read(at));
+}
+// Planes of a channel, by teams.
 template <typename F>
 struct PlaneRow {
   ChannelView view;
   F f;
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t plane) const {
-    const int64_t channel = plane % view.channels, first = plane * view.inner;
-    for (int64_t i = team.rank(); i < view.inner; i += team.size()) f(first + i, channel);
+    const int64_t first = plane * view.inner;
+    ForElementsOf(plane % view.channels, first + team.rank(), first + view.inner, team.size(), f);
   }
 };
-// Channels that lie side by side: some rows of one, without a division for each element.
+// Channels that lie side by side: some rows of one.
 template <typename F>
 struct ColumnPiece {
   static constexpr int64_t kRows = 16;
   ChannelView view;
   F f;
   MXTRAIN_HD void operator()(int64_t task) const {
-    const int64_t channel = task % view.channels, first = task / view.channels * kRows, rows = view.outer - first;
-    for (int64_t row = first; row < first + (rows < kRows ? rows : kRows); ++row) f(row * view.channels + channel, channel);
+    const int64_t channel = task % view.channels, first = task / view.channels * kRows;
+    const int64_t end = first + kRows < view.outer ? first + kRows : view.outer;
+    ForElementsOf(channel, first * view.channels + channel, end * view.channels, view.channels, f);
   }
 };
+// Planes too small for a team.
 template <typename F>
 struct EachElement {
   ChannelView view;
   F f;
-  MXTRAIN_HD void operator()(int64_t at) const { f(at, view.ChannelOf(at)); }
+  MXTRAIN_HD void operator()(int64_t at) const { f.Write(at, f.Of(view.ChannelOf(at)), f.Read(at)); }
 };
 template <typename Device, typename F>
 void ForElements(const Device& device, const ChannelView& view, const F& f) {
