@@ -188,12 +188,13 @@ struct Differentiate {
 // f of the elements first, first + step, ... of one channel, before `end`.
 template <typename F>
 MXTRAIN_HD inline void ForElementsOf(int64_t channel, int64_t first, int64_t end, int64_t step, const F& f) {
+  constexpr int kAhead = kLoadsAhead / 2;  // an element is several numbers, and more registers mean fewer threads
   const auto of = f.Of(channel);
   int64_t at = first;
-  for (; at + (kLoadsAhead - 1) * step < end; at += kLoadsAhead * step) {
-    typename F::Element elements[kLoadsAhead];
-    for (int k = 0; k < kLoadsAhead; ++k) elements[k] = f.Read(at + k * step);
-    for (int k = 0; k < kLoadsAhead; ++k) f.Write(at + k * step, of, elements[k]);
+  for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
+    typename F::Element elements[kAhead];
+    for (int k = 0; k < kAhead; ++k) elements[k] = f.Read(at + k * step);
+    for (int k = 0; k < kAhead; ++k) f.Write(at + k * step, of, elements[k]);
   }
   for (; at < end; at += step) f.Write(at, of, f.Read(at));
 }
