@@ -68,16 +68,17 @@ struct ChannelPart {
     const int64_t channel = view.inner > 1 ? task / slices.count : task % view.channels;
     const int64_t slice = view.inner > 1 ? task % slices.count : task / view.channels;
     V sum{};
+    const auto of = term.Of(channel);
     ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1), team.size());
     while (walk.Has(kLoadsAhead)) {
       V terms[kLoadsAhead];
       for (V& t : terms) {
-        t = term(walk.place(), channel);
+        t = term(walk.place(), of);
         walk.Next();
       }
       for (const V& t : terms) sum = sum + t;
     }
-    for (; !walk.Done(); walk.Next()) sum = sum + term(walk.place(), channel);
+    for (; !walk.Done(); walk.Next()) sum = sum + term(walk.place(), of);
     sum = team.Fold(sum, AddBoth{});
     if (team.rank() == 0) parts[channel * slices.count + slice] = sum;
   }
@@ -103,7 +104,8 @@ template <typename V>
 int64_t BytesOfChannelSums(const ChannelView& view) {
   return (detail::SlicesOf(view).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
 }
-// The sum of term(place, channel), a V, over the elements of every channel: [channels] at the start of `scratch`, where it is returned.
+// The sum of term(place, of), a V, over the elements of every channel, where of = term.Of(channel): [channels] at the start of `scratch`, where it
+// is returned.
 template <typename V, typename Device, typename F>
 const V* SumChannels(const Device& device, const ChannelView& given, const F& term, V* scratch) {
   const ChannelView view = given.size() > 0 ? given : ChannelView(0, given.channels, 1);

@@ -52,8 +52,22 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   }
 }
 
+// The same where there are few rows, as of pictures with their colours in planes: tiles would be nearly empty.
+constexpr int64_t kFewRows = 8;
+template <typename From, typename To>
+struct InterleaveBody {
+  int64_t rows, columns;
+  const From* from;
+  To* to;
+  MXTRAIN_HD void operator()(int64_t i) const {  // a column of one of the batch
+    const int64_t batch = i / columns, column = i % columns;
+    for (int64_t row = 0; row < rows; ++row) to[i * rows + row] = static_cast<To>(from[(batch * rows + row) * columns + column]);
+  }
+};
+
 template <typename From, typename To>
 void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
+  if (rows <= kFewRows) return Loop(stream, batches * columns, InterleaveBody<From, To>{rows, columns, from, to});
   const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile), static_cast<unsigned>((rows + kTile - 1) / kTile),
                   static_cast<unsigned>(std::min(batches, kMaxGridZ)));
   TransposeKernel<<<grid, dim3(kTile, kTileRows), 0, stream.get()>>>(batches, rows, columns, from, to);

@@ -7,7 +7,7 @@
 // the scale is 1 and its gradient 0, whatever the array holds. Narrow types keep statistics and parameters in float32.
 //
 // _BatchNormActivation, which the fusion pass makes, is the same operator with an addition and an activation behind it:
-// output = act(BatchNorm(data) [+ sum]). Its gradient reads neither its output nor the sum.
+// output = act(BatchNorm(data) [+ sum]). Its gradient does not read the sum; kernels may read the output in its place.
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operators/activation/finish.h"
 

@@ -12,7 +12,16 @@
 namespace mxtrain::batch_norm {
 
 using P = BatchNormProperty;
-enum Saved { kSavedMean, kSavedVariance, kSavedMask };
+enum Saved { kSavedMean, kSavedVariance, kSavedGate };
+
+// From what backward knows which elements pass the activation: all do, from the channel's Line (saved) and x, from the output, or from a
+// byte for each element (saved).
+enum class GateBy { kNothing, kLine, kOutput, kMask };
+inline GateBy GateOf(const BatchNormSettings& settings) {
+  if (settings.act == BatchNormSettings::kNone) return GateBy::kNothing;
+  if (!settings.with_sum) return GateBy::kLine;
+  return settings.act == BatchNormSettings::kRelu ? GateBy::kOutput : GateBy::kMask;
+}
 
 // Two sums at a time, in double.
 struct Sums {
@@ -25,9 +34,9 @@ template <typename T>
 struct Distances {
   ChannelView view;
   const T* x;
-  MXTRAIN_HD double Origin(int64_t channel) const { return static_cast<double>(x[channel * view.inner]); }
-  MXTRAIN_HD Sums operator()(int64_t place, int64_t channel) const {
-    const double d = static_cast<double>(x[place]) - Origin(channel);
+  MXTRAIN_HD double Of(int64_t channel) const { return static_cast<double>(x[channel * view.inner]); }
+  MXTRAIN_HD Sums operator()(int64_t place, double origin) const {
+    const double d = static_cast<double>(x[place]) - origin;
     return {d, d * d};
   }
 };
@@ -53,6 +62,7 @@ struct Activation {
 template <typename A>
 struct Line {
   A mean, scale, shift;
+  MXTRAIN_HD A operator()(A x) const { return (x - mean) * scale + shift; }
 };
 
 // What the sums say of a channel.
@@ -71,7 +81,7 @@ struct MakeLine {
     A mean = moving_mean[c], variance = moving_variance[c];
     if (sums) {
       const double n = static_cast<double>(distances.view.size()), away = sums[c].first / n, spread = sums[c].second / n - away * away;
-      mean = static_cast<A>(distances.Origin(c) + away);
+      mean = static_cast<A>(distances.Of(c) + away);
       variance = static_cast<A>(spread > 0 ? spread : spread != spread ? spread : 0);
     }
     const A inverse = 1 / std::sqrt(variance + eps);
@@ -102,40 +112,54 @@ struct Normalise {
   MXTRAIN_HD Line<A> Of(int64_t channel) const { return lines[channel]; }
   MXTRAIN_HD Element Read(int64_t at) const { return {x[at], sum ? sum[at] : T()}; }
   MXTRAIN_HD void Write(int64_t at, const Line<A>& line, const Element& e) const {
-    A value = (A(e.x) - line.mean) * line.scale + line.shift;
+    A value = line(A(e.x));
     if (sum) value += A(e.sum);
     if (mask) mask[at] = activation.Passes(value);
     if (req != OpReqType::kNullOp) Assign(req, y, at, activation(value));
   }
 };
 
-// The head gradient, where it passes the activation.
+// What backward reads of an element, and the head gradient where it passes the activation. Of lines, output and mask GateOf names one or none; the
+// others are null.
 template <typename T>
-struct Passed {
+struct Heads {
   using A = AccumulatorOf<T>;
-  const T* head;
-  const uint8_t* mask;  // null: all passes
-  MXTRAIN_HD A operator()(int64_t at) const {
-    const A g = A(head[at]);  // in any case: a read that waits for another takes twice as long
-    return mask && !mask[at] ? A(0) : g;
+  struct Element {
+    T head, x;
+    bool open;
+  };
+  const T *head, *x;
+  Activation activation;
+  const Line<A>* lines;
+  const T* output;
+  const uint8_t* mask;
+  MXTRAIN_HD Line<A> Of(int64_t channel) const { return lines ? lines[channel] : Line<A>{}; }
+  MXTRAIN_HD Element Read(int64_t at) const { return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]}; }
+  MXTRAIN_HD A Gradient(const Element& e, const Line<A>& line) const {
+    return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
   }
 };
 // Sums of the gradient, and of the gradient times the distance from the mean.
 template <typename T>
 struct GradientTerms {
-  Passed<T> gradient;
-  const T* x;
+  Heads<T> heads;
   const AccumulatorOf<T>* mean;
-  MXTRAIN_HD Sums operator()(int64_t at, int64_t channel) const {
-    const double g = static_cast<double>(gradient(at));
-    return {g, g * (static_cast<double>(x[at]) - static_cast<double>(mean[channel]))};
+  struct Channel {
+    Line<AccumulatorOf<T>> line;
+    double mean;
+  };
+  MXTRAIN_HD Channel Of(int64_t channel) const { return {heads.Of(channel), static_cast<double>(mean[channel])}; }
+  MXTRAIN_HD Sums operator()(int64_t at, const Channel& channel) const {
+    const auto e = heads.Read(at);
+    const double g = static_cast<double>(heads.Gradient(e, channel.line));
+    return {g, g * (static_cast<double>(e.x) - channel.mean)};
   }
 };
 
-// dx = scale (g - mean_gradient - (x - mean) inverse mean_along), of one channel.
+// dx = scale (g - mean_gradient - (x - mean) inverse mean_along), of one channel. The shift is that of lines, where these stand.
 template <typename A>
-struct Slope {
-  A mean, inverse, scale, mean_gradient, mean_along;
+struct Slope : Line<A> {
+  A inverse, mean_gradient, mean_along;
 };
 
 template <typename T>
@@ -144,6 +168,7 @@ struct MakeSlope {
   int64_t size;  // of a channel
   const Sums* sums;
   const A *gamma, *mean, *variance;  // gamma: null for 1
+  const Line<A>* lines;              // or null
   A eps, momentum;
   bool batch;  // the statistics are those of the batch
   A *gamma_grad, *beta_grad, *moving_mean, *moving_variance;
@@ -155,7 +180,8 @@ struct MakeSlope {
     const A along = static_cast<A>(sums[c].second * static_cast<double>(inverse)), n = static_cast<A>(size);
     if (gamma_req != OpReqType::kNullOp) Assign(gamma_req, gamma_grad, c, gamma ? along : A(0));
     if (beta_req != OpReqType::kNullOp) Assign(beta_req, beta_grad, c, sum);
-    slopes[c] = {mean[c], inverse, inverse * (gamma ? gamma[c] : A(1)), batch ? sum / n : A(0), batch ? along / n : A(0)};
+    const Line<A> line{mean[c], inverse * (gamma ? gamma[c] : A(1)), lines ? lines[c].shift : A(0)};
+    slopes[c] = {line, inverse, batch ? sum / n : A(0), batch ? along / n : A(0)};
     if (batch && size > 0) {
       moving_mean[c] = momentum * moving_mean[c] + (A(1) - momentum) * mean[c];
       moving_variance[c] = momentum * moving_variance[c] + (A(1) - momentum) * variance[c];
@@ -167,19 +193,15 @@ struct MakeSlope {
 template <typename T>
 struct Differentiate {
   using A = AccumulatorOf<T>;
-  struct Element {
-    A gradient;
-    T x;
-  };
+  using Element = typename Heads<T>::Element;
   const Slope<A>* slopes;
-  Passed<T> gradient;
-  const T* x;
+  Heads<T> heads;
   T *data_grad, *sum_grad;
   OpReqType data_req, sum_req;
   MXTRAIN_HD Slope<A> Of(int64_t channel) const { return slopes[channel]; }
-  MXTRAIN_HD Element Read(int64_t at) const { return {gradient(at), x[at]}; }
+  MXTRAIN_HD Element Read(int64_t at) const { return heads.Read(at); }
   MXTRAIN_HD void Write(int64_t at, const Slope<A>& s, const Element& e) const {
-    const A g = e.gradient, normal = (A(e.x) - s.mean) * s.inverse;
+    const A g = heads.Gradient(e, s), normal = (A(e.x) - s.mean) * s.inverse;
     if (data_req != OpReqType::kNullOp) Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
     if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
   }
@@ -255,17 +277,17 @@ V* BehindSums(const ChannelView& view, const TBlob& workspace) {
 template <typename Device>
 class BatchNorm final : public Operator {
  public:
-  explicit BatchNorm(const BatchNormSettings& settings) : settings_(settings), activation_{settings.act} {}
+  explicit BatchNorm(const BatchNormSettings& settings) : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)) {}
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob> aux) override {
     SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) { ForwardOf<typename decltype(tag)::type>(ctx, in, req, out, aux); });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
     SwitchFloating(in[P::kData].type, "BatchNorm",
-                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, req, in_grad, aux); });
+                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, out, req, in_grad, aux); });
   }
 
  private:
@@ -291,29 +313,32 @@ class BatchNorm final : public Operator {
     line.out_inverse = out[P::kInverseDeviation].dptr<A>();
     line.mean_req = req[P::kMean];
     line.inverse_req = req[P::kInverseDeviation];
-    line.lines = BehindSums<Line<A>>(view, ctx.workspace);
+    line.lines = saves && gate_ == GateBy::kLine ? ctx.saved[kSavedGate].dptr<Line<A>>() : BehindSums<Line<A>>(view, ctx.workspace);
     Launch(device, view.channels, line);
 
     const T* sum = settings_.with_sum ? in[P::kSum].dptr<T>() : nullptr;
-    uint8_t* mask = activation_.on() && saves ? ctx.saved[kSavedMask].dptr<uint8_t>() : nullptr;
+    uint8_t* mask = saves && gate_ == GateBy::kMask ? ctx.saved[kSavedGate].dptr<uint8_t>() : nullptr;
     if (req[P::kOutput] == OpReqType::kNullOp && !mask) return;
     ForElements(device, view, Normalise<T>{line.lines, distances.x, sum, activation_, mask, out[P::kOutput].dptr<T>(), req[P::kOutput]});
   }
 
   template <typename T>
-  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const OpReqType> req,
-                  std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
+  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
+                  std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
     using A = AccumulatorOf<T>;
     const Device device{ctx.run_ctx};
     const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
-    const T* x = in[P::kData].dptr<T>();
-    const Passed<T> gradient{out_grad[P::kOutput].dptr<T>(), activation_.on() ? ctx.saved[kSavedMask].dptr<uint8_t>() : nullptr};
+    Heads<T> heads{out_grad[P::kOutput].dptr<T>(), in[P::kData].dptr<T>(), activation_, nullptr, nullptr, nullptr};
+    if (gate_ == GateBy::kLine) heads.lines = ctx.saved[kSavedGate].dptr<Line<A>>();
+    if (gate_ == GateBy::kOutput) heads.output = out[P::kOutput].dptr<T>();
+    if (gate_ == GateBy::kMask) heads.mask = ctx.saved[kSavedGate].dptr<uint8_t>();
     MakeSlope<T> slope{};
     slope.size = view.size();
     slope.mean = ctx.saved[kSavedMean].dptr<A>();
     slope.variance = ctx.saved[kSavedVariance].dptr<A>();
-    slope.sums = SumChannels(device, view, GradientTerms<T>{gradient, x, slope.mean}, ctx.workspace.dptr<Sums>());
+    slope.sums = SumChannels(device, view, GradientTerms<T>{heads, slope.mean}, ctx.workspace.dptr<Sums>());
     slope.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
+    slope.lines = heads.lines;
     slope.eps = A(settings_.eps);
     slope.momentum = A(settings_.momentum);
     slope.batch = OfBatch(ctx);
@@ -329,13 +354,14 @@ class BatchNorm final : public Operator {
     const OpReqType sum_req = settings_.with_sum ? req[P::kSum] : OpReqType::kNullOp;
     if (req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
     T* sum_grad = settings_.with_sum ? in_grad[P::kSum].dptr<T>() : nullptr;
-    ForElements(device, view, Differentiate<T>{slope.slopes, gradient, x, in_grad[P::kData].dptr<T>(), sum_grad, req[P::kData], sum_req});
+    ForElements(device, view, Differentiate<T>{slope.slopes, heads, in_grad[P::kData].dptr<T>(), sum_grad, req[P::kData], sum_req});
   }
 
   bool OfBatch(const OpContext& ctx) const { return ctx.is_train && !settings_.use_global_stats; }
 
   BatchNormSettings settings_;
   Activation activation_;
+  GateBy gate_;
 };
 
 template <typename Device>
@@ -350,8 +376,10 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
     plan.backward_workspace = plan.forward_workspace;
     const int64_t channel_bytes = request.in[P::kGamma].Bytes();
     plan.saved = {channel_bytes, channel_bytes};
-    if (settings.act != BatchNormSettings::kNone) plan.saved.push_back(request.in[P::kData].shape.Size());
-    plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, false}, {false, false, false}};
+    const GateBy gate = GateOf(settings);
+    if (gate == GateBy::kLine) plan.saved.push_back(3 * channel_bytes);
+    if (gate == GateBy::kMask) plan.saved.push_back(shape.Size());
+    plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, false}, {gate == GateBy::kOutput, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
   plan.make = [settings] { return std::make_unique<BatchNorm<Device>>(settings); };

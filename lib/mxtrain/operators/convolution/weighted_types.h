@@ -29,6 +29,7 @@ struct BiasOfChannel {
 template <typename T>
 struct HeadOfPlace {
   const T* head;
+  MXTRAIN_HD int64_t Of(int64_t channel) const { return channel; }
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t place, int64_t) const { return AccumulatorOf<T>(head[place]); }
 };
 template <typename A>
