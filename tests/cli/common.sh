@@ -103,6 +103,15 @@ train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
 END
 }
 
+# A minute at most, until a file of another process holds something.
+wait_for() {
+  for _ in $(seq 600); do
+    [ -s "$1" ] && return
+    sleep 0.1
+  done
+  fail "$1 did not come"
+}
+
 finish() {
   printf '%d checks, %d failed\n' "$checks" "$failures"
   [ "$failures" -eq 0 ]

@@ -76,13 +76,6 @@ says "16 sorted into the folders of heaps"
 says "16 copies of these pictures lie in another folder too, from a sort before this one; remove those, or sort into a new folder: heaps/unsure/"
 
 # --- a sweep that was killed: the next one waits for the child that it left
-wait_for() {
-  for _ in $(seq 600); do
-    [ -s "$1" ] && return
-    sleep 0.1
-  done
-  fail "$1 did not come"
-}
 sweep=(sweep points.yaml 'train.optimizer.lr=[0.1, 0.01]' train.epochs=3 --out search)
 expect 0 "${sweep[@]}"
 sed -i 's/"exit_code": 0/"exit_code": null/' search/sweep.json

@@ -4,14 +4,6 @@
 
 write_points
 
-wait_for() {
-  for _ in $(seq 600); do
-    [ -s "$1" ] && return
-    sleep 0.1
-  done
-  fail "$1 did not come"
-}
-
 # --- a run that is under way belongs to its process
 "$program" train points.yaml --out busy train.epochs=100000000 train.save.every=1000epochs -q 2>background &
 running=$!
