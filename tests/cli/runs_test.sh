@@ -129,18 +129,22 @@ if [ -e /dev/full ]; then
 fi
 
 # --- the bar is drawn where epochs are short
-COLUMNS=80 "$program" train points.yaml --out bars train.epochs=100000000 --progress bar 2>bars.txt &
-running=$!
-for _ in $(seq 600); do
-  grep -q 'epoch [0-9]* step [0-9]*/' bars.txt && break
-  sleep 0.1
-done
-kill -INT $running
-wait $running
+# draw COLUMNS CONFIG OUT: trains, with a bar in bars.txt, until one with a step has been drawn.
+draw() {
+  COLUMNS=$1 "$program" train "$2" --out "$3" train.epochs=100000000 --progress bar 2>bars.txt &
+  running=$!
+  for _ in $(seq 600); do
+    grep -q 'epoch [0-9]* step [0-9]*/' bars.txt && break
+    sleep 0.1
+  done
+  kill -INT $running
+  wait $running
+}
+draw 80 points.yaml bars
 holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
 holds "how to go on is not said" grep -q "to go on: mxtrain train bars/config.yaml --out bars --resume" bars.txt
 expect 0 train bars/config.yaml --out bars --resume train.epochs=1
 holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 80
-COLUMNS=40 "$program" train bars/config.yaml --out narrow --progress bar train.time_limit=1s 2>bars.txt
+draw 40 points.yaml narrow
 holds "a narrow bar lacks the loss" grep -q "^.\[Kepoch [0-9]* step [0-9]*/4  loss [0-9.]*" <(tr '\r' '\n' <bars.txt)
 finish
