@@ -2,6 +2,9 @@
 // Weight updates as operators: out = the new weight, states are auxiliary and mutated. Arguments: weight, grad, scalars. What changes from
 // step to step lies in `scalars`, float32 [4] = [learning rate, weight decay, factor of the gradient, factor of the learning rate that
 // corrects Adam's moments (1 elsewhere)]; what stays is a parameter. Below, g = clip(factor * grad) and c = clip_gradient.
+//
+// A factor of exactly 0 means that the step is left out: weight and states keep their bits, whatever the gradient holds (inf, NaN).
+//
 //   sgd_update       w (1 - lr wd) - lr g
 //   sgd_mom_update   m <- momentum m - lr wd w - lr g;  w + m
 //   nag_mom_update   g' = g + wd w;  m <- momentum m - lr g';  w + momentum m - lr g'

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operators/optimizer_update/update_plan.h"
 
 namespace mxtrain::optimizer_update {
@@ -32,12 +33,13 @@ class Update final : public Operator {
     if constexpr (kHasRatio<Rule<float>>) block_sums_.resize(static_cast<size_t>((stored_size + kBlock - 1) / kBlock));
   }
 
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob> aux) override {
     SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       Rule<C> rule(StepOf<C>(in[2].dptr<float>(), param_.clip_gradient), param_);
+      if (rule.LeftOut()) return CopyBlob(ctx.run_ctx, req[0], in[0], out[0]);
       Arrays<T> arrays{in[0].dptr<T>(), in[1].dptr<T>(), {}, out[0].dptr<T>()};
       for (size_t i = 0; i < aux.size(); ++i) arrays.states[i] = aux[i].dptr<T>();
       if constexpr (kHasRatio<Rule<C>>) Measure(in[0].StoredSize(), arrays, &rule);

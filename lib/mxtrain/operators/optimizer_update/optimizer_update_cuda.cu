@@ -19,7 +19,10 @@ struct Call {
 template <typename Rule, typename T>
 struct Measured {
   Call<Rule, T> call;
-  MXTRAIN_HD Squares operator()(int64_t i) const { return MeasureAt<Rule, ComputeOf<T>>(call.MakeRule(), call.arrays, i); }
+  MXTRAIN_HD Squares operator()(int64_t i) const {
+    const Rule rule = call.MakeRule();
+    return rule.LeftOut() ? Squares() : MeasureAt<Rule, ComputeOf<T>>(rule, call.arrays, i);
+  }
 };
 template <typename Rule, typename T>
 struct SetRatio {
@@ -38,7 +41,7 @@ struct Updated {
   MXTRAIN_HD void operator()(int64_t i) const {
     Rule rule = call.MakeRule();
     if constexpr (kHasRatio<Rule>) rule.ratio = *ratio;
-    const C w = UpdateAt<Rule, C>(rule, call.arrays, i);
+    const C w = rule.LeftOut() ? static_cast<C>(call.arrays.weight[i]) : UpdateAt<Rule, C>(rule, call.arrays, i);
     if (req != OpReqType::kNullOp) Assign(req, call.arrays.out, i, w);
   }
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/support/operator_case.h"
 
@@ -185,6 +186,21 @@ TEST_CASE("updates follow their rules") {
   for (const Known& known : AllKnown()) {
     for (const TShape& shape : {TShape{3, 5, 2, 3}, TShape{1}, TShape{0}, TShape{35001}}) {
       for (const double clip : {-1.0, 0.4}) RunCase(MakeCase(known, shape, clip));
+    }
+  }
+}
+
+TEST_CASE("a factor of 0 leaves the step out, whatever the gradient holds") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Known& known : AllKnown()) {
+    for (const double factor : {0.0, -0.0}) {
+      OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 0.4);
+      c.name += format(" factor {}", factor);
+      c.inputs = {Uniform(-2, 2), Cycle({inf, nan, -inf, 1}), Cycle({kLr, kDecay, factor, kCorrection})};
+      c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
+      c.aux_after_forward = nullptr;
+      c.tolerance = {0, "bytes that stay"};
+      RunCase(c);
     }
   }
 }
