@@ -16,6 +16,7 @@
 #include "mxtrain/operators/elemwise_unary/elemwise_unary_loops.h"
 #include "mxtrain/operators/expand_dims/expand_dims_loops.h"
 #include "mxtrain/operators/fold_batch_norm/fold_batch_norm_loops.h"
+#include "mxtrain/operators/global_norm/global_norm_loops.h"
 #include "mxtrain/operators/hard_sigmoid/hard_sigmoid.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu_loops.h"
 #include "mxtrain/operators/lrn/lrn_loops.h"
@@ -63,6 +64,7 @@ template <typename D>
 void AddOtherRows(OperatorRegistry& registry) {
   batch_norm::AddRows<D>(registry);
   convolution::AddReferenceRows<D>(registry);
+  global_norm::AddRows<D>(registry);
   make_loss::AddRows<D>(registry);
   random_sample::AddRows<D>(registry);
   regression_output::AddRows<D>(registry);

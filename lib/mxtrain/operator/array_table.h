@@ -1,0 +1,130 @@
+#pragma once
+// Loops over the elements of many arrays together, so that a GPU is given one kernel for dozens of them. Each array is cut into chunks; a chunk
+// is a row (rows.h), whose team finds its array in a table that travels with the functor, as a kernel's argument. More arrays than a table holds
+// are done in turn. What is written so serves the CPU too.
+//
+//   struct Array { const float* x; int64_t size; };  // what the loop knows of an array; size: its elements
+//   ForTables<Array>(count, [&](size_t n) { return Array{...}; }, [&](const ArrayTable<Array>& table) { ForChunks(device, table, f); });
+#include <algorithm>
+#include <cstdint>
+
+#include "mxtrain/operator/rows.h"
+
+namespace mxtrain {
+
+inline constexpr int64_t kChunk = 8192;  // elements
+inline int64_t ChunksOf(int64_t size) {
+  return (size + kChunk - 1) / kChunk;
+}
+
+template <typename Array>
+struct ArrayTable {
+  static constexpr size_t kBytes = 3584;  // CUDA has 4096 for all arguments of a kernel
+  static constexpr int kMost = static_cast<int>((kBytes - 2 * sizeof(int64_t)) / (sizeof(Array) + sizeof(int64_t)));
+
+  Array arrays[kMost];
+  int64_t ends[kMost];  // chunks of the arrays up to and with this one
+  int64_t count = 0;
+  int64_t first = 0;    // number of arrays[0] among all arrays of the loop
+
+  int64_t chunks() const { return count == 0 ? 0 : ends[count - 1]; }
+  MXTRAIN_HD int64_t Begin(int64_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  // The array that the chunk is of.
+  MXTRAIN_HD int64_t Find(int64_t chunk) const {
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (chunk < ends[middle]) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+};
+
+// f(table) for tables of array_of(n), n = 0 .. count - 1.
+template <typename Array, typename ArrayOf, typename F>
+void ForTables(size_t count, const ArrayOf& array_of, const F& f) {
+  constexpr auto kMost = static_cast<size_t>(ArrayTable<Array>::kMost);
+  for (size_t first = 0; first < count; first += kMost) {
+    ArrayTable<Array> table{};
+    table.first = static_cast<int64_t>(first);
+    int64_t chunks = 0;
+    for (size_t n = first; n < std::min(count, first + kMost); ++n) {
+      const Array array = array_of(n);
+      chunks += ChunksOf(array.size);
+      table.arrays[table.count] = array;
+      table.ends[table.count++] = chunks;
+    }
+    f(table);
+  }
+}
+
+// Elements [begin, end) of an array. `array` is its number among all arrays, `chunk` that of these elements in their table.
+struct ArrayPart {
+  int64_t array, chunk, begin, end;
+};
+
+namespace detail {
+
+template <typename Array, typename F>
+struct ChunkRow {
+  ArrayTable<Array> table;
+  F f;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t chunk) const {
+    const int64_t i = table.Find(chunk), begin = (chunk - table.Begin(i)) * kChunk, end = begin + kChunk;
+    const Array array = table.arrays[i];
+    f(team, array, ArrayPart{table.first + i, chunk, begin, end < array.size ? end : array.size});
+  }
+};
+
+template <typename V, typename Terms>
+struct SumChunk {
+  Terms terms;
+  V* parts;
+  template <typename Team, typename Array>
+  MXTRAIN_HD void operator()(const Team& team, const Array& array, const ArrayPart& part) const {
+    const auto term = terms(array, part.array);
+    V sum{};
+    for (int64_t k = part.begin + team.rank(); k < part.end; k += team.size()) sum = sum + term(k);
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) parts[part.chunk] = sum;
+  }
+};
+template <typename V, typename Array>
+struct JoinChunks {
+  ArrayTable<Array> table;
+  const V* parts;
+  OpReqType req;
+  V* sums;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t i) const {
+    V sum{};
+    for (int64_t chunk = table.Begin(i) + team.rank(); chunk < table.ends[i]; chunk += team.size()) sum = sum + parts[chunk];
+    sum = team.Fold(sum, AddBoth{});
+    V* to = sums + table.first + i;
+    if (team.rank() == 0) *to = req == OpReqType::kAddTo ? *to + sum : sum;
+  }
+};
+
+}  // namespace detail
+
+// f(team, array, part) for every chunk of a table.
+template <typename Device, typename Array, typename F>
+void ForChunks(const Device& device, const ArrayTable<Array>& table, const F& f) {
+  static_assert(sizeof(detail::ChunkRow<Array, F>) <= 4096 - sizeof(int64_t), "more than a kernel takes");
+  ForRows(device, table.chunks(), kChunk, detail::ChunkRow<Array, F>{table, f});
+}
+
+// sums[n], or sums[n] +=, of every array n of a table: the sum of term(k), a V, over its elements, where term = terms(array, n). By way of
+// parts[chunk], so that the order of the sum follows from the sizes alone.
+template <typename V, typename Device, typename Array, typename Terms>
+void SumArrays(const Device& device, const ArrayTable<Array>& table, const Terms& terms, V* parts, OpReqType req, V* sums) {
+  ForChunks(device, table, detail::SumChunk<V, Terms>{terms, parts});
+  ForRows(device, table.count, table.chunks(), detail::JoinChunks<V, Array>{table, parts, req, sums});
+}
+
+}  // namespace mxtrain

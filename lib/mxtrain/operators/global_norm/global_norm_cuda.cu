@@ -1,0 +1,6 @@
+#include "mxtrain/operator/rows.cuh"
+#include "mxtrain/operators/global_norm/global_norm_loops.h"
+
+MXTRAIN_OPERATOR(global_norm_cuda, registry) {
+  mxtrain::global_norm::AddRows<mxtrain::OnGpu>(registry);
+}

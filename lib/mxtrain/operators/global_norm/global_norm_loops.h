@@ -1,0 +1,116 @@
+#pragma once
+// multi_sum_sq and clip_global_norm, written once for both devices: Device is OnCpu or OnGpu.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "mxtrain/operator/array_table.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/global_norm/global_norm.h"
+#include "mxtrain/operators/optimizer_update/optimizer_update.h"
+
+namespace mxtrain::global_norm {
+
+struct Array {
+  const void* data;
+  int64_t size;  // stored elements: padding is zero and adds nothing
+  DType type;
+
+  MXTRAIN_HD double At(int64_t k) const {
+    switch (type) {
+      case DType::kFloat64: return static_cast<const double*>(data)[k];
+      case DType::kFloat16: return static_cast<double>(static_cast<float>(static_cast<const float16*>(data)[k]));
+      case DType::kBfloat16: return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(data)[k]));
+      default: return static_cast<double>(static_cast<const float*>(data)[k]);
+    }
+  }
+};
+
+struct Square {
+  Array array;
+  MXTRAIN_HD double operator()(int64_t k) const {
+    const double x = array.At(k);
+    return x * x;
+  }
+};
+struct SquaresOf {
+  MXTRAIN_HD Square operator()(const Array& array, int64_t) const { return {array}; }
+};
+
+template <typename Device>
+class MultiSumSq final : public Operator {
+ public:
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    ForTables<Array>(
+        in.size(), [&](size_t n) { return Array{in[n].data, in[n].StoredSize(), in[n].type}; },
+        [&](const ArrayTable<Array>& table) {
+          SumArrays(Device{ctx.run_ctx}, table, SquaresOf{}, ctx.workspace.dptr<double>(), req[0], out[0].dptr<double>());
+        });
+  }
+};
+
+// Element i of the clipped scalars.
+struct Clipped {
+  const double* sums;
+  int64_t num_sums;
+  const float* scalars;
+  double max_norm;
+  MXTRAIN_HD float operator()(int64_t i) const {
+    const float factor = scalars[i];
+    if (i % optimizer_update::kNumScalars != optimizer_update::kRescale) return factor;
+    double sum = 0;
+    for (int64_t n = 0; n < num_sums; ++n) sum += sums[n];
+    const double norm = std::abs(static_cast<double>(factor)) * std::sqrt(sum);
+    const bool too_long = norm > max_norm && std::isfinite(norm);
+    return too_long ? static_cast<float>(static_cast<double>(factor) * (max_norm / norm)) : factor;
+  }
+};
+
+template <typename Device>
+class ClipGlobalNorm final : public Operator {
+ public:
+  explicit ClipGlobalNorm(const ClipGlobalNormParam& param) : param_(param) {}
+
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    MapOn<float>(Device{ctx.run_ctx}, out[0], req[0], Clipped{in[0].dptr<double>(), in[0].Size(), in[1].dptr<float>(), param_.max_norm});
+  }
+
+ private:
+  ClipGlobalNormParam param_;
+};
+
+// Arrays stay as they lie.
+template <typename Device>
+Expected<Plan, Refusal> PlanSums(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  Plan plan = PlainPlan(property, request);
+  int64_t chunks = 0;
+  for (size_t n = 0; n < request.in.size(); ++n) {
+    const TensorSpec& spec = request.in[n];
+    if (!IsFloating(spec.type)) return Refusal{format("no function for {}", NameOf(spec.type))};
+    plan.in[n] = request.in_layout[n].value_or(Layout());
+    chunks += ChunksOf(plan.in[n].Bytes(spec.shape, spec.type) / SizeOf(spec.type));
+  }
+  plan.forward_workspace = chunks * static_cast<int64_t>(sizeof(double));
+  plan.make = [] { return std::make_unique<MultiSumSq<Device>>(); };
+  return plan;
+}
+
+template <typename Device>
+Expected<Plan, Refusal> PlanClip(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  Plan plan = PlainPlan(property, request);
+  plan.make = [param = static_cast<const PropertyWithParam<ClipGlobalNormParam>&>(property).param()] {
+    return std::make_unique<ClipGlobalNorm<Device>>(param);
+  };
+  return plan;
+}
+
+template <typename Device>
+void AddRows(OperatorRegistry& registry) {
+  registry.AddRow(LastRow<Device>("multi_sum_sq", PlanSums<Device>));
+  registry.AddRow(LastRow<Device>("clip_global_norm", PlanClip<Device>));
+}
+
+}  // namespace mxtrain::global_norm
