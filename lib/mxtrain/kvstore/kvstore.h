@@ -66,9 +66,9 @@ class MXTRAIN_API OptimizerUpdater {
 
   // Sets this step's values for all keys; before the pushes of the step. `lr` is the scheduled rate.
   void BeginStep(int64_t step, double lr);
-  // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of `grads` times rescale_grad: clipping by global norm. Summed in
-  // double, in key order. After BeginStep. Of sums that several devices hold, those of one.
-  void ClipGlobalNorm(std::span<const NDArray> grads, double max_norm);
+  // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of them times rescale_grad (operators/global_norm). After BeginStep.
+  // sums[k]: those of key k, one on each device, of which each clips by its own.
+  void ClipGlobalNorm(std::span<const std::span<const NDArray>> sums, double max_norm);
   void Update(int key, const NDArray& grad, const NDArray& weight, int priority);
 
   // States of the first device, by "NAME/0", "NAME/1", ...: what a checkpoint holds.
@@ -87,8 +87,14 @@ class MXTRAIN_API OptimizerUpdater {
     std::vector<std::vector<NDArray>> states;          // [key][state], in the weight's layout
     std::vector<NDArray> scalars;                      // [key]: rows of one array
     std::vector<std::optional<PreparedCall>> updates;  // [key]
+    struct Clipping {
+      double max_norm;
+      PreparedCall sum, clip;
+    };
+    std::optional<Clipping> clipping;
   };
   Device& DeviceOf(const NDArray& weight);
+  Device::Clipping NewClipping(size_t device, double max_norm) const;
   std::vector<Device> devices_;
   StagedArray all_scalars_;
   struct Scalars {
@@ -96,12 +102,7 @@ class MXTRAIN_API OptimizerUpdater {
     void Clear() { values.clear(); }
   };
   Recycler<Scalars> step_scalars_;  // on their way to all_scalars_
-  struct Held {
-    std::vector<NDArray> arrays;
-    void Clear() { arrays.clear(); }
-  };
-  Recycler<Held> held_;                          // gradients whose norm is taken
-  std::vector<engine::VarHandle> reads_, writes_;  // of a push
+  std::vector<NDArray> arrays_;     // arguments of a call, while it is made
   double rescale_grad_;
 };
 

@@ -158,11 +158,12 @@ TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, 
   const NDArray a = Array({1, 1}), b = Array({1});
   OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}), {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);
   const NDArray grads[] = {Array({6, 0}), Array({8})};  // of norm 10, scaled 5
+  const std::span<const NDArray> sums[] = {std::span(&grads[0], 1), std::span(&grads[1], 1)};
   const auto step = [&](double max_norm) {
     NDArray(a).Fill(1);
     NDArray(b).Fill(1);
     updater.BeginStep(0, 1);
-    updater.ClipGlobalNorm(grads, max_norm);
+    updater.ClipGlobalNorm(sums, max_norm);
     updater.Update(0, grads[0], a, 0);
     updater.Update(1, grads[1], b, 0);
     const std::vector<float> x = a.ToVector(), y = b.ToVector();

@@ -1,23 +1,9 @@
 #include <algorithm>
-#include <cmath>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/kvstore.h"
-#include "mxtrain/operator/kernel.h"
 
 namespace mxtrain {
-namespace {
-
-// Sum of squares in double, in the order of the stored elements: the same for any number of threads.
-template <typename T>
-double SumOfSquares(const TBlob& blob) {
-  const T* data = blob.dptr<T>();
-  double sum = 0;
-  for (int64_t i = 0; i < blob.StoredSize(); ++i) sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
-  return sum;
-}
-
-}  // namespace
 
 OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad)
     : runtime_(runtime), optimizer_(std::move(optimizer)), keys_(std::move(keys)), rescale_grad_(rescale_grad) {
@@ -71,27 +57,25 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   all_scalars_.Upload();
 }
 
-void OptimizerUpdater::ClipGlobalNorm(std::span<const NDArray> grads, double max_norm) {
-  if (keys_.empty()) return;
-  reads_.clear();
-  writes_.assign({all_scalars_.host().var()});
-  auto held = held_.Take();
-  for (const NDArray& g : grads) reads_.push_back(held->arrays.emplace_back(g.ToHost()).var());
-  engine::DeduplicateVars(&reads_, &writes_);
-  runtime_.engine().PushSync(
-      [this, held = std::move(held), max_norm](RunContext) {
-        double sum = 0;
-        for (const NDArray& g : held->arrays) {
-          SwitchFloating(g.dtype(), "clipping by norm", [&](auto tag) { sum += SumOfSquares<typename decltype(tag)::type>(g.data()); });
-        }
-        const double norm = std::sqrt(sum) * std::abs(rescale_grad_);
-        if (!(norm > max_norm)) return;
-        const TBlob scalars = all_scalars_.host().data();
-        const int64_t width = scalars.shape[1];
-        for (int64_t k = 0; k < scalars.shape[0]; ++k) scalars.dptr<float>()[k * width + kScalarRescale] *= static_cast<float>(max_norm / norm);
-      },
-      reads_, writes_, {.name = "clip_global_norm"});
-  all_scalars_.Upload();
+// Of the gradients in arrays_.
+OptimizerUpdater::Device::Clipping OptimizerUpdater::NewClipping(size_t device, double max_norm) const {
+  const NDArray sums(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, devices_[device].ctx, {}, "squares of gradients");
+  const NDArray& scalars = all_scalars_.array(device);
+  const NDArray in[] = {sums, scalars};
+  return {max_norm, PreparedCall("multi_sum_sq", arrays_, std::span(&sums, 1), OpReqType::kWriteTo, {}, {}),
+          PreparedCall("clip_global_norm", in, std::span(&scalars, 1), OpReqType::kWriteInplace, {{"max_norm", params::Print(max_norm)}}, {})};
+}
+
+void OptimizerUpdater::ClipGlobalNorm(std::span<const std::span<const NDArray>> sums, double max_norm) {
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    std::optional<Device::Clipping>& clipping = devices_[d].clipping;
+    arrays_.clear();
+    for (const std::span<const NDArray> of_key : sums) arrays_.push_back(of_key[d]);
+    if (!clipping || clipping->max_norm != max_norm || !clipping->sum.Takes(arrays_)) clipping.emplace(NewClipping(d, max_norm));
+    clipping->sum.Push(/*priority=*/0);
+    clipping->clip.Push(/*priority=*/0);
+  }
+  arrays_.clear();
 }
 
 void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {

@@ -377,11 +377,7 @@ void Trainer::UpdateParameters() {
   updater_->BeginStep(state_.step, LearningRate(Position()));
   const int keys = static_cast<int>(learned_.size());
   for (int k = keys; k-- > 0;) sums_of_[k] = kvstore_->Sum(k, learned_[k].grads, PriorityOf(k));
-  if (options_.clip_norm) {
-    for (const std::span<const NDArray> sums : sums_of_) gradients_.push_back(sums[0]);
-    updater_->ClipGlobalNorm(gradients_, *options_.clip_norm);
-    gradients_.clear();
-  }
+  if (options_.clip_norm) updater_->ClipGlobalNorm(sums_of_, *options_.clip_norm);
   for (int k = keys; k-- > 0;) {
     kvstore_->Update(k, sums_of_[k], PriorityOf(k));
     kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));

@@ -213,7 +213,7 @@ class MXTRAIN_API Trainer {
   // What a step needs beside its batches, kept so that the next one allocates nothing.
   std::optional<InputOrder> input_order_;
   std::vector<std::string> label_names_;
-  std::vector<NDArray> inputs_, part_, gradients_;
+  std::vector<NDArray> inputs_, part_;
   std::vector<engine::VarHandle> reads_, writes_;
   // A batch whose losses and metrics are to be taken in.
   struct Outcome {
