@@ -22,6 +22,7 @@
 #include "mxtrain/operators/lrn/lrn_loops.h"
 #include "mxtrain/operators/make_loss/make_loss_loops.h"
 #include "mxtrain/operators/norm/norm.h"
+#include "mxtrain/operators/optimizer_update/optimizer_update_loops.h"
 #include "mxtrain/operators/pooling/pooling_loops.h"
 #include "mxtrain/operators/random_sample/random_sample_loops.h"
 #include "mxtrain/operators/reduce/reduce_loops.h"
@@ -66,6 +67,7 @@ void AddOtherRows(OperatorRegistry& registry) {
   convolution::AddReferenceRows<D>(registry);
   global_norm::AddRows<D>(registry);
   make_loss::AddRows<D>(registry);
+  optimizer_update::AddRows<D>(registry);
   random_sample::AddRows<D>(registry);
   regression_output::AddRows<D>(registry);
   registry.AddRow(ActivationRow<D>());

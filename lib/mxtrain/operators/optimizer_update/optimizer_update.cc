@@ -13,40 +13,70 @@ class UpdateProperty final : public PropertyWithParam<P> {
   UpdateProperty(const char* name, std::vector<std::string> states) : name_(name), states_(std::move(states)) {}
 
   std::string TypeString() const override { return name_; }
-  std::string Description() const override { return "a step of an optimizer: the new weight"; }
-  std::vector<std::string> ListArguments() const override { return {"weight", "grad", "scalars"}; }
-  std::vector<std::string> ListAuxiliaryStates() const override { return states_; }
+  std::string Description() const override { return "a step of an optimizer: the new weight, or several"; }
+  std::vector<std::string> ListArguments() const override {
+    std::vector<std::string> names = OfEachWeight({"weight"});
+    for (const std::string& grad : OfEachWeight({"grad"})) names.push_back(grad);
+    names.push_back("scalars");
+    return names;
+  }
+  std::vector<std::string> ListOutputs() const override { return OfEachWeight({"output"}); }
+  std::vector<std::string> ListAuxiliaryStates() const override { return OfEachWeight(states_); }
   bool HasGradient(int) const override { return false; }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
     return {};
   }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
-
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override {
-    TShape weight = (*in)[0];
-    UnifyShape((*in)[1], &weight, name_, "grad");
-    UnifyShape((*out)[0], &weight, name_, "output");
-    for (size_t i = 0; i < aux->size(); ++i) UnifyShape((*aux)[i], &weight, name_, states_[i]);
-    TShape scalars{kNumScalars};
-    UnifyShape((*in)[2], &scalars, name_, "scalars");
-    (*in)[2] = scalars;
-    (*in)[0] = (*in)[1] = (*out)[0] = weight;
-    std::fill(aux->begin(), aux->end(), weight);
-    return weight.known();
+  std::vector<InplacePair> ForwardInplaceOption() const override {
+    std::vector<InplacePair> pairs;
+    for (int n = 0; n < this->param_.num_weights; ++n) pairs.push_back({n, n});
+    return pairs;
   }
 
-  // Whatever the type of the weight, `scalars` is float32.
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
-    std::vector<DType> arrays = {(*in)[0], (*in)[1]};
-    const bool known = OperatorProperty::InferType(&arrays, out, aux);
-    if ((*in)[2] != DType::kUnknown && (*in)[2] != DType::kFloat32) {
-      Throw(ErrorKind::kConfig, "{}: scalars is {}, but float32 was expected", name_, NameOf((*in)[2]));
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override {
+    const std::vector<std::string> in_names = ListArguments(), out_names = ListOutputs(), aux_names = ListAuxiliaryStates();
+    const size_t num_weights = out->size(), num_states = states_.size();
+    bool known = true;
+    for (size_t n = 0; n < num_weights; ++n) {
+      TShape weight = (*in)[n];
+      UnifyShape((*in)[num_weights + n], &weight, name_, in_names[num_weights + n]);
+      UnifyShape((*out)[n], &weight, name_, out_names[n]);
+      for (size_t i = n * num_states; i < (n + 1) * num_states; ++i) {
+        UnifyShape((*aux)[i], &weight, name_, aux_names[i]);
+      }
+      (*in)[n] = (*in)[num_weights + n] = (*out)[n] = weight;
+      std::fill_n(aux->begin() + static_cast<std::ptrdiff_t>(n * num_states), num_states, weight);
+      known = known && weight.known();
     }
-    *in = {arrays[0], arrays[1], DType::kFloat32};
+    TShape scalars = num_weights == 1 ? TShape{kNumScalars} : TShape{static_cast<int64_t>(num_weights), kNumScalars};
+    UnifyShape(in->back(), &scalars, name_, "scalars");
+    in->back() = scalars;
+    return known;
+  }
+
+  // Whatever the type of the weights, which is one for all, `scalars` is float32.
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
+    const DType scalars = in->back();
+    if (scalars != DType::kUnknown && scalars != DType::kFloat32) {
+      Throw(ErrorKind::kConfig, "{}: scalars is {}, but float32 was expected", name_, NameOf(scalars));
+    }
+    std::vector<DType> arrays(in->begin(), in->end() - 1);
+    const bool known = OperatorProperty::InferType(&arrays, out, aux);
+    *in = std::move(arrays);
+    in->push_back(DType::kFloat32);
     return known;
   }
 
  private:
+  // As they are for one weight, with its number for each of several.
+  std::vector<std::string> OfEachWeight(const std::vector<std::string>& names) const {
+    if (this->param_.num_weights == 1) return names;
+    std::vector<std::string> numbered;
+    for (int n = 0; n < this->param_.num_weights; ++n) {
+      for (const std::string& name : names) numbered.push_back(format("{}{}", name, n));
+    }
+    return numbered;
+  }
+
   const char* name_;
   std::vector<std::string> states_;
 };

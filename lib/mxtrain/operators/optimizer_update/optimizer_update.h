@@ -3,6 +3,10 @@
 // step to step lies in `scalars`, float32 [4] = [learning rate, weight decay, factor of the gradient, factor of the learning rate that
 // corrects Adam's moments (1 elsewhere)]; what stays is a parameter. Below, g = clip(factor * grad) and c = clip_gradient.
 //
+// With num_weights N above 1 all of them are updated together, each of its own shape and all of one type. Arguments: weight0, weight1, ..., grad0,
+// grad1, ..., scalars [N, 4], a row for each; outputs output0, output1, ...; auxiliary states those of weight 0 (mean0, var0), then those of weight
+// 1, and so on. The bits are those of N updates of one each.
+//
 // A factor of exactly 0 means that the step is left out: weight and states keep their bits, whatever the gradient holds (inf, NaN).
 //
 //   sgd_update       w (1 - lr wd) - lr g
@@ -30,76 +34,82 @@ namespace mxtrain::optimizer_update {
 
 enum Scalar { kLr, kWeightDecay, kRescale, kCorrection, kNumScalars };
 
-struct SgdParam : Parameter<SgdParam> {
+// What every rule takes.
+struct CommonParam {
   double clip_gradient = -1;
-  static void Declare(Fields<SgdParam>& f) { DeclareClip(f, &SgdParam::clip_gradient); }
+  int num_weights = 1;
   template <typename P>
-  static void DeclareClip(Fields<P>& f, double P::*member) {
-    f.Add("clip_gradient", member).Default(-1).Help("bound of each element of the scaled gradient; negative: none");
+  static void DeclareCommon(Fields<P>& f) {
+    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("bound of each element of the scaled gradient; negative: none");
+    f.Add("num_weights", &P::num_weights).Default(1).Range(1).Help("weights that are updated together");
   }
 };
 
-struct MomentumParam : Parameter<MomentumParam> {
-  double momentum = 0, clip_gradient = -1;
+struct SgdParam : CommonParam, Parameter<SgdParam> {
+  static void Declare(Fields<SgdParam>& f) { DeclareCommon(f); }
+};
+
+struct MomentumParam : CommonParam, Parameter<MomentumParam> {
+  double momentum = 0;
   static void Declare(Fields<MomentumParam>& f) {
     f.Add("momentum", &MomentumParam::momentum).Default(0).Help("share of the last update that is kept");
-    SgdParam::DeclareClip(f, &MomentumParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct AdamParam : Parameter<AdamParam> {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip_gradient = -1;
+struct AdamParam : CommonParam, Parameter<AdamParam> {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   static void Declare(Fields<AdamParam>& f) {
     f.Add("beta1", &AdamParam::beta1).Default(0.9).Range(0, 1).Help("decay of the mean of gradients");
     f.Add("beta2", &AdamParam::beta2).Default(0.999).Range(0, 1).Help("decay of the mean of squared gradients");
     f.Add("epsilon", &AdamParam::epsilon).Default(1e-8).Range(0).Help("added to the root of the mean square");
-    SgdParam::DeclareClip(f, &AdamParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct RmsPropParam : Parameter<RmsPropParam> {
-  double rho = 0.9, momentum = 0, epsilon = 1e-8, clip_gradient = -1;
+struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
+  double rho = 0.9, momentum = 0, epsilon = 1e-8;
   static void Declare(Fields<RmsPropParam>& f) {
     f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
     f.Add("momentum", &RmsPropParam::momentum).Default(0).Help("share of the last update that is kept");
     f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
-    SgdParam::DeclareClip(f, &RmsPropParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct AdagradParam : Parameter<AdagradParam> {
-  double epsilon = 1e-7, clip_gradient = -1;
+struct AdagradParam : CommonParam, Parameter<AdagradParam> {
+  double epsilon = 1e-7;
   static void Declare(Fields<AdagradParam>& f) {
     f.Add("epsilon", &AdagradParam::epsilon).Default(1e-7).Range(0).Help("added to the sum of squares, under the root");
-    SgdParam::DeclareClip(f, &AdagradParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct AdadeltaParam : Parameter<AdadeltaParam> {
-  double rho = 0.9, epsilon = 1e-5, clip_gradient = -1;
+struct AdadeltaParam : CommonParam, Parameter<AdadeltaParam> {
+  double rho = 0.9, epsilon = 1e-5;
   static void Declare(Fields<AdadeltaParam>& f) {
     f.Add("rho", &AdadeltaParam::rho).Default(0.9).Range(0, 1).Help("decay of the means of squares");
     f.Add("epsilon", &AdadeltaParam::epsilon).Default(1e-5).Range(0).Help("added to both means, under the roots");
-    SgdParam::DeclareClip(f, &AdadeltaParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct FtrlParam : Parameter<FtrlParam> {
-  double lambda1 = 0.01, beta = 1, clip_gradient = -1;
+struct FtrlParam : CommonParam, Parameter<FtrlParam> {
+  double lambda1 = 0.01, beta = 1;
   static void Declare(Fields<FtrlParam>& f) {
     f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm: more of it, more weights that are 0");
     f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
-    SgdParam::DeclareClip(f, &FtrlParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 
-struct LarsParam : Parameter<LarsParam> {
-  double momentum = 0, eta = 0.001, epsilon = 0, clip_gradient = -1;
+struct LarsParam : CommonParam, Parameter<LarsParam> {
+  double momentum = 0, eta = 0.001, epsilon = 0;
   static void Declare(Fields<LarsParam>& f) {
     f.Add("momentum", &LarsParam::momentum).Default(0).Help("share of the last update that is kept");
     f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust: length of an update by that of the weights, at a rate of 1");
     f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the norms of the divisor");
-    SgdParam::DeclareClip(f, &LarsParam::clip_gradient);
+    DeclareCommon(f);
   }
 };
 

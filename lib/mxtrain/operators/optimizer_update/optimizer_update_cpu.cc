@@ -29,8 +29,8 @@ template <template <typename> class Rule>
 class Update final : public Operator {
  public:
   using Param = typename Rule<float>::Param;
-  Update(const Param& param, int64_t stored_size) : param_(param) {
-    if constexpr (kHasRatio<Rule<float>>) block_sums_.resize(static_cast<size_t>((stored_size + kBlock - 1) / kBlock));
+  Update(const Param& param, int64_t longest) : param_(param) {
+    if constexpr (kHasRatio<Rule<float>>) block_sums_.resize(static_cast<size_t>(BlocksOf(longest)));
   }
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
@@ -38,38 +38,49 @@ class Update final : public Operator {
     SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      Rule<C> rule(StepOf<C>(in[2].dptr<float>(), param_.clip_gradient), param_);
-      if (rule.LeftOut()) return CopyBlob(ctx.run_ctx, req[0], in[0], out[0]);
-      Arrays<T> arrays{in[0].dptr<T>(), in[1].dptr<T>(), {}, out[0].dptr<T>()};
-      for (size_t i = 0; i < aux.size(); ++i) arrays.states[i] = aux[i].dptr<T>();
-      if constexpr (kHasRatio<Rule<C>>) Measure(in[0].StoredSize(), arrays, &rule);
-      ParallelFor(in[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-        if (req[0] == OpReqType::kNullOp) {
-          Loop<false, false>(begin, end, rule, arrays);
-        } else if (req[0] == OpReqType::kAddTo) {
-          Loop<true, true>(begin, end, rule, arrays);
-        } else if constexpr (std::is_same_v<T, float>) {
-          WriteLoop(begin, end, rule, arrays);
+      for (size_t n = 0; n < out.size(); ++n) {
+        const Rule<C> rule(StepOf<C>(in.back().dptr<float>() + n * kNumScalars, param_.clip_gradient), param_);
+        if (rule.LeftOut()) {
+          CopyBlob(ctx.run_ctx, req[n], in[n], out[n]);
         } else {
-          Loop<true, false>(begin, end, rule, arrays);
+          UpdateWeight(rule, in[n].StoredSize(), req[n], ArraysOf<T>(Places(n, out.size(), Rule<C>::kStates), in, out, aux));
         }
-      });
+      }
     });
   }
 
  private:
+  static int64_t BlocksOf(int64_t size) { return (size + kBlock - 1) / kBlock; }
+
+  template <typename R, typename T>
+  void UpdateWeight(R rule, int64_t size, OpReqType req, const Arrays<T>& arrays) {
+    if constexpr (kHasRatio<R>) Measure(size, arrays, &rule);
+    ParallelFor(size, kParallelGrain, [&](int64_t begin, int64_t end) {
+      if (req == OpReqType::kNullOp) {
+        Loop<false, false>(begin, end, rule, arrays);
+      } else if (req == OpReqType::kAddTo) {
+        Loop<true, true>(begin, end, rule, arrays);
+      } else if constexpr (std::is_same_v<T, float>) {
+        WriteLoop(begin, end, rule, arrays);
+      } else {
+        Loop<true, false>(begin, end, rule, arrays);
+      }
+    });
+  }
+
   // Sums of squares in double, in blocks of one size and in their order: the same for any number of threads.
   template <typename T, typename R>
   void Measure(int64_t size, const Arrays<T>& arrays, R* rule) {
-    ParallelFor(static_cast<int64_t>(block_sums_.size()), std::max<int64_t>(1, kParallelGrain / kBlock), [&](int64_t begin, int64_t end) {
+    const std::span<Squares> block_sums = std::span(block_sums_).first(static_cast<size_t>(BlocksOf(size)));
+    ParallelFor(BlocksOf(size), std::max<int64_t>(1, kParallelGrain / kBlock), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         Squares sum;
         for (int64_t i = b * kBlock; i < std::min(size, (b + 1) * kBlock); ++i) sum = sum + MeasureAt<R, ComputeOf<T>>(*rule, arrays, i);
-        block_sums_[static_cast<size_t>(b)] = sum;
+        block_sums[static_cast<size_t>(b)] = sum;
       }
     });
     Squares whole;
-    for (const Squares& sum : block_sums_) whole = whole + sum;
+    for (const Squares& sum : block_sums) whole = whole + sum;
     rule->ratio = RatioOf(*rule, whole);
   }
 
@@ -83,8 +94,10 @@ MXTRAIN_OPERATOR(optimizer_update_cpu, registry) {
   ForEachRule([&registry](const char* op, auto tag) {
     using Tag = decltype(tag);
     registry.AddRow({op, DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-                       return MakePlan<Tag::template Rule>(property, request, [](const auto& param, int64_t stored_size, Plan* plan) {
-                         plan->make = [param, stored_size] { return std::make_unique<Update<Tag::template Rule>>(param, stored_size); };
+                       return MakePlan<Tag::template Rule>(property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
+                         plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end())] {
+                           return std::make_unique<Update<Tag::template Rule>>(param, longest);
+                         };
                        });
                      }});
   });

@@ -155,6 +155,15 @@ std::vector<Known> AllKnown() {
           {"lars_update", Lars, 1, {{"momentum", "0.9"}, {"eta", "0.02"}, {"epsilon", "1e-3"}}}};
 }
 
+// Of one weight's states. A mean first, or a sum of squares; of the centred form the mean square lies above the square of the mean.
+std::vector<Generator> StatesOf(const Known& known) {
+  std::vector<Generator> states = {Uniform(-1, 1), Uniform(0.1, 1), Uniform(0.1, 1)};
+  if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" || known.op == "adadelta_update") states[0] = Uniform(0.2, 1);
+  if (known.op == "rmspropalex_update") states = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
+  states.resize(static_cast<size_t>(known.states));
+  return states;
+}
+
 OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   OperatorCase c;
   c.name = format("{} {} clip {}", known.op, shape.ToString(), clip);
@@ -163,12 +172,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   c.kwargs.emplace_back("clip_gradient", format("{}", clip));
   c.shapes = {shape, shape, TShape{4}};
   c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, kDecay, kRescale, kCorrection})};
-  // A mean first, or a sum of squares; of the centred form the mean square lies above the square of the mean.
-  const bool centred = known.op == "rmspropalex_update";
-  c.aux = {Uniform(-1, 1), Uniform(0.1, 1)};
-  if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" || known.op == "adadelta_update") c.aux[0] = Uniform(0.2, 1);
-  if (centred) c.aux = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
-  c.aux.resize(static_cast<size_t>(known.states), Uniform(0.1, 1));
+  c.aux = StatesOf(known);
   c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   c.forward = [=](const Arrays& in, const Arrays& aux) { return Arrays{known.update(in, aux, clip)[0]}; };
   c.aux_after_forward = [=](const Arrays& in, const Arrays& aux) {
@@ -182,11 +186,74 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   return c;
 }
 
+// Every third of several weights is left out: weight n has row n.
+OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes, double clip) {
+  const size_t num_weights = shapes.size(), num_states = static_cast<size_t>(known.states);
+  const auto is_left_out = [](size_t n) { return n % 3 == 2; };
+  OperatorCase c = MakeCase(known, shapes[0], clip);
+  c.name += format(" and {} more", num_weights - 1);
+  c.kwargs.emplace_back("num_weights", std::to_string(num_weights));
+  c.shapes = shapes;
+  c.shapes.insert(c.shapes.end(), shapes.begin(), shapes.end());
+  c.shapes.push_back({static_cast<int64_t>(num_weights), 4});
+  c.inputs.assign(num_weights, Uniform(-2, 2));
+  c.inputs.insert(c.inputs.end(), num_weights, Uniform(-3, 3));
+  c.inputs.push_back([=](int64_t, uint64_t) {
+    Values rows;
+    for (size_t n = 0; n < num_weights; ++n) {
+      for (const double v : {kLr, kDecay, is_left_out(n) ? 0.0 : kRescale, kCorrection}) rows.push_back(v);
+    }
+    return rows;
+  });
+  c.input_types.assign(2 * num_weights, DType::kUnknown);
+  c.input_types.push_back(DType::kFloat32);
+  c.aux.clear();
+  for (size_t n = 0; n < num_weights; ++n) {
+    for (const Generator& state : StatesOf(known)) c.aux.push_back(state);
+  }
+  // Weight n, then its states, after the call.
+  const auto after = [=](size_t n, const Arrays& in, const Arrays& aux) {
+    const auto first = aux.begin() + static_cast<std::ptrdiff_t>(n * num_states);
+    const Arrays states(first, first + static_cast<std::ptrdiff_t>(num_states));
+    if (!is_left_out(n)) return known.update({in[n], in[num_weights + n]}, states, clip);
+    Arrays same = {in[n]};
+    same.insert(same.end(), states.begin(), states.end());
+    return same;
+  };
+  c.forward = [=](const Arrays& in, const Arrays& aux) {
+    Arrays weights;
+    for (size_t n = 0; n < num_weights; ++n) weights.push_back(after(n, in, aux)[0]);
+    return weights;
+  };
+  c.aux_after_forward = [=](const Arrays& in, const Arrays& aux) {
+    Arrays states;
+    for (size_t n = 0; n < num_weights; ++n) {
+      const Arrays of_weight = after(n, in, aux);
+      states.insert(states.end(), of_weight.begin() + 1, of_weight.end());
+    }
+    return states;
+  };
+  return c;
+}
+
 TEST_CASE("updates follow their rules") {
   for (const Known& known : AllKnown()) {
     for (const TShape& shape : {TShape{3, 5, 2, 3}, TShape{1}, TShape{0}, TShape{35001}}) {
       for (const double clip : {-1.0, 0.4}) RunCase(MakeCase(known, shape, clip));
     }
+  }
+}
+
+TEST_CASE("several weights of different shapes, and more than a kernel takes, are updated together") {
+  for (const Known& known : AllKnown()) {
+    OperatorCase large = MakeJointCase(known, {{3, 5, 2, 3}, {35001}, {4, 2}}, -1);
+    large.types = {DType::kFloat32};
+    RunCase(large);
+    RunCase(MakeJointCase(known, {{0}, {3, 5, 2, 3}, {7}, {8193}, {2, 0, 3}}, 0.4));
+    if (known.op != "lamb_update" && known.op != "sgd_mom_update") continue;
+    OperatorCase many = MakeJointCase(known, std::vector<TShape>(130, TShape{2, 3}), 0.4);
+    many.types = {DType::kFloat32};
+    RunCase(many);
   }
 }
 
@@ -212,6 +279,22 @@ TEST_CASE("scalars are float32 whatever the weight is, and four") {
   CHECK(in == std::vector<DType>{DType::kFloat16, DType::kFloat16, DType::kFloat32});
   std::vector<TShape> shapes = {TShape{2}, TShape{2}, TShape{3}}, out_shapes(1), aux_shapes;
   CHECK_THROWS_WITH(op->InferShape(&shapes, &out_shapes, &aux_shapes), "sgd_update: scalars has shape [3], but [4] was expected");
+}
+
+TEST_CASE("the arrays of several weights bear their numbers, and agree weight by weight") {
+  const auto op = TestRegistry().Create("adam_update", {{"num_weights", "2"}});
+  CHECK(op->ListArguments() == std::vector<std::string>{"weight0", "weight1", "grad0", "grad1", "scalars"});
+  CHECK(op->ListOutputs() == std::vector<std::string>{"output0", "output1"});
+  CHECK(op->ListAuxiliaryStates() == std::vector<std::string>{"mean0", "var0", "mean1", "var1"});
+  CHECK(op->ForwardInplaceOption() == std::vector<InplacePair>{{0, 0}, {1, 1}});
+  std::vector<TShape> in = {TShape{2}, TShape{3, 4}, TShape(), TShape(), TShape()}, out(2), aux(4);
+  CHECK(op->InferShape(&in, &out, &aux));
+  CHECK(in == std::vector<TShape>{{2}, {3, 4}, {2}, {3, 4}, {2, 4}});
+  CHECK(out == std::vector<TShape>{{2}, {3, 4}});
+  CHECK(aux == std::vector<TShape>{{2}, {2}, {3, 4}, {3, 4}});
+  in[3] = {4, 3};
+  CHECK_THROWS_WITH(op->InferShape(&in, &out, &aux), "adam_update: grad1 has shape [4, 3], but [3, 4] was expected");
+  CHECK_THROWS_AS(TestRegistry().Create("adam_update", {{"num_weights", "0"}}), Error);
 }
 
 }  // namespace

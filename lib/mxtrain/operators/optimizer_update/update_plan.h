@@ -15,34 +15,54 @@ bool KeepsZeros(const P& param) {
   }
 }
 
-// The layout of weight, gradient and states alike: the first opaque one that is offered.
-inline Layout LayoutOf(const PlanRequest& request, bool keeps_zeros) {
-  std::vector<std::optional<Layout>> offers(request.in_layout.begin(), request.in_layout.end());
-  if (offers.size() > 2) offers.resize(2);
-  offers.insert(offers.end(), request.aux_layout.begin(), request.aux_layout.end());
+// Where the arrays of weight n of a call stand, whose rule has so many states.
+struct Places {
+  size_t weight, grad, first_state, num_states;
+  Places(size_t n, size_t num_weights, size_t states) : weight(n), grad(num_weights + n), first_state(n * states), num_states(states) {}
+};
+
+template <typename T>
+Arrays<T> ArraysOf(const Places& at, std::span<const TBlob> in, std::span<const TBlob> out, std::span<const TBlob> aux) {
+  Arrays<T> arrays{in[at.weight].dptr<T>(), in[at.grad].dptr<T>(), {}, out[at.weight].dptr<T>()};
+  for (size_t k = 0; k < at.num_states; ++k) arrays.states[k] = aux[at.first_state + k].dptr<T>();
+  return arrays;
+}
+
+// The layout of a weight, its gradient and states alike: the first opaque one that is offered.
+inline Layout LayoutOf(const Places& at, const PlanRequest& request, bool keeps_zeros) {
+  std::vector<std::optional<Layout>> offers = {request.in_layout[at.weight], request.in_layout[at.grad]};
+  for (size_t k = 0; k < at.num_states; ++k) offers.push_back(request.aux_layout[at.first_state + k]);
   for (const std::optional<Layout>& offer : offers) {
-    if (offer && !offer->plain() && (keeps_zeros || !offer->Padded(request.in[0].shape))) return *offer;
+    if (offer && !offer->plain() && (keeps_zeros || !offer->Padded(request.in[at.weight].shape))) return *offer;
   }
   return {};
 }
 
-// Make(param, stored elements, &plan) adds the operator, and what scratch it wants.
+// Make(param, stored elements of each weight, &plan) adds the operator, and what scratch it wants.
 template <template <typename> class Rule, typename Make>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request, Make make) {
   using Param = typename Rule<float>::Param;
   const Param& param = static_cast<const PropertyWithParam<Param>&>(property).param();
-  if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
-  const Layout layout = LayoutOf(request, KeepsZeros(param));
+  const DType type = request.in[0].type;
+  if (!IsFloating(type)) return Refusal{format("no function for {}", NameOf(type))};
+  const size_t num_weights = request.out.size();
   Plan plan;
-  plan.in = {layout, layout, Layout()};
-  plan.out = {layout};
-  plan.aux.assign(request.aux.size(), layout);
-  plan.forward_inplace = {{0, 0}};
+  plan.in.resize(request.in.size());
+  std::vector<int64_t> stored_sizes;
+  double bytes = 0;
+  for (size_t n = 0; n < num_weights; ++n) {
+    const Places at(n, num_weights, Rule<float>::kStates);
+    const Layout layout = LayoutOf(at, request, KeepsZeros(param));
+    plan.in[at.weight] = plan.in[at.grad] = layout;
+    plan.out.push_back(layout);
+    plan.aux.insert(plan.aux.end(), at.num_states, layout);
+    plan.forward_inplace.push_back({static_cast<int>(n), static_cast<int>(n)});
+    stored_sizes.push_back(layout.Bytes(request.in[n].shape, type) / SizeOf(type));
+    bytes += static_cast<double>(layout.Bytes(request.in[n].shape, type));
+  }
   constexpr double kBytesPerNanosecond = 10;
-  const double arrays = 3 + 2 * static_cast<double>(request.aux.size());
-  plan.cost = arrays * static_cast<double>(layout.Bytes(request.in[0].shape, request.in[0].type)) / kBytesPerNanosecond;
-  const int64_t stored_size = layout.Bytes(request.in[0].shape, request.in[0].type) / static_cast<int64_t>(SizeOf(request.in[0].type));
-  make(param, stored_size, &plan);
+  plan.cost = (3 + 2 * Rule<float>::kStates) * bytes / kBytesPerNanosecond;
+  make(param, stored_sizes, &plan);
   return plan;
 }
 

@@ -213,7 +213,7 @@ struct Lars : Step<C> {
 
 inline constexpr int kMaxStates = 3;
 
-// Pointers of one call; states that the rule lacks are null.
+// Pointers of one weight's update; states that the rule lacks are null.
 template <typename T>
 struct Arrays {
   const T* weight;
