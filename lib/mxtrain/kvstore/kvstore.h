@@ -37,16 +37,32 @@ class MXTRAIN_API KVStore {
   // The arrays that the store keeps: of the first worker (local), of every one (device).
   virtual std::span<const NDArray> Values(int key) const = 0;
   // One gradient of each local worker; all of the shape, type and layout of the value. They are summed and given to the updater.
-  void Push(int key, std::span<const NDArray> values, int priority) { Update(key, Sum(key, values, priority), priority); }
-  // The two halves of a push, for who wants all sums before the first update. A sum for each of Values(key), on its device: `values` themselves,
-  // summed in place (device, or one worker), or an array of the store; good until the next sum of the key, and as long as `values`.
+  void Push(int key, std::span<const NDArray> values, int priority) {
+    const KeySums one{key, Sum(key, values, priority), priority};
+    Update({&one, 1});
+  }
+  // The two halves of a push, for who wants all sums before the first update, and one update of many keys. A sum for each of Values(key), on its
+  // device: `values` themselves, summed in place (device, or one worker), or an array of the store; good until the next sum of the key, and as
+  // long as `values`.
   virtual std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) = 0;
-  virtual void Update(int key, std::span<const NDArray> sums, int priority) = 0;
+  struct KeySums {
+    int key;
+    std::span<const NDArray> sums;  // of Sum
+    int priority;
+  };
+  // Keys that differ.
+  virtual void Update(std::span<const KeySums> keys) = 0;
   // Into arrays of the workers; one that is the value itself is left alone.
   virtual void Pull(int key, std::span<const NDArray> out, int priority) = 0;
 
-  // What a push does with a sum, for each array of the value. The default replaces the value.
-  using Updater = std::function<void(int key, const NDArray& received, const NDArray& local, int priority)>;
+  // What an update does with the sums of its keys; called for each device that keeps values. The default replaces the values.
+  struct KeyUpdate {
+    int key;
+    const NDArray& received;
+    const NDArray& local;
+    int priority;
+  };
+  using Updater = std::function<void(std::span<const KeyUpdate> keys)>;
   virtual void SetUpdater(Updater updater) = 0;
   virtual void Barrier() = 0;
   virtual int rank() const = 0;
@@ -55,6 +71,9 @@ class MXTRAIN_API KVStore {
 
 // An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read, on each device
 // that keeps weights. It must outlive what it pushed. A step that updates the same arrays as the one before allocates nothing.
+//
+// On the CPU each key is updated by an operation of its own, as soon as its gradient is there. On a GPU, where operations and launches cost more
+// than that brings, all keys of one type in one update are one operation, with the highest of their priorities. The bits are the same.
 class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {
@@ -67,9 +86,10 @@ class MXTRAIN_API OptimizerUpdater {
   // Sets this step's values for all keys; before the pushes of the step. `lr` is the scheduled rate.
   void BeginStep(int64_t step, double lr);
   // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of them times rescale_grad (operators/global_norm). After BeginStep.
-  // sums[k]: those of key k, one on each device, of which each clips by its own.
-  void ClipGlobalNorm(std::span<const std::span<const NDArray>> sums, double max_norm);
-  void Update(int key, const NDArray& grad, const NDArray& weight, int priority);
+  // Summed in the order of `keys`, on each device that keeps weights by its own sums.
+  void ClipGlobalNorm(std::span<const KVStore::KeySums> keys, double max_norm);
+  // KVStore::Updater, of keys on one device.
+  void Update(std::span<const KVStore::KeyUpdate> keys);
 
   // States of the first device, by "NAME/0", "NAME/1", ...: what a checkpoint holds.
   std::map<std::string, NDArray> States() const { return StatesOn(0); }
@@ -85,8 +105,10 @@ class MXTRAIN_API OptimizerUpdater {
   struct Device {
     Context ctx;
     std::vector<std::vector<NDArray>> states;          // [key][state], in the weight's layout
-    std::vector<NDArray> scalars;                      // [key]: rows of one array
+    NDArray scalars;                                   // [keys, NumScalars]
+    std::vector<NDArray> rows;                         // [key]: of scalars
     std::vector<std::optional<PreparedCall>> updates;  // [key]
+    std::optional<PreparedCall> joint_update;          // of all keys
     struct Clipping {
       double max_norm;
       PreparedCall sum, clip;
@@ -94,7 +116,10 @@ class MXTRAIN_API OptimizerUpdater {
     std::optional<Clipping> clipping;
   };
   Device& DeviceOf(const NDArray& weight);
-  Device::Clipping NewClipping(size_t device, double max_norm) const;
+  Device::Clipping NewClipping(const Device& device, double max_norm) const;
+  bool GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const;
+  void UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys);
+  void UpdateOne(Device& device, const KVStore::KeyUpdate& key);
   std::vector<Device> devices_;
   StagedArray all_scalars_;
   struct Scalars {

@@ -60,22 +60,20 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
       keys.push_back({format("key {}", key), {kept.begin(), kept.end()}, {}});
     }
     OptimizerUpdater updater(*runtime, Optimizer::Create("sgd", params), keys, 0.125);
-    store->SetUpdater([&](int key, const NDArray& grad, const NDArray& weight, int priority) { updater.Update(key, grad, weight, priority); });
+    store->SetUpdater([&](std::span<const KVStore::KeyUpdate> updates) { updater.Update(updates); });
     for (int step = 0; step < 5; ++step) {
       updater.BeginStep(step, 0.1 / (step + 1));
       std::vector<std::vector<NDArray>> grads(3);
-      std::vector<std::span<const NDArray>> sums;
+      std::vector<KVStore::KeySums> sums;
       for (int key = 0; key < 3; ++key) {
         const auto f = static_cast<float>(key + step);
         std::vector<NDArray>& of_key = grads[static_cast<size_t>(key)];
         of_key = {NDArray::FromVector(*runtime, {3}, {f, 1, 0.3f}, kGpus[0]), NDArray::FromVector(*runtime, {3}, {0.1f, f, -2}, kGpus[1])};
-        sums.push_back(store->Sum(key, of_key, 0));
+        sums.push_back({key, store->Sum(key, of_key, 0), 0});
       }
       updater.ClipGlobalNorm(sums, 0.5);
-      for (int key = 0; key < 3; ++key) {
-        store->Update(key, sums[static_cast<size_t>(key)], 0);
-        store->Pull(key, weights[static_cast<size_t>(key)], 0);
-      }
+      store->Update(sums);
+      for (int key = 0; key < 3; ++key) store->Pull(key, weights[static_cast<size_t>(key)], 0);
     }
     std::vector<float>& result = results.emplace_back();
     for (const auto& of_key : weights) {
@@ -201,9 +199,11 @@ std::vector<std::vector<float>> RandomProgram(const char* engine, const char* ty
     grads.push_back(OnEach(*runtime, kGpus, numbers));
     store->Init(key, weights.back(), /*share=*/true);
   }
-  store->SetUpdater([](int, const NDArray& grad, const NDArray& weight, int priority) {
-    const NDArray in[] = {weight, grad};
-    InvokeInto("_minus", in, {&weight, 1}, OpReqType::kWriteInplace, {}, {}, priority);
+  store->SetUpdater([](std::span<const KVStore::KeyUpdate> updates) {
+    for (const auto& [key, grad, weight, priority] : updates) {
+      const NDArray in[] = {weight, grad};
+      InvokeInto("_minus", in, {&weight, 1}, OpReqType::kWriteInplace, {}, {}, priority);
+    }
   });
   for (int step = 0; step < 60; ++step) {
     const auto key = static_cast<size_t>(random() % kKeys);

@@ -38,11 +38,13 @@ TEST_CASE_FIXTURE(Fixture, "an updater gets the sum and the value; a shared valu
   const NDArray value = Array({1, 2});
   store->Init(0, {&value, 1}, /*share=*/true);
   std::vector<int> keys;
-  store->SetUpdater([&](int key, const NDArray& received, const NDArray& local, int) {
-    keys.push_back(key);
-    NDArray target = local, part = received;
-    part *= -0.5;
-    target += part;
+  store->SetUpdater([&](std::span<const KVStore::KeyUpdate> updates) {
+    for (const auto& [key, received, local, priority] : updates) {
+      keys.push_back(key);
+      NDArray target = local, part = received;
+      part *= -0.5;
+      target += part;
+    }
   });
   const NDArray grads[] = {Array({2, 4}), Array({2, 8})};
   store->Push(0, grads, 0);
@@ -142,8 +144,9 @@ TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
       const std::vector<float> g{static_cast<float>(step) - 4, 8.f / static_cast<float>(step + 1), static_cast<float>(step % 3)};
       const double lr = 0.1 / (step + 1);
       updater.BeginStep(step, lr);
-      updater.Update(0, Array(g), weight, 0);
-      updater.Update(1, Array({g[0]}), bias, 0);
+      const NDArray grads[] = {Array(g), Array({g[0]})};
+      const KVStore::KeyUpdate updates[] = {{0, grads[0], weight, 0}, {1, grads[1], bias, 0}};
+      updater.Update(updates);
       for (size_t i = 0; i < 3; ++i) elements[i].Update(0.25 * g[i], lr, step + 1);
       elements[3].Update(0.25 * g[0], 0.5 * lr, step + 1);
     }
@@ -158,14 +161,14 @@ TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, 
   const NDArray a = Array({1, 1}), b = Array({1});
   OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}), {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);
   const NDArray grads[] = {Array({6, 0}), Array({8})};  // of norm 10, scaled 5
-  const std::span<const NDArray> sums[] = {std::span(&grads[0], 1), std::span(&grads[1], 1)};
+  const KVStore::KeySums sums[] = {{0, std::span(&grads[0], 1), 0}, {1, std::span(&grads[1], 1), 0}};
+  const KVStore::KeyUpdate updates[] = {{0, grads[0], a, 0}, {1, grads[1], b, 0}};
   const auto step = [&](double max_norm) {
     NDArray(a).Fill(1);
     NDArray(b).Fill(1);
     updater.BeginStep(0, 1);
     updater.ClipGlobalNorm(sums, max_norm);
-    updater.Update(0, grads[0], a, 0);
-    updater.Update(1, grads[1], b, 0);
+    updater.Update(updates);
     const std::vector<float> x = a.ToVector(), y = b.ToVector();
     return std::vector<double>{x[0], x[1], y[0]};
   };

@@ -15,6 +15,7 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
   for (size_t d = 0; d < contexts.size(); ++d) {
     Device& device = devices_.emplace_back();
     device.ctx = contexts[d];
+    device.scalars = all_scalars_.array(d);
     device.updates.resize(keys_.size());
     for (size_t k = 0; k < keys_.size(); ++k) {
       const NDArray& weight = keys_[k].weights[d];
@@ -23,7 +24,7 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
         states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), device.ctx, weight.layout()));
       }
       const auto row = static_cast<int64_t>(k);
-      device.scalars.push_back(all_scalars_.array(d).Slice(row, row + 1).Reshape(TShape{width}));
+      device.rows.push_back(device.scalars.Slice(row, row + 1).Reshape(TShape{width}));
     }
   }
 }
@@ -58,35 +59,69 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
 }
 
 // Of the gradients in arrays_.
-OptimizerUpdater::Device::Clipping OptimizerUpdater::NewClipping(size_t device, double max_norm) const {
-  const NDArray sums(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, devices_[device].ctx, {}, "squares of gradients");
-  const NDArray& scalars = all_scalars_.array(device);
-  const NDArray in[] = {sums, scalars};
+OptimizerUpdater::Device::Clipping OptimizerUpdater::NewClipping(const Device& device, double max_norm) const {
+  const NDArray sums(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, device.ctx, {}, "squares of gradients");
+  const NDArray in[] = {sums, device.scalars};
   return {max_norm, PreparedCall("multi_sum_sq", arrays_, std::span(&sums, 1), OpReqType::kWriteTo, {}, {}),
-          PreparedCall("clip_global_norm", in, std::span(&scalars, 1), OpReqType::kWriteInplace, {{"max_norm", params::Print(max_norm)}}, {})};
+          PreparedCall("clip_global_norm", in, std::span(&device.scalars, 1), OpReqType::kWriteInplace,
+                       {{"max_norm", params::Print(max_norm)}}, {})};
 }
 
-void OptimizerUpdater::ClipGlobalNorm(std::span<const std::span<const NDArray>> sums, double max_norm) {
+void OptimizerUpdater::ClipGlobalNorm(std::span<const KVStore::KeySums> keys, double max_norm) {
   for (size_t d = 0; d < devices_.size(); ++d) {
     std::optional<Device::Clipping>& clipping = devices_[d].clipping;
     arrays_.clear();
-    for (const std::span<const NDArray> of_key : sums) arrays_.push_back(of_key[d]);
-    if (!clipping || clipping->max_norm != max_norm || !clipping->sum.Takes(arrays_)) clipping.emplace(NewClipping(d, max_norm));
+    for (const KVStore::KeySums& key : keys) arrays_.push_back(key.sums[d]);
+    if (!clipping || clipping->max_norm != max_norm || !clipping->sum.Takes(arrays_)) clipping.emplace(NewClipping(devices_[d], max_norm));
     clipping->sum.Push(/*priority=*/0);
     clipping->clip.Push(/*priority=*/0);
   }
   arrays_.clear();
 }
 
-void OptimizerUpdater::Update(int key, const NDArray& grad, const NDArray& weight, int priority) {
-  const auto k = static_cast<size_t>(key);
-  Device& device = DeviceOf(weight);
-  const NDArray in[] = {weight, grad, device.scalars[k]};
+void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys) {
+  if (keys.empty()) return;
+  Device& device = DeviceOf(keys[0].local);
+  if (GoTogether(device, keys)) return UpdateTogether(device, keys);
+  for (const KVStore::KeyUpdate& key : keys) UpdateOne(device, key);
+}
+
+// All keys, since each has its row of the scalars.
+bool OptimizerUpdater::GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const {
+  if (device.ctx.type != DeviceType::kGPU || keys.size() != keys_.size() || keys.size() == 1) return false;
+  return std::all_of(keys.begin(), keys.end(), [&](const KVStore::KeyUpdate& key) { return key.local.dtype() == keys[0].local.dtype(); });
+}
+
+void OptimizerUpdater::UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys) {
+  const size_t count = keys.size();
+  int priority = keys[0].priority;
+  arrays_.resize(2 * count + 1);
+  for (const KVStore::KeyUpdate& key : keys) {
+    arrays_[static_cast<size_t>(key.key)] = key.local;
+    arrays_[count + static_cast<size_t>(key.key)] = key.received;
+    priority = std::max(priority, key.priority);
+  }
+  arrays_.back() = device.scalars;
+  if (!device.joint_update || !device.joint_update->Takes(arrays_)) {
+    std::vector<NDArray> states;
+    for (const std::vector<NDArray>& of_key : device.states) states.insert(states.end(), of_key.begin(), of_key.end());
+    Kwargs params = optimizer_->UpdateParams();
+    params.emplace_back("num_weights", std::to_string(count));
+    device.joint_update.emplace(optimizer_->UpdateOperator(), arrays_, std::span(arrays_).first(count), OpReqType::kWriteInplace, params, states);
+  }
+  arrays_.clear();
+  device.joint_update->Push(priority);
+}
+
+void OptimizerUpdater::UpdateOne(Device& device, const KVStore::KeyUpdate& key) {
+  const auto k = static_cast<size_t>(key.key);
+  const NDArray in[] = {key.local, key.received, device.rows[k]};
   std::optional<PreparedCall>& update = device.updates[k];
   if (!update || !update->Takes(in)) {
-    update.emplace(optimizer_->UpdateOperator(), in, std::span(&weight, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(), device.states[k]);
+    update.emplace(optimizer_->UpdateOperator(), in, std::span(&key.local, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(),
+                   device.states[k]);
   }
-  update->Push(priority);
+  update->Push(key.priority);
 }
 
 std::map<std::string, NDArray> OptimizerUpdater::StatesOn(int device) const {

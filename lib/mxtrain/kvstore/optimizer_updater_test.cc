@@ -153,7 +153,8 @@ TEST_CASE("six steps of each optimizer follow its formula") {
       step.g.clear();
       for (float v : g) step.g.push_back(kScale * static_cast<double>(v));
       updater.BeginStep(step.t - 1, step.lr);
-      updater.Update(0, grad, weight, 0);
+      const KVStore::KeyUpdate update{0, grad, weight, 0};
+      updater.Update({&update, 1});
       known.rule(&step);
       const std::vector<float> now = weight.ToVector();
       for (size_t i = 0; i < now.size(); ++i) CHECK(static_cast<double>(now[i]) == doctest::Approx(step.w[i]).epsilon(2e-5));

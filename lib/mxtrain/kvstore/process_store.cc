@@ -18,14 +18,21 @@ std::span<const NDArray> ProcessStore::Values(int key) const {
   return found->second;
 }
 
-void ProcessStore::Update(int key, std::span<const NDArray> sums, int priority) {
-  const std::span<const NDArray> values = Values(key);
-  if (sums.size() != values.size()) Throw(ErrorKind::kBug, "{} sums for the {} arrays of key {}", sums.size(), values.size(), key);
-  for (size_t i = 0; i < values.size(); ++i) {
+void ProcessStore::Update(std::span<const KeySums> keys) {
+  if (keys.empty()) return;
+  const size_t devices = Values(keys[0].key).size();
+  for (const auto& [key, sums, priority] : keys) {
+    if (sums.size() != devices || Values(key).size() != devices) {
+      Throw(ErrorKind::kBug, "{} sums for the {} arrays of key {}", sums.size(), Values(key).size(), key);
+    }
+  }
+  for (size_t d = 0; d < devices; ++d) {
+    updates_.clear();
+    for (const auto& [key, sums, priority] : keys) updates_.push_back({key, sums[d], Values(key)[d], priority});
     if (updater_) {
-      updater_(key, sums[i], values[i], priority);
+      updater_(updates_);
     } else {
-      NDArray(values[i]).CopyFrom(sums[i], priority);
+      for (const KeyUpdate& update : updates_) NDArray(update.local).CopyFrom(update.received, update.priority);
     }
   }
 }

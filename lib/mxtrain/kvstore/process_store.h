@@ -9,7 +9,7 @@ class ProcessStore : public KVStore {
   explicit ProcessStore(Runtime& runtime) : runtime_(runtime) {}
 
   std::span<const NDArray> Values(int key) const override;
-  void Update(int key, std::span<const NDArray> sums, int priority) override;
+  void Update(std::span<const KeySums> keys) override;
   void Pull(int key, std::span<const NDArray> out, int priority) override;
   void SetUpdater(Updater updater) override { updater_ = std::move(updater); }
   void Barrier() override { runtime_.engine().WaitForAll(); }
@@ -24,7 +24,8 @@ class ProcessStore : public KVStore {
 
  private:
   std::map<int, std::vector<NDArray>> values_;
-  Updater updater_;
+  Updater updater_;                 // empty: sums replace the values
+  std::vector<KeyUpdate> updates_;  // of one device, while its updater is called
 };
 
 // The types of KVStore::Create.

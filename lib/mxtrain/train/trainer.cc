@@ -229,7 +229,7 @@ void Trainer::MakeUpdater() {
     Throw(ErrorKind::kConfig, "optimizer {} wants a learning rate that stays as it is: leave out train.lr_schedule", options_.optimizer.name);
   }
   updater_ = std::make_unique<OptimizerUpdater>(runtime_, std::move(optimizer), std::move(keys), rescale_grad_);
-  kvstore_->SetUpdater([this](int key, const NDArray& grad, const NDArray& weight, int priority) { updater_->Update(key, grad, weight, priority); });
+  kvstore_->SetUpdater([this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
   if (options_.average_decay) {
     std::map<std::string, NDArray> values = executors_[0]->auxs();
     for (const Learned& learned : learned_) values[learned.name] = learned.weights[0];
@@ -376,12 +376,10 @@ int Trainer::PriorityOf(int key) const {
 void Trainer::UpdateParameters() {
   updater_->BeginStep(state_.step, LearningRate(Position()));
   const int keys = static_cast<int>(learned_.size());
-  for (int k = keys; k-- > 0;) sums_of_[k] = kvstore_->Sum(k, learned_[k].grads, PriorityOf(k));
+  for (int k = keys; k-- > 0;) sums_of_[k] = {k, kvstore_->Sum(k, learned_[k].grads, PriorityOf(k)), PriorityOf(k)};
   if (options_.clip_norm) updater_->ClipGlobalNorm(sums_of_, *options_.clip_norm);
-  for (int k = keys; k-- > 0;) {
-    kvstore_->Update(k, sums_of_[k], PriorityOf(k));
-    kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));
-  }
+  kvstore_->Update(sums_of_);
+  for (int k = keys; k-- > 0;) kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));
   if (average_) average_->Update();
 }
 

@@ -192,7 +192,7 @@ class MXTRAIN_API Trainer {
     std::vector<NDArray> grads, weights;
   };
   std::vector<Learned> learned_;
-  std::vector<std::span<const NDArray>> sums_of_;     // [key]: gradients of this step, summed over workers
+  std::vector<KVStore::KeySums> sums_of_;             // [key]: gradients of this step, summed over workers
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
   LossReport loss_;
