@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
@@ -160,6 +161,79 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
       CHECK(outcome.bits == expected.bits);
       REQUIRE(outcome.epochs.size() == expected.epochs.size());
       for (size_t e = 0; e < expected.epochs.size(); ++e) CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
+    }
+  }
+}
+
+// What the CPU updates key by key.
+TEST_CASE("every optimizer gives the CPU's bits on one GPU and on two, with all weights in one update") {
+  const TempDir data;
+  WriteTable(data);
+  std::vector<NamedSpec> optimizers = {{"sgd", {{"momentum", "0.9"}}},
+                                       {"nag", {{"momentum", "0.9"}}},
+                                       {"rmsprop", {{"momentum", "0.9"}}},
+                                       {"rmsprop", {{"centered", "True"}, {"momentum", "0.9"}}}};
+  for (const std::string& name : Optimizer::Names()) optimizers.push_back({name, {}});
+  for (NamedSpec& optimizer : optimizers) {
+    CAPTURE(optimizer.name);
+    CAPTURE(optimizer.params.size());
+    optimizer.params.emplace_back("weight_decay", "0.01");
+    RunSpec spec = OnFakeGpus();
+    spec.optimizer = optimizer;
+    spec.lr_schedule = {"constant", {}};
+    spec.epochs = 1;
+    spec.clip_norm = 0.5;
+    spec.grad_accum = 2;
+    spec.average_decay = 0.9;
+    RunSpec on_gpu = spec, two_workers = spec;
+    on_gpu.ctx = kGpu;
+    CHECK(RunWhole(data, on_gpu).bits == RunWhole(data, spec).bits);
+    two_workers.workers = 2;
+    CHECK(RunWhole(data, OnTwoGpus(spec)).bits == RunWhole(data, two_workers).bits);
+  }
+}
+
+// Of so many steps: operations by device and name.
+std::map<std::string, int> OperationsOf(const RunSpec& spec, int steps) {
+  const TempDir data;
+  WriteTable(data);
+  Process process(data, spec);
+  engine::Engine& engine = process.runtime->engine();
+  process.train->Reset(0, 0);
+  engine.WaitForAll();
+  engine.StartProfile();
+  DataBatch batch;
+  for (int i = 0; i < steps; ++i) {
+    REQUIRE(process.train->Next(&batch));
+    process.trainer->Step(batch);
+  }
+  engine.StopProfile(data.path("trace.json"));
+  const Json trace = Json::parse(ReadFile(data.path("trace.json")));
+  std::map<Json, std::string> lanes;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") lanes[event["tid"]] = event["args"]["name"];
+  }
+  std::map<std::string, int> counts;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ++counts[lanes[event["tid"]] + ": " + event["name"].get<std::string>()];
+  }
+  return counts;
+}
+
+TEST_CASE("a step on a GPU has one update for all weights, and clipping copies nothing to the host") {
+  constexpr int kSteps = 4;
+  RunSpec spec = OnFakeGpus();
+  spec.ctx = kGpu;
+  spec.clip_norm = 0.5;
+  for (const RunSpec& s : {spec, OnTwoGpus(spec)}) {
+    const auto counts = OperationsOf(s, kSteps);
+    const size_t devices = std::max<size_t>(1, s.devices.size());
+    for (size_t d = 0; d < devices; ++d) {
+      for (const char* name : {"sgd_mom_update", "multi_sum_sq", "clip_global_norm"}) {
+        CAPTURE(name);
+        CHECK(counts.at(format("gpu({}) compute 0: {}", d, name)) == kSteps);
+      }
+      CHECK(counts.at(format("gpu({}) copy from device 0: NDArray::CopyFrom", d)) == kSteps);  // the net's output
     }
   }
 }

@@ -88,6 +88,53 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
   CHECK(results[0] == results[1]);
 }
 
+// Weights of several shapes on a GPU, after five steps that push all keys in one update, or each in its own; then the states.
+std::vector<std::vector<float>> Updated(const std::string& optimizer, const std::vector<DType>& types, bool together) {
+  const auto runtime = test::NewFakeGpuRuntime();
+  const std::vector<TShape> shapes = {{5}, {2, 3}, {0}, {7, 2}};
+  const auto array = [&](size_t key, int step) {
+    std::vector<float> values(static_cast<size_t>(shapes[key].Size()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7 + key * 5 + static_cast<size_t>(step) * 3) % 11) / 8 - 0.6f;
+    const NDArray numbers = NDArray::FromVector(*runtime, shapes[key], values, kGpus[0]);
+    return Invoke("Cast", {&numbers, 1}, {{"dtype", NameOf(types[key])}})[0];
+  };
+  std::vector<OptimizerUpdater::Key> keys;
+  for (size_t key = 0; key < shapes.size(); ++key) keys.push_back({format("key {}", key), {array(key, 0)}, {1.0 / static_cast<double>(key + 1), 1}});
+  OptimizerUpdater updater(*runtime, Optimizer::Create(optimizer, {{"weight_decay", "0.01"}}), keys, 0.5);
+  for (int step = 0; step < 5; ++step) {
+    std::vector<NDArray> grads;
+    std::vector<KVStore::KeySums> sums;
+    std::vector<KVStore::KeyUpdate> updates;
+    for (size_t key = 0; key < keys.size(); ++key) grads.push_back(array(key, step + 1));
+    for (size_t key = keys.size(); key-- > 0;) {
+      sums.push_back({static_cast<int>(key), std::span(&grads[key], 1), 0});
+      updates.push_back({static_cast<int>(key), grads[key], keys[key].weights[0], 0});
+    }
+    updater.BeginStep(step, 0.1);
+    updater.ClipGlobalNorm(sums, 0.5);
+    if (together) {
+      updater.Update(updates);
+    } else {
+      for (const KVStore::KeyUpdate& update : updates) updater.Update({&update, 1});
+    }
+  }
+  std::vector<std::vector<float>> result;
+  for (const OptimizerUpdater::Key& key : keys) result.push_back(key.weights[0].ToVector());
+  for (const auto& [name, state] : updater.States()) result.push_back(state.ToVector());
+  return result;
+}
+
+TEST_CASE("all keys in one update get the bits of an update each, also where their types differ") {
+  for (const std::string& optimizer : Optimizer::Names()) {
+    CAPTURE(optimizer);
+    for (const std::vector<DType>& types : {std::vector<DType>(4, DType::kFloat32),
+                                            {DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kBfloat16}}) {
+      const auto together = Updated(optimizer, types, true);
+      CHECK(together == Updated(optimizer, types, false));
+    }
+  }
+}
+
 // Counts calls, and fails where it is told.
 class Watched final : public Communicator {
  public:
