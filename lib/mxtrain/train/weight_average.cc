@@ -1,22 +1,40 @@
 #include "mxtrain/train/weight_average.h"
 
 #include <algorithm>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain {
 
-// sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w + (1 - d) g.
 WeightAverage::WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values)
     : runtime_(runtime),
       decay_(decay),
-      scalars_(runtime, TShape{kNumScalars}, DType::kFloat32, values.empty() ? Context::cpu() : values.begin()->second.ctx(), "average scalars") {
+      scalars_(runtime, TShape{static_cast<int64_t>(values.size()), kNumScalars}, DType::kFloat32,
+               values.empty() ? Context::cpu() : values.begin()->second.ctx(), "average scalars") {
+  std::set<DType> types;
   for (const auto& [name, value] : values) {
-    const NDArray average = NDArray::Zeros(runtime, value.shape(), value.dtype(), value.ctx(), value.layout());
-    const NDArray in[] = {average, value, scalars_.array()};
-    items_.push_back({name, value, average, PreparedCall("sgd_update", in, std::span(&average, 1), OpReqType::kWriteInplace, {}, {})});
+    items_.push_back({name, value, NDArray::Zeros(runtime, value.shape(), value.dtype(), value.ctx(), value.layout())});
+    types.insert(value.dtype());
   }
+  for (const DType type : types) updates_of_types_.push_back(UpdateOf(type));
+}
+
+// sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w + (1 - d) g.
+PreparedCall WeightAverage::UpdateOf(DType type) const {
+  std::vector<NDArray> averages, values;
+  for (const Item& item : items_) {
+    if (item.value.dtype() != type) continue;
+    averages.push_back(item.average);
+    values.push_back(item.value);
+  }
+  const auto count = static_cast<int64_t>(averages.size());
+  const NDArray rows = scalars_.array().Slice(0, count);
+  std::vector<NDArray> in = averages;
+  in.insert(in.end(), values.begin(), values.end());
+  in.push_back(count == 1 ? rows.Reshape(TShape{kNumScalars}) : rows);
+  return {"sgd_update", in, averages, OpReqType::kWriteInplace, {{"num_weights", std::to_string(count)}}, {}};
 }
 
 void WeightAverage::Update() {
@@ -24,15 +42,17 @@ void WeightAverage::Update() {
   const engine::VarHandle writes[] = {scalars_.host().var()};
   runtime_.engine().PushSync(
       [this, rate = static_cast<float>(1 - d)](RunContext) {
-        float* scalars = scalars_.host().data().dptr<float>();
-        scalars[kScalarLr] = rate;
-        scalars[kScalarWeightDecay] = 1;
-        scalars[kScalarRescale] = -1;
-        scalars[kScalarCorrection] = 1;
+        for (size_t row = 0; row < items_.size(); ++row) {
+          float* scalars = scalars_.host().data().dptr<float>() + row * kNumScalars;
+          scalars[kScalarLr] = rate;
+          scalars[kScalarWeightDecay] = 1;
+          scalars[kScalarRescale] = -1;
+          scalars[kScalarCorrection] = 1;
+        }
       },
       {}, writes, {.name = "average_scalars"});
   scalars_.Upload();
-  for (const Item& item : items_) item.update.Push(/*priority=*/0);
+  for (const PreparedCall& update : updates_of_types_) update.Push(/*priority=*/0);
 }
 
 void WeightAverage::Exchange() {

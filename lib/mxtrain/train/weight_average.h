@@ -4,7 +4,7 @@
 // d rises as in TensorFlow's ExponentialMovingAverage, (1 + n) / (10 + n), but from 0: the first average is the weights as they are. That batch
 // norm's statistics are averaged by the same rule is timm's way (ModelEma).
 //
-// Used by the training thread; an update pushes engine operations and returns, and allocates nothing.
+// Used by the training thread; an update pushes one engine operation for all arrays of a type and returns, and allocates nothing.
 #include <map>
 #include <string>
 #include <vector>
@@ -49,12 +49,14 @@ class MXTRAIN_API WeightAverage {
   struct Item {
     std::string name;
     NDArray value, average;
-    PreparedCall update;
   };
+  PreparedCall UpdateOf(DType type) const;
+
   Runtime& runtime_;
   double decay_;
-  StagedArray scalars_;  // of the update operator
+  StagedArray scalars_;  // of the update operator: a row each, all alike
   std::vector<Item> items_;
+  std::vector<PreparedCall> updates_of_types_;  // of all items of a type together
   int64_t updates_ = 0;
 };
 
