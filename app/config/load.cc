@@ -388,6 +388,11 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckOptimizer(loaded, diagnostics);
   CheckLabelSets(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
+  auto not_zero = [&](const std::string& key, std::optional<double> bound) {
+    if (bound == 0) diagnostics->Error(place_of(key), format("{} = 0 leaves nothing of the gradient", key), "leave it out for no clipping");
+  };
+  not_zero("train.clip.value", train.clip.value);
+  not_zero("train.clip.norm", train.clip.norm);
   CheckTransforms(loaded.config.data.train.transforms, diagnostics);
   CheckTransforms(loaded.config.data.val.transforms, diagnostics);
   CheckEarlyStop(loaded, diagnostics);
