@@ -50,7 +50,7 @@ class MXTRAIN_API KVStore {
     std::span<const NDArray> sums;  // of Sum
     int priority;
   };
-  // Keys that differ.
+  // Each key at most once.
   virtual void Update(std::span<const KeySums> keys) = 0;
   // Into arrays of the workers; one that is the value itself is left alone.
   virtual void Pull(int key, std::span<const NDArray> out, int priority) = 0;
@@ -73,7 +73,8 @@ class MXTRAIN_API KVStore {
 // that keeps weights. It must outlive what it pushed. A step that updates the same arrays as the one before allocates nothing.
 //
 // On the CPU each key is updated by an operation of its own, as soon as its gradient is there. On a GPU, where operations and launches cost more
-// than that brings, all keys of one type in one update are one operation, with the highest of their priorities. The bits are the same.
+// than that brings, an update of all keys is one operation, with the highest of their priorities, if their weights are of one type. The bits
+// are the same.
 class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {
