@@ -186,14 +186,15 @@ TEST_CASE("reorders between layouts of the same tiles") {
   SetTeamSize(1);
 }
 
-// float32 to bfloat16 and back, of values that are exact in both, and of some that are not.
-void CheckConversion(Backend& backend, const std::string& from_name, const TShape& shape, const std::string& to_name) {
+// float32 to a type of 16 bits and back, of values that are exact in both, and of some that are not.
+template <typename Narrow>
+void CheckConversion(DType type, Backend& backend, const std::string& from_name, const TShape& shape, const std::string& to_name) {
   CAPTURE(from_name);
   CAPTURE(to_name);
   const auto layout_of = [&](const std::string& name) {
     return name == "plain" ? Layout() : backend.Intern(BlockedLayout::FromName(name));
   };
-  const TensorSpec wide{shape, DType::kFloat32, layout_of(from_name)}, narrow{shape, DType::kBfloat16, layout_of(to_name)};
+  const TensorSpec wide{shape, DType::kFloat32, layout_of(from_name)}, narrow{shape, type, layout_of(to_name)};
   const TensorSpec plain{shape, DType::kFloat32, Layout()};
   std::vector<float> values, back(static_cast<size_t>(shape.Size()));
   for (int64_t i = 0; i < shape.Size(); ++i) values.push_back(static_cast<float>(i % 251) / 8 + static_cast<float>(i % 7) / 4096);
@@ -203,21 +204,28 @@ void CheckConversion(Backend& backend, const std::string& from_name, const TShap
   backend.Reorder({}, wide, source.data(), narrow, middle.data());
   backend.Reorder({}, narrow, middle.data(), wide, again.data());
   backend.Reorder({}, wide, again.data(), plain, back.data());
-  for (size_t i = 0; i < values.size(); ++i) REQUIRE(back[i] == static_cast<float>(bfloat16(values[i])));
+  for (size_t i = 0; i < values.size(); ++i) REQUIRE(back[i] == static_cast<float>(Narrow(values[i])));
   const auto nonzero = std::count_if(middle.begin(), middle.end(), [](uint16_t bits) { return bits != 0; });
   CHECK(nonzero == std::count_if(values.begin(), values.end(), [](float v) { return v != 0; }));  // the padding is zero
 }
 
-TEST_CASE("reorders between float32 and bfloat16") {
+template <typename Narrow>
+void CheckConversions(Backend& backend, DType type) {
+  const auto check = [&](const std::string& from, const TShape& shape, const std::string& to) { CheckConversion<Narrow>(type, backend, from, shape, to); };
+  check("plain", {3, 5, 7}, "plain");
+  check("plain", {2, 19, 5, 7}, "aBcd16b");
+  check("aBcd16b", {2, 19, 5, 7}, "plain");
+  check("aBcd16b", {2, 19, 5, 7}, "aBcd16b");
+  check("ABcd16b16a", {33, 17, 3, 1}, "ABcd8b16a2b");
+  check("ABcd16b16a", {33, 17, 3, 1}, "BAcd8a16b2a");
+  check("Acdb16a", {16, 3, 7, 7}, "AcdB16a2b");
+}
+
+TEST_CASE("reorders between float32 and the types of 16 bits") {
   const auto backend = NewCpuBackend(2);
   backend->EnterThread();
-  CheckConversion(*backend, "plain", {3, 5, 7}, "plain");
-  CheckConversion(*backend, "plain", {2, 19, 5, 7}, "aBcd16b");
-  CheckConversion(*backend, "aBcd16b", {2, 19, 5, 7}, "plain");
-  CheckConversion(*backend, "aBcd16b", {2, 19, 5, 7}, "aBcd16b");
-  CheckConversion(*backend, "ABcd16b16a", {33, 17, 3, 1}, "ABcd8b16a2b");
-  CheckConversion(*backend, "ABcd16b16a", {33, 17, 3, 1}, "BAcd8a16b2a");
-  CheckConversion(*backend, "Acdb16a", {16, 3, 7, 7}, "AcdB16a2b");
+  CheckConversions<bfloat16>(*backend, DType::kBfloat16);
+  CheckConversions<float16>(*backend, DType::kFloat16);
   const TensorSpec from{{2}, DType::kFloat32, Layout()}, to{{2}, DType::kInt32, Layout()};
   int32_t words[2] = {};
   CHECK_THROWS_AS(backend->Reorder({}, from, words, to, words), Error);

@@ -209,7 +209,8 @@ void ZeroBytes(void* data, int64_t bytes) {
 }
 
 template <typename From, typename To>
-void Reorder(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+void ReorderAs(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+  if (to.shape.Size() == 0) return;
   const From* s = static_cast<const From*>(src);
   To* d = static_cast<To*>(dst);
   const std::optional<OneBlock> from_form = OneBlockOf(from), to_form = OneBlockOf(to);
@@ -218,6 +219,26 @@ void Reorder(const TensorSpec& from, const void* src, const TensorSpec& to, void
   if (Tiles::Fit(from, to)) return Tiles(from, to).Move(s, d);
   if (to.layout.Padded(to.shape)) ZeroBytes(dst, to.Bytes());
   MoveByTables(from, s, to, d);
+}
+
+// Of one type, to another layout.
+void MoveElements(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+  if (const DerivedLayout* derived = Derived(to.layout)) return derived->Derive(from, src, dst);
+  if (to.shape.Size() == 0 || ReorderTiles(from, src, to, dst)) return;
+  switch (SizeOf(to.type)) {
+    case 1:
+      return ReorderAs<uint8_t, uint8_t>(from, src, to, dst);
+    case 2:
+      return ReorderAs<uint16_t, uint16_t>(from, src, to, dst);
+    case 4:
+      return ReorderAs<uint32_t, uint32_t>(from, src, to, dst);
+    default:
+      return ReorderAs<uint64_t, uint64_t>(from, src, to, dst);
+  }
+}
+
+[[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
+  Throw(ErrorKind::kBug, "a change of layout from {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type), to.shape.ToString());
 }
 
 }  // namespace
@@ -235,28 +256,14 @@ void CopyBytesCpu(const void* src, void* dst, int64_t bytes) {
 }
 
 void ReorderCpu(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
-  const bool narrows = from.type == DType::kFloat32 && to.type == DType::kBfloat16;
-  const bool widens = from.type == DType::kBfloat16 && to.type == DType::kFloat32;
-  if (from.shape != to.shape || (from.type != to.type && !narrows && !widens)) {
-    Throw(ErrorKind::kBug, "a change of layout from {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type),
-          to.shape.ToString());
-  }
+  if (from.shape != to.shape) Refuse(from, to);
   if (from.type == to.type && (from.layout == to.layout || to.shape.ndim() == 0)) return CopyBytesCpu(src, dst, to.Bytes());
-  if (const DerivedLayout* derived = Derived(to.layout); derived && from.type == to.type) return derived->Derive(from, src, dst);
-  if (to.shape.Size() == 0) return;
-  if (narrows) return Reorder<float, bfloat16>(from, src, to, dst);
-  if (widens) return Reorder<bfloat16, float>(from, src, to, dst);
-  if (ReorderTiles(from, src, to, dst)) return;
-  switch (SizeOf(to.type)) {
-    case 1:
-      return Reorder<uint8_t, uint8_t>(from, src, to, dst);
-    case 2:
-      return Reorder<uint16_t, uint16_t>(from, src, to, dst);
-    case 4:
-      return Reorder<uint32_t, uint32_t>(from, src, to, dst);
-    default:
-      return Reorder<uint64_t, uint64_t>(from, src, to, dst);
-  }
+  if (from.type == to.type) return MoveElements(from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16) return ReorderAs<float, bfloat16>(from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kFloat16) return ReorderAs<float, float16>(from, src, to, dst);
+  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32) return ReorderAs<bfloat16, float>(from, src, to, dst);
+  if (from.type == DType::kFloat16 && to.type == DType::kFloat32) return ReorderAs<float16, float>(from, src, to, dst);
+  Refuse(from, to);
 }
 
 }  // namespace mxtrain
