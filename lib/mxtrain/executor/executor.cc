@@ -215,7 +215,7 @@ std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol,
     if (asked != request.grad_req.end() && asked->second != GradReq::kNull) CheckGiven(grads, name, "gradient array of argument");
   }
   for (const std::string& name : symbol.ListAuxiliaryStates()) CheckGiven(aux, name, "auxiliary state");
-  return Impl::Make(runtime, symbol, std::move(request), {args, grads, aux, {}}, shared);
+  return Impl::Make(runtime, symbol, std::move(request), {args, grads, aux, {}, {}}, shared);
 }
 
 std::unique_ptr<Executor> Executor::SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared) {
@@ -242,7 +242,7 @@ std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>&
     request.shapes[name] = shape;
   }
   const executor::BoundArrays& bound = impl_->arrays;
-  return Impl::Make(impl_->runtime, impl_->symbol, std::move(request), {bound.args, bound.grads, bound.auxs, {}}, this);
+  return Impl::Make(impl_->runtime, impl_->symbol, std::move(request), {bound.args, bound.grads, bound.auxs, {}, bound.loss_scale}, this);
 }
 
 void Executor::Forward(std::span<const NDArray> inputs) {
@@ -299,6 +299,7 @@ const NDArray& Executor::aux(std::string_view name) const { return Lookup(impl_-
 const std::map<std::string, NDArray>& Executor::args() const { return impl_->arrays.args; }
 const std::map<std::string, NDArray>& Executor::grads() const { return impl_->arrays.grads; }
 const std::map<std::string, NDArray>& Executor::auxs() const { return impl_->arrays.auxs; }
+const NDArray& Executor::loss_scale() const { return impl_->arrays.loss_scale; }
 uint64_t Executor::random_step() const { return impl_->random_step; }
 void Executor::set_random_step(uint64_t step) { impl_->random_step = step; }
 void Executor::SetMonitor(Monitor callback, int every) {

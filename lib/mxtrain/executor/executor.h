@@ -52,6 +52,10 @@ class MXTRAIN_API Executor {
   const std::map<std::string, NDArray>& grads() const;
   const std::map<std::string, NDArray>& auxs() const;
 
+  // float32 [1] on the device: what all gradients are multiplied by, from the next step on; 1 at first. Empty but where gradients are formed in
+  // float16 (BindRequest::amp), whose range ends where theirs may lie.
+  const NDArray& loss_scale() const;
+
   // Training forward passes so far: the step of the random draws. Set when a run is resumed.
   uint64_t random_step() const;
   void set_random_step(uint64_t step);

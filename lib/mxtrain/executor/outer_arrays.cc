@@ -61,6 +61,18 @@ struct OuterArrays::Maker {
     }
   }
 
+  void AddLossScale() const {
+    if (graph.loss_scale < 0) return;
+    const NodeEntry scale{graph.loss_scale, 0};
+    if (bound.loss_scale.empty()) {
+      bound.loss_scale = New(graph.spec(scale), graph.nodes[scale.node].name);
+      bound.loss_scale.Fill(1);
+    }
+    OuterArray outer;
+    outer.array = bound.loss_scale;
+    outers.Add(BufferOf(scale), std::move(outer));
+  }
+
   void AddOutputs() const {
     for (const NodeEntry head : graph.heads) {
       const ExecNode& node = graph.nodes[head.node];
@@ -102,6 +114,7 @@ OuterArrays::OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryP
   const Maker maker{*this, runtime, graph, plan, request, *bound};
   maker.AddArguments();
   maker.AddAuxiliaries();
+  maker.AddLossScale();
   maker.AddOutputs();
   maker.AddHeadGrads();
   maker.AddDerived();

@@ -1,5 +1,5 @@
 #pragma once
-// What of a bound net lies outside the arena: parameters, gradients, auxiliary states, outputs and derived arrays, which stay the same from
+// What of a bound net lies outside the arena: parameters, gradients, auxiliary states, outputs, derived arrays and the loss scale, which stay the same from
 // run to run, and inputs and head gradients, which are another array every time. To frozen sequences each is a port (engine/engine.h);
 // arrays with one variable are one port.
 #include <map>
@@ -17,6 +17,7 @@ using ArrayMap = std::map<std::string, NDArray>;
 struct BoundArrays {
   ArrayMap args, grads, auxs;  // by name
   std::vector<NDArray> outputs;
+  NDArray loss_scale;          // empty where the graph has none
 };
 
 struct OuterArray {

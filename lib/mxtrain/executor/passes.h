@@ -76,6 +76,7 @@ struct ExecGraph {
   std::vector<int> arguments, auxiliaries;       // variable nodes, in the order of the user's symbol
   std::vector<NodeEntry> gradients;              // of each argument; empty: not wanted. The entry is the outer gradient array
   std::vector<NodeEntry> head_grads;             // variables that hold the gradient of each head; empty: not needed
+  int loss_scale = -1;                           // variable node: what gradients are multiplied by where they begin [1]; -1: nothing
   int first_backward = -1;                       // nodes from here on are the backward pass; -1: none
 
   const TensorSpec& spec(NodeEntry e) const { return nodes[e.node].specs[e.index]; }
@@ -83,7 +84,7 @@ struct ExecGraph {
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // refuses a second device
-MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // throws kConfig where the device cannot
+MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // throws kConfig where the device, or float16, cannot
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
 MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // likewise
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);

@@ -1,6 +1,8 @@
 // CastForAmp: mixed precision. Convolutions and matrix products read data and weight in a narrow type, sums and biases stay in float32;
 // what stands between them keeps the narrow type, everything else (losses, softmax, heads) gets float32. Parameters stay as they are: what
 // a layer reads is a form of its weight in the narrow type (a kReorder node), made anew in each step, and its gradient comes in float32.
+//
+// The range of float16 is small. There all gradients are multiplied by one number, the loss scale, where they begin: at the arguments of losses.
 #include <algorithm>
 #include <map>
 
@@ -35,6 +37,8 @@ class Caster {
         rewriter_(graph) {}
 
   ExecGraph Run() {
+    if (narrow_ == DType::kFloat16) RequireLosses();
+
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (graph_.nodes[id].is_variable()) {
         rewriter_.Keep(id);
@@ -47,6 +51,18 @@ class Caster {
   }
 
  private:
+  bool HasGradient(int id) const { return std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end(); }
+
+  // What comes from outside is not scaled.
+  void RequireLosses() const {
+    for (const NodeEntry& head : graph_.heads) {
+      const ExecNode& node = graph_.nodes[head.node];
+      if (node.is_variable() || !node.op->NeedsHeadGradient() || !HasGradient(head.node)) continue;
+      Throw(ErrorKind::kConfig, "{} is an output of the net, but no loss: in float16 gradients are scaled where losses make them; end the net in a loss "
+            "operator, or train in bfloat16 or float32", Describe(node));
+    }
+  }
+
   void Add(int id, ExecNode node) {
     const int now = rewriter_.Add(std::move(node));
     for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i) rewriter_.Redirect({id, static_cast<int>(i)}, {now, static_cast<int>(i)});
@@ -55,7 +71,44 @@ class Caster {
   void AddWide(int id) {
     ExecNode node = graph_.nodes[id];
     for (NodeEntry& e : node.inputs) e = Wide(rewriter_.Map(e));
+    if (narrow_ == DType::kFloat16 && !node.op->NeedsHeadGradient()) {
+      for (int i = 0; i < node.num_args; ++i) {
+        if (wanted_[id][i]) node.inputs[i] = Scaled(node.inputs[i], node);
+      }
+    }
     Add(id, std::move(node));
+  }
+
+  // `entry`, an argument of `loss`, whose gradient is multiplied on its way back.
+  NodeEntry Scaled(NodeEntry entry, const ExecNode& loss) {
+    ExecNode node = NewNode(Node::Kind::kForward, loss.name + "_gradient_scale", loss, rewriter_.spec(entry));
+    node.op = runtime_.operators().Create("_scale_gradient", {});
+    node.num_args = 2;
+    node.inputs = {entry, LossScale(loss)};
+    return {rewriter_.Add(std::move(node)), 0};
+  }
+
+  NodeEntry LossScale(const ExecNode& loss) {
+    int& id = rewriter_.graph().loss_scale;
+    if (id < 0) {
+      ExecNode node = NewNode(Node::Kind::kVariable, "_loss_scale", loss, {TShape{1}, DType::kFloat32, Layout()});
+      node.req = {OpReqType::kNullOp};
+      id = rewriter_.Add(std::move(node));
+    }
+    return {id, 0};
+  }
+
+  // With one output; it stands where `beside` stands.
+  static ExecNode NewNode(Node::Kind kind, std::string name, const ExecNode& beside, const TensorSpec& spec) {
+    ExecNode node;
+    node.kind = kind;
+    node.name = std::move(name);
+    node.where = beside.where;
+    node.ctx = beside.ctx;
+    node.specs = {spec};
+    node.req = {OpReqType::kWriteTo};
+    node.adds_to.resize(1);
+    return node;
   }
 
   bool AddNarrow(int id) {
@@ -103,7 +156,7 @@ class Caster {
   std::string KernelOf(const ExecGraph& graph, const ExecNode& node, int id) {
     const std::vector<std::optional<Layout>> layouts(static_cast<size_t>(node.num_args));
     std::vector<OpReqType> grad_req;
-    if (std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end()) {
+    if (HasGradient(id)) {
       for (bool want : wanted_[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     return (*PlanNode(graph, node, request_, runtime_, layouts, grad_req))->kernel;
@@ -122,21 +175,15 @@ class Caster {
     NodeEntry& result = converted_[entry];
     if (result) return result;
     const ExecNode& source = rewriter_.graph().nodes[entry.node];
-    ExecNode node;
     const bool parameter = source.kind == Node::Kind::kVariable && !request_.inputs.contains(source.name);
-    node.kind = parameter ? Node::Kind::kReorder : Node::Kind::kForward;
+    ExecNode node = NewNode(parameter ? Node::Kind::kReorder : Node::Kind::kForward, format("{}_{}", source.name, NameOf(type)), source,
+                            {rewriter_.spec(entry).shape, type, Layout()});
     if (!parameter) {
       node.op = runtime_.operators().Create("Cast", {{"dtype", NameOf(type)}});
       node.num_args = 1;
     }
-    node.name = format("{}_{}", source.name, NameOf(type));
     if (entry.index > 0) node.name += format("_{}", entry.index);
-    node.where = source.where;
-    node.ctx = source.ctx;
     node.inputs = {entry};
-    node.specs = {{rewriter_.spec(entry).shape, type, Layout()}};
-    node.req = {OpReqType::kWriteTo};
-    node.adds_to.resize(1);
     result = {rewriter_.Add(std::move(node)), 0};
     if (type == narrow_) source_of_[result] = entry;
     return result;

@@ -25,9 +25,9 @@ SmallNet NetOf(const std::string& name) {
   return {};
 }
 
-BindRequest AmpRequest(const SmallNet& net, bool reference) {
+BindRequest AmpRequest(const SmallNet& net, bool reference, DType type = DType::kBfloat16) {
   BindRequest request = RequestFor(net, net.losses);
-  request.amp = DType::kBfloat16;
+  request.amp = type;
   request.reference_kernels = reference;
   return request;
 }
@@ -165,6 +165,112 @@ TEST_CASE("an executor in float32 reads the parameters of one in mixed precision
     const std::vector<double> expected = GetValues(alone->outputs()[0]);
     for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(expected[k]).epsilon(1e-5));
   }
+}
+
+std::vector<double> Difference(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> difference;
+  for (size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b[i]);
+  return difference;
+}
+
+double Norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (double v : values) sum += v * v;
+  return std::sqrt(sum);
+}
+
+// Gradients of a step, divided by the scale that they were made with; 0: in float32, without one.
+std::map<std::string, std::vector<double>> GradientsUnder(double scale, const SmallNet& net) {
+  const auto runtime = NewRuntime("naive", 2);
+  const auto executor =
+      BindWithValues(*runtime, net.losses, scale > 0 ? AmpRequest(net, true, DType::kFloat16) : RequestFor(net, net.losses));
+  CHECK(executor->loss_scale().empty() == (scale == 0));
+  if (scale > 0) SetValues(executor->loss_scale(), {scale});
+  executor->Step(MakeInputs(*runtime, net, executor->input_names()));
+  std::map<std::string, std::vector<double>> gradients;
+  for (const auto& [name, array] : executor->grads()) {
+    CHECK(array.dtype() == DType::kFloat32);
+    std::vector<double>& values = gradients[name] = GetValues(array);
+    for (double& v : values) v /= scale > 0 ? scale : 1;
+  }
+  return gradients;
+}
+
+TEST_CASE("in float16 gradients are scaled where losses make them, and nowhere else") {
+  const auto runtime = NewRuntime("naive", 1);
+  for (const SmallNet& net : SmallNets(TestRegistry())) {
+    CAPTURE(net.name);
+    const ExecGraph graph = executor::RunPasses(net.losses.graph(), AmpRequest(net, true, DType::kFloat16), *runtime);
+    REQUIRE(graph.loss_scale >= 0);
+    size_t scales = 0;
+    for (const ExecNode& node : graph.nodes) {
+      if (node.kind != Kind::kForward || node.op->TypeString() != "_scale_gradient") continue;
+      ++scales;
+      CHECK(node.inputs[1] == NodeEntry{graph.loss_scale, 0});
+      CHECK(node.specs[0].type == DType::kFloat32);
+    }
+    CHECK(scales == graph.heads.size());
+    for (const NodeEntry& head : graph.heads) CHECK(graph.nodes[graph.nodes[head.node].inputs[0].node].op->TypeString() == "_scale_gradient");
+  }
+  const SmallNet net = NetOf("mlp");
+  BindRequest evaluation = AmpRequest(net, true, DType::kFloat16);
+  evaluation.grad_req.clear();
+  CHECK(executor::RunPasses(net.losses.graph(), evaluation, *runtime).loss_scale < 0);
+  CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale < 0);  // bfloat16 has the range of float32
+}
+
+TEST_CASE("scaled gradients are those of float32 but for rounding, whatever the scale") {
+  for (const SmallNet& net : SmallNets(TestRegistry())) {
+    CAPTURE(net.name);
+    const auto plain = GradientsUnder(0, net), one = GradientsUnder(1, net), thousand = GradientsUnder(1024, net);
+    for (const auto& [name, expected] : plain) {
+      CAPTURE(name);
+      // Where gradients cancel, what is left of a rounding of 2^-11 of values of order 1.
+      CHECK(Norm(Difference(thousand.at(name), expected)) <= 0.02 * Norm(expected) + 0.003);
+      CHECK(Norm(Difference(thousand.at(name), one.at(name))) <= 0.002 * Norm(expected) + 0.001);
+    }
+  }
+}
+
+// The least number of float16 above zero is 6e-8.
+TEST_CASE("gradients too small for float16 vanish without a scale, and live with one") {
+  SmallNet net = NetOf("mlp");
+  const std::vector in{net.features, Symbol::Variable(net.labels.begin()->first)};
+  net.losses = Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {{"grad_scale", "1e-8"}}, in);
+  const auto plain = GradientsUnder(0, net), lost = GradientsUnder(1, net), kept = GradientsUnder(1 << 24, net);
+  for (const auto& [name, expected] : plain) {
+    if (!name.ends_with("_weight")) continue;
+    CAPTURE(name);
+    CHECK(Norm(expected) > 0);
+    CHECK(Norm(lost.at(name)) == 0);
+    CHECK(Norm(Difference(kept.at(name), expected)) < 0.02 * Norm(expected));
+  }
+}
+
+TEST_CASE("in float16 a net is trained by its losses alone") {
+  const auto runtime = NewRuntime("naive", 1);
+  const SmallNet net = NetOf("mlp");
+  BindRequest request = RequestFor(net, net.features);
+  request.amp = DType::kFloat16;
+  request.reference_kernels = true;
+  CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.features, request),
+                       doctest::Contains("is an output of the net, but no loss: in float16 gradients are scaled where losses make them"), Error);
+  request.grad_req.clear();
+  CHECK_NOTHROW(Executor::SimpleBind(*runtime, net.features, request));
+}
+
+TEST_CASE("an executor for other shapes has the scale of the first") {
+  const auto runtime = NewRuntime("naive", 1);
+  const SmallNet net = NetOf("mlp");
+  const auto executor = BindWithValues(*runtime, net.losses, AmpRequest(net, true, DType::kFloat16));
+  std::map<std::string, TShape> shapes;
+  for (const auto* inputs : {&net.data, &net.labels}) {
+    for (const auto& [name, shape] : *inputs) (shapes[name] = shape)[0] = 2 * shape[0];
+  }
+  const auto other = executor->Reshape(shapes);
+  CHECK(GetValues(other->loss_scale()) == std::vector<double>{1});
+  SetValues(executor->loss_scale(), {8});
+  CHECK(GetValues(other->loss_scale()) == std::vector<double>{8});
 }
 
 TEST_CASE("types that a processor is not fast in are refused") {

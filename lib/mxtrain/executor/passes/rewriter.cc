@@ -63,6 +63,7 @@ ExecGraph Rewriter::Finish() {
   for (const NodeEntry& e : old_.head_grads) graph_.head_grads.push_back(Map(e));
   for (int id : old_.arguments) graph_.arguments.push_back(map_[id][0].node);
   for (int id : old_.auxiliaries) graph_.auxiliaries.push_back(map_[id][0].node);
+  if (old_.loss_scale >= 0) graph_.loss_scale = map_[old_.loss_scale][0].node;
 
   const int n = static_cast<int>(graph_.nodes.size());
   std::vector<bool> keep(n);
@@ -105,6 +106,7 @@ ExecGraph Rewriter::Finish() {
   }
   for (int id : graph_.arguments) result.arguments.push_back(now[id]);
   for (int id : graph_.auxiliaries) result.auxiliaries.push_back(now[id]);
+  if (graph_.loss_scale >= 0) result.loss_scale = now[graph_.loss_scale];
   if (old_.first_backward >= 0) {
     for (size_t id = 0; id < result.nodes.size(); ++id) {
       if (result.nodes[id].backward_pass) {

@@ -1,0 +1,50 @@
+#include "mxtrain/operators/loss_scale/loss_scale.h"
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/operator/loss_scale.h"
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+namespace {
+
+void Require(const TShape& expected, TShape* given, const OperatorProperty& property, const char* what) {
+  TShape shape = expected;
+  UnifyShape(*given, &shape, property.TypeString(), what);
+  *given = shape;
+}
+
+}  // namespace
+
+bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+  UnifyShape((*out)[0], &(*in)[0], TypeString(), "output");
+  (*out)[0] = (*in)[0];
+  Require({1}, &(*in)[1], *this, "scale");
+  return (*in)[0].known();
+}
+
+// Whatever the type of the data, `scale` is float32.
+bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+  std::vector<DType> data = {(*in)[0]};
+  const bool known = OperatorProperty::InferType(&data, out, aux);
+  if ((*in)[1] != DType::kUnknown && (*in)[1] != DType::kFloat32) {
+    Throw(ErrorKind::kConfig, "{}: scale is {}, but float32 was expected", TypeString(), NameOf((*in)[1]));
+  }
+  *in = {data[0], DType::kFloat32};
+  return known;
+}
+
+bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const {
+  UnifyShape((*out)[0], &(*in)[0], TypeString(), "output");
+  (*out)[0] = (*in)[0];
+  Require({1}, &(*in)[1], *this, "sum_of_squares");
+  Require({kLossScaleNumbers}, &(*aux)[0], *this, "state");
+  Require({1}, &(*aux)[1], *this, "scale");
+  return (*in)[0].known();
+}
+
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(loss_scale, registry) {
+  registry.AddProperty("_scale_gradient", {}, [] { return std::make_unique<mxtrain::ScaleGradientProperty>(); });
+  registry.AddProperty("_loss_scale_update", {}, [] { return std::make_unique<mxtrain::LossScaleUpdateProperty>(); });
+}

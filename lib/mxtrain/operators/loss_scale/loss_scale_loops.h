@@ -1,0 +1,111 @@
+#pragma once
+// _scale_gradient and _loss_scale_update, written once for both devices: Device is OnCpu or OnGpu.
+#include <limits>
+#include <memory>
+
+#include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/loss_scale.h"
+#include "mxtrain/operators/loss_scale/loss_scale.h"
+#include "mxtrain/operators/optimizer_update/optimizer_update.h"
+
+namespace mxtrain::loss_scale {
+
+// The scale is read on the device: a recorded pass sees that of its day.
+template <typename C>
+struct Scaled {
+  const float* scale;
+  MXTRAIN_HD C operator()(C gradient) const { return gradient * static_cast<C>(*scale); }
+};
+
+template <typename Device>
+class ScaleGradient final : public Operator {
+ public:
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    SwitchFloating(in_grad[0].type, "_scale_gradient", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0], Scaled<ComputeOf<T>>{in[1].dptr<float>()}, out_grad[0]);
+    });
+  }
+};
+
+// A sum of squares is not above the largest number, unless it is infinite or no number.
+MXTRAIN_HD inline bool Finite(float sum_of_squares) {
+  return sum_of_squares <= std::numeric_limits<float>::max();
+}
+
+struct UpdatedScalar {
+  const float *scalars, *sum_of_squares, *state;
+  int64_t width;
+  MXTRAIN_HD float operator()(int64_t i) const {
+    if (i % width != optimizer_update::kRescale) return scalars[i];
+    return Finite(*sum_of_squares) ? scalars[i] / state[kLossScaleValue] : 0;
+  }
+};
+
+struct NextScale {
+  const float* sum_of_squares;
+  float *state, *scale;
+  MXTRAIN_HD void operator()(int64_t) const {
+    float& s = state[kLossScaleValue];
+    if (!Finite(*sum_of_squares)) {
+      state[kLossScaleLeftOut] += 1;
+      if (s <= kLowestLossScale) state[kLossScaleAtLowest] += 1;
+      Change(s / 2);
+    } else if (++state[kLossScaleGood] >= kLossScaleInterval) {
+      Change(s * 2);
+    }
+    *scale = s;
+  }
+  MXTRAIN_HD void Change(float to) const {
+    state[kLossScaleGood] = 0;
+    if (to >= kLowestLossScale && to <= kHighestLossScale) state[kLossScaleValue] = to;
+  }
+};
+
+template <typename Device>
+class LossScaleUpdate final : public Operator {
+ public:
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob> aux) override {
+    const Device device{ctx.run_ctx};
+    const float *scalars = in[0].dptr<float>(), *sum = in[1].dptr<float>();
+    float *state = aux[0].dptr<float>(), *scale = aux[1].dptr<float>();
+    const TShape& shape = in[0].shape;
+    MapOn<float>(device, out[0], req[0], UpdatedScalar{scalars, sum, state, shape[shape.ndim() - 1]});
+    Launch(device, 1, NextScale{sum, state, scale});
+  }
+};
+
+template <typename Device>
+PlanRow ScaleGradientRow() {
+  return LastRow<Device>("_scale_gradient", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
+    Plan plan = PlainPlan(property, request);
+    plan.make = [] { return std::make_unique<ScaleGradient<Device>>(); };
+    return plan;
+  });
+}
+
+template <typename Device>
+PlanRow LossScaleUpdateRow() {
+  return LastRow<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
+    Plan plan = PlainPlan(property, request);
+    plan.make = [] { return std::make_unique<LossScaleUpdate<Device>>(); };
+    return plan;
+  });
+}
+
+template <typename Device>
+void AddRows(OperatorRegistry& registry) {
+  registry.AddRow(ScaleGradientRow<Device>());
+  registry.AddRow(LossScaleUpdateRow<Device>());
+}
+
+}  // namespace mxtrain::loss_scale

@@ -1,0 +1,76 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "mxtrain/operator/loss_scale.h"
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+TEST_CASE("_scale_gradient passes data on and multiplies the gradient") {
+  for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5}, TShape{2, 11, 3, 3}}) {
+    OperatorCase c;
+    c.name = "_scale_gradient " + shape.ToString();
+    c.op = "_scale_gradient";
+    c.shapes = {shape, {1}};
+    c.inputs = {Uniform(-2, 2), Constant(6)};
+    c.input_types = {DType::kUnknown, DType::kFloat32};
+    c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
+    c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
+      return Arrays{Apply(head[0], [&](double g) { return g * in[1][0]; }), {}};
+    };
+    c.types = kAllFloatingTypes;
+    c.tolerance = {1, "a product"};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("_scale_gradient says what does not fit") {
+  const auto property = TestRegistry().Create("_scale_gradient", {});
+  std::vector<TShape> in = {{2, 3}, {2}}, out = {TShape()}, aux;
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("scale has shape"), Error);
+  std::vector<DType> types = {DType::kFloat16, DType::kFloat16}, out_types = {DType::kUnknown}, aux_types;
+  CHECK_THROWS_WITH_AS(property->InferType(&types, &out_types, &aux_types), "_scale_gradient: scale is float16, but float32 was expected", Error);
+  CHECK(property->NeedsHeadGradient());
+  CHECK_FALSE(property->HasGradient(1));
+}
+
+// Two parameters, with factors 3 and 5, in a step whose gradients have this sum of squares; the numbers of the scale before and after.
+void RunUpdate(const std::string& name, double sum_of_squares, const Values& before, const Values& after) {
+  const bool finite = std::isfinite(sum_of_squares);
+  OperatorCase c;
+  c.name = "_loss_scale_update " + name;
+  c.op = "_loss_scale_update";
+  c.shapes = {{2, 4}, {1}};
+  c.inputs = {Cycle({0.1f, 0.2f, 3, 1, 0.3f, 0.4f, 5, 2}), Constant(sum_of_squares)};
+  c.aux = {Cycle(before), Constant(7)};
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    Arrays out = {in[0]};
+    for (size_t i : {2, 6}) out[0][i] = finite ? in[0][i] / before[kLossScaleValue] : 0;
+    return out;
+  };
+  c.aux_after_forward = [=](const Arrays&, const Arrays&) { return Arrays{after, {after[kLossScaleValue]}}; };
+  c.backward = false;
+  c.types = {DType::kFloat32};
+  c.tolerance = {0, "powers of two"};
+  RunCase(c);
+}
+
+TEST_CASE("_loss_scale_update follows the gradients") {
+  const double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
+  RunUpdate("a good step", 12, {1024, 3, 0, 0}, {1024, 4, 0, 0});
+  RunUpdate("gradients of zero", 0, {1024, 3, 0, 0}, {1024, 4, 0, 0});
+  RunUpdate("the largest sum there is", std::numeric_limits<float>::max(), {1024, 3, 0, 0}, {1024, 4, 0, 0});
+  RunUpdate("an overflow", infinite, {1024, 3, 1, 0}, {512, 0, 2, 0});
+  RunUpdate("no number", none, {1024, 1999, 0, 0}, {512, 0, 1, 0});
+  RunUpdate("a good step too few", 12, {1024, 1998, 2, 0}, {1024, 1999, 2, 0});
+  RunUpdate("good steps enough", 12, {1024, 1999, 2, 0}, {2048, 0, 2, 0});
+  RunUpdate("nothing higher", 12, {1 << 24, 1999, 2, 0}, {1 << 24, 0, 2, 0});
+  RunUpdate("nothing lower", infinite, {1, 3, 24, 0}, {1, 0, 25, 1});
+  RunUpdate("out of the depth", 12, {1, 1999, 24, 0}, {2, 0, 24, 0});
+}
+
+}  // namespace
+}  // namespace mxtrain::test
