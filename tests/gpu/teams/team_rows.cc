@@ -19,6 +19,7 @@
 #include "mxtrain/operators/global_norm/global_norm_loops.h"
 #include "mxtrain/operators/hard_sigmoid/hard_sigmoid.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu_loops.h"
+#include "mxtrain/operators/loss_scale/loss_scale_loops.h"
 #include "mxtrain/operators/lrn/lrn_loops.h"
 #include "mxtrain/operators/make_loss/make_loss_loops.h"
 #include "mxtrain/operators/norm/norm.h"
@@ -66,6 +67,7 @@ void AddOtherRows(OperatorRegistry& registry) {
   batch_norm::AddRows<D>(registry);
   convolution::AddReferenceRows<D>(registry);
   global_norm::AddRows<D>(registry);
+  loss_scale::AddRows<D>(registry);
   make_loss::AddRows<D>(registry);
   optimizer_update::AddRows<D>(registry);
   random_sample::AddRows<D>(registry);

@@ -12,6 +12,12 @@ void Require(const TShape& expected, TShape* given, const OperatorProperty& prop
   UnifyShape(*given, &shape, property.TypeString(), what);
   *given = shape;
 }
+void Require(DType expected, DType* given, const OperatorProperty& property, const char* what) {
+  if (*given != DType::kUnknown && *given != expected) {
+    Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", property.TypeString(), what, NameOf(*given), NameOf(expected));
+  }
+  *given = expected;
+}
 
 }  // namespace
 
@@ -26,20 +32,26 @@ bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
 bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
   std::vector<DType> data = {(*in)[0]};
   const bool known = OperatorProperty::InferType(&data, out, aux);
-  if ((*in)[1] != DType::kUnknown && (*in)[1] != DType::kFloat32) {
-    Throw(ErrorKind::kConfig, "{}: scale is {}, but float32 was expected", TypeString(), NameOf((*in)[1]));
-  }
-  *in = {data[0], DType::kFloat32};
+  Require(DType::kFloat32, &(*in)[1], *this, "scale");
+  (*in)[0] = data[0];
   return known;
 }
 
 bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const {
-  UnifyShape((*out)[0], &(*in)[0], TypeString(), "output");
-  (*out)[0] = (*in)[0];
-  Require({1}, &(*in)[1], *this, "sum_of_squares");
+  UnifyShape((*out)[0], &(*in)[1], TypeString(), "output");
+  (*out)[0] = (*in)[1];
   Require({kLossScaleNumbers}, &(*aux)[0], *this, "state");
   Require({1}, &(*aux)[1], *this, "scale");
-  return (*in)[0].known();
+  return (*in)[0].known() && (*in)[1].known();
+}
+
+bool LossScaleUpdateProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+  Require(DType::kFloat64, &(*in)[0], *this, "sums");
+  Require(DType::kFloat32, &(*in)[1], *this, "scalars");
+  Require(DType::kFloat32, &(*out)[0], *this, "output");
+  Require(DType::kFloat32, &(*aux)[0], *this, "state");
+  Require(DType::kFloat32, &(*aux)[1], *this, "scale");
+  return true;
 }
 
 }  // namespace mxtrain

@@ -1,9 +1,10 @@
 #pragma once
 // The two operators of operator/loss_scale.h, which float16's training needs; made by the pass CastForAmp and by the optimizer's updater.
 //   _scale_gradient     output = data; the gradient of data is the head gradient times scale[0]
-//   _loss_scale_update  after a backward pass. `scalars` [K, N]: a row of numbers for each update of a parameter (optimizer_update.h), whose
-//                       factor of the gradient becomes factor / S, or 0 where sum_of_squares, of all gradients, is not finite: an update
-//                       with the factor 0 changes nothing. `state` and `scale` [1], which _scale_gradient reads, get the next step's S.
+//   _loss_scale_update  after a backward pass. `sums` [N] float64: the sum of squares of each gradient (multi_sum_sq). `scalars` [K, 4]: a row
+//                       of numbers for each update of a parameter (optimizer_update.h), whose factor of the gradient becomes factor / S, or
+//                       0 where a sum is not finite: an update with the factor 0 is left out. `state` and `scale` [1], which
+//                       _scale_gradient reads, get the next step's S.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -29,14 +30,15 @@ class LossScaleUpdateProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_loss_scale_update"; }
   std::string Description() const override { return "takes the scale of the loss out of an update's numbers, and finds the next step's scale"; }
-  std::vector<std::string> ListArguments() const override { return {"scalars", "sum_of_squares"}; }
+  std::vector<std::string> ListArguments() const override { return {"sums", "scalars"}; }
   std::vector<std::string> ListAuxiliaryStates() const override { return {"state", "scale"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
   bool HasGradient(int) const override { return false; }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
     return {};
   }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> ForwardInplaceOption() const override { return {{1, 0}}; }
 };
 
 }  // namespace mxtrain

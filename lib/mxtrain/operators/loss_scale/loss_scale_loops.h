@@ -34,33 +34,39 @@ class ScaleGradient final : public Operator {
   }
 };
 
-// A sum of squares is not above the largest number, unless it is infinite or no number.
-MXTRAIN_HD inline bool Finite(float sum_of_squares) {
-  return sum_of_squares <= std::numeric_limits<float>::max();
-}
+struct Sums {
+  const double* squares;  // of each gradient
+  int64_t count;
+  // A sum of squares is not above the largest number, unless it is infinite or no number.
+  MXTRAIN_HD bool Finite() const {
+    double sum = 0;
+    for (int64_t n = 0; n < count; ++n) sum += squares[n];
+    return sum <= std::numeric_limits<double>::max();
+  }
+};
 
 struct UpdatedScalar {
-  const float *scalars, *sum_of_squares, *state;
-  int64_t width;
+  Sums sums;
+  const float *scalars, *state;
   MXTRAIN_HD float operator()(int64_t i) const {
-    if (i % width != optimizer_update::kRescale) return scalars[i];
-    return Finite(*sum_of_squares) ? scalars[i] / state[kLossScaleValue] : 0;
+    if (i % optimizer_update::kNumScalars != optimizer_update::kRescale) return scalars[i];
+    return sums.Finite() ? scalars[i] / state[kLossScaleValue] : 0;
   }
 };
 
 struct NextScale {
-  const float* sum_of_squares;
+  Sums sums;
   float *state, *scale;
   MXTRAIN_HD void operator()(int64_t) const {
-    float& s = state[kLossScaleValue];
-    if (!Finite(*sum_of_squares)) {
+    const float before = state[kLossScaleValue];
+    if (!sums.Finite()) {
       state[kLossScaleLeftOut] += 1;
-      if (s <= kLowestLossScale) state[kLossScaleAtLowest] += 1;
-      Change(s / 2);
+      if (before <= kLowestLossScale) state[kLossScaleAtLowest] += 1;
+      Change(before / 2);
     } else if (++state[kLossScaleGood] >= kLossScaleInterval) {
-      Change(s * 2);
+      Change(before * 2);
     }
-    *scale = s;
+    *scale = state[kLossScaleValue];
   }
   MXTRAIN_HD void Change(float to) const {
     state[kLossScaleGood] = 0;
@@ -74,11 +80,10 @@ class LossScaleUpdate final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob> aux) override {
     const Device device{ctx.run_ctx};
-    const float *scalars = in[0].dptr<float>(), *sum = in[1].dptr<float>();
+    const Sums sums{in[0].dptr<double>(), in[0].Size()};
     float *state = aux[0].dptr<float>(), *scale = aux[1].dptr<float>();
-    const TShape& shape = in[0].shape;
-    MapOn<float>(device, out[0], req[0], UpdatedScalar{scalars, sum, state, shape[shape.ndim() - 1]});
-    Launch(device, 1, NextScale{sum, state, scale});
+    MapOn<float>(device, out[0], req[0], UpdatedScalar{sums, in[1].dptr<float>(), state});
+    Launch(device, 1, NextScale{sums, state, scale});
   }
 };
 
@@ -95,7 +100,6 @@ PlanRow ScaleGradientRow() {
 template <typename Device>
 PlanRow LossScaleUpdateRow() {
   return LastRow<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<LossScaleUpdate<Device>>(); };
     return plan;

@@ -37,18 +37,20 @@ TEST_CASE("_scale_gradient says what does not fit") {
   CHECK_FALSE(property->HasGradient(1));
 }
 
-// Two parameters, with factors 3 and 5, in a step whose gradients have this sum of squares; the numbers of the scale before and after.
+// Two parameters, with factors 3 and 5, in a step of which one of three gradients has this sum of squares; the numbers of the scale before and
+// after.
 void RunUpdate(const std::string& name, double sum_of_squares, const Values& before, const Values& after) {
   const bool finite = std::isfinite(sum_of_squares);
   OperatorCase c;
   c.name = "_loss_scale_update " + name;
   c.op = "_loss_scale_update";
-  c.shapes = {{2, 4}, {1}};
-  c.inputs = {Cycle({0.1f, 0.2f, 3, 1, 0.3f, 0.4f, 5, 2}), Constant(sum_of_squares)};
+  c.shapes = {{3}, {2, 4}};
+  c.inputs = {Cycle({4, sum_of_squares, 0}), Cycle({0.1f, 0.2f, 3, 1, 0.3f, 0.4f, 5, 2})};
+  c.input_types = {DType::kFloat64, DType::kFloat32};
   c.aux = {Cycle(before), Constant(7)};
   c.forward = [=](const Arrays& in, const Arrays&) {
-    Arrays out = {in[0]};
-    for (size_t i : {2, 6}) out[0][i] = finite ? in[0][i] / before[kLossScaleValue] : 0;
+    Arrays out = {in[1]};
+    for (size_t i : {2, 6}) out[0][i] = finite ? in[1][i] / before[kLossScaleValue] : 0;
     return out;
   };
   c.aux_after_forward = [=](const Arrays&, const Arrays&) { return Arrays{after, {after[kLossScaleValue]}}; };
@@ -62,7 +64,7 @@ TEST_CASE("_loss_scale_update follows the gradients") {
   const double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
   RunUpdate("a good step", 12, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("gradients of zero", 0, {1024, 3, 0, 0}, {1024, 4, 0, 0});
-  RunUpdate("the largest sum there is", std::numeric_limits<float>::max(), {1024, 3, 0, 0}, {1024, 4, 0, 0});
+  RunUpdate("gradients beyond float32's squares", 1e76, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("an overflow", infinite, {1024, 3, 1, 0}, {512, 0, 2, 0});
   RunUpdate("no number", none, {1024, 1999, 0, 0}, {512, 0, 1, 0});
   RunUpdate("a good step too few", 12, {1024, 1998, 2, 0}, {1024, 1999, 2, 0});
