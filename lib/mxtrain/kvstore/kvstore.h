@@ -16,6 +16,7 @@
 
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/device/communicator.h"
+#include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/ndarray/staged_array.h"
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/optimizer/optimizer.h"
@@ -89,6 +90,9 @@ class MXTRAIN_API OptimizerUpdater {
   // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of them times rescale_grad (operators/global_norm). After BeginStep.
   // Summed in the order of `keys`, on each device that keeps weights by its own sums.
   void ClipGlobalNorm(std::span<const KVStore::KeySums> keys, double max_norm);
+  // Takes the scale of the loss out of the step's gradients, or leaves the step out, and finds the next step's scale. After BeginStep, before
+  // ClipGlobalNorm.
+  void TakeOutScale(std::span<const KVStore::KeySums> keys, LossScale* scale);
   // KVStore::Updater, of keys on one device.
   void Update(std::span<const KVStore::KeyUpdate> keys);
 
@@ -96,6 +100,7 @@ class MXTRAIN_API OptimizerUpdater {
   std::map<std::string, NDArray> States() const { return StatesOn(0); }
   // The devices of the weights all hold the same states.
   int num_devices() const { return static_cast<int>(devices_.size()); }
+  std::vector<Context> devices() const;
   std::map<std::string, NDArray> StatesOn(int device) const;
   const Optimizer& optimizer() const { return *optimizer_; }
 
@@ -110,14 +115,21 @@ class MXTRAIN_API OptimizerUpdater {
     std::vector<NDArray> rows;                         // [key]: of scalars
     std::vector<std::optional<PreparedCall>> updates;  // [key]
     std::optional<PreparedCall> joint_update;          // of all keys
+    // Of all gradients of a step, where something asks for it.
+    struct Squares {
+      NDArray sums;
+      PreparedCall call;
+      bool known;  // of this step
+    };
+    std::optional<Squares> squares;
     struct Clipping {
       double max_norm;
-      PreparedCall sum, clip;
+      PreparedCall call;
     };
     std::optional<Clipping> clipping;
   };
   Device& DeviceOf(const NDArray& weight);
-  Device::Clipping NewClipping(const Device& device, double max_norm) const;
+  const NDArray& SumSquares(size_t device, std::span<const KVStore::KeySums> keys);
   bool GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const;
   void UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys);
   void UpdateOne(Device& device, const KVStore::KeyUpdate& key);

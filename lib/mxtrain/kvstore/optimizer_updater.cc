@@ -36,6 +36,12 @@ OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
   Throw(ErrorKind::kBug, "an update on {}, where the updater has no weights", weight.ctx().ToString());
 }
 
+std::vector<Context> OptimizerUpdater::devices() const {
+  std::vector<Context> contexts;
+  for (const Device& device : devices_) contexts.push_back(device.ctx);
+  return contexts;
+}
+
 void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   if (keys_.empty()) return;
   const auto width = static_cast<size_t>(optimizer_->NumScalars());
@@ -56,27 +62,41 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
       },
       {}, writes, {.name = "optimizer_scalars"});
   all_scalars_.Upload();
+  for (Device& device : devices_) {
+    if (device.squares) device.squares->known = false;
+  }
 }
 
-// Of the gradients in arrays_.
-OptimizerUpdater::Device::Clipping OptimizerUpdater::NewClipping(const Device& device, double max_norm) const {
-  const NDArray sums(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, device.ctx, {}, "squares of gradients");
-  const NDArray in[] = {sums, device.scalars};
-  return {max_norm, PreparedCall("multi_sum_sq", arrays_, std::span(&sums, 1), OpReqType::kWriteTo, {}, {}),
-          PreparedCall("clip_global_norm", in, std::span(&device.scalars, 1), OpReqType::kWriteInplace,
-                       {{"max_norm", params::Print(max_norm)}}, {})};
+// The sums of squares of the step's gradients, formed where they are first asked for.
+const NDArray& OptimizerUpdater::SumSquares(size_t device, std::span<const KVStore::KeySums> keys) {
+  std::optional<Device::Squares>& squares = devices_[device].squares;
+  arrays_.clear();
+  for (const KVStore::KeySums& key : keys) arrays_.push_back(key.sums[device]);
+  if (!squares || !squares->call.Takes(arrays_)) {
+    const NDArray result(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, devices_[device].ctx, {}, "squares of gradients");
+    squares = Device::Squares{result, PreparedCall("multi_sum_sq", arrays_, std::span(&result, 1), OpReqType::kWriteTo, {}, {}), false};
+  }
+  arrays_.clear();
+  if (!squares->known) squares->call.Push(/*priority=*/0);
+  squares->known = true;
+  return squares->sums;
+}
+
+void OptimizerUpdater::TakeOutScale(std::span<const KVStore::KeySums> keys, LossScale* scale) {
+  for (size_t d = 0; d < devices_.size(); ++d) scale->Update(d, SumSquares(d, keys), devices_[d].scalars);
 }
 
 void OptimizerUpdater::ClipGlobalNorm(std::span<const KVStore::KeySums> keys, double max_norm) {
   for (size_t d = 0; d < devices_.size(); ++d) {
     std::optional<Device::Clipping>& clipping = devices_[d].clipping;
-    arrays_.clear();
-    for (const KVStore::KeySums& key : keys) arrays_.push_back(key.sums[d]);
-    if (!clipping || clipping->max_norm != max_norm || !clipping->sum.Takes(arrays_)) clipping.emplace(NewClipping(devices_[d], max_norm));
-    clipping->sum.Push(/*priority=*/0);
-    clipping->clip.Push(/*priority=*/0);
+    const NDArray& scalars = devices_[d].scalars;
+    const NDArray in[] = {SumSquares(d, keys), scalars};
+    if (!clipping || clipping->max_norm != max_norm || !clipping->call.Takes(in)) {
+      clipping = Device::Clipping{max_norm, PreparedCall("clip_global_norm", in, std::span(&scalars, 1), OpReqType::kWriteInplace,
+                                                         {{"max_norm", params::Print(max_norm)}}, {})};
+    }
+    clipping->call.Push(/*priority=*/0);
   }
-  arrays_.clear();
 }
 
 void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys) {
