@@ -40,7 +40,7 @@ constexpr ExitCode kExitCodes[] = {
      "eval and infer pass over them. Where `last` is damaged, the run folder also holds `previous` and numbered checkpoints."},
     {CodeOf(ErrorKind::kDevice), "device", "the device cannot do what is asked",
      "--device gpu without a GPU, its driver or its libraries\n"
-     "train.amp: bf16 on a processor without fast arithmetic in it",
+     "train.amp: bf16 or fp16 on a processor without fast arithmetic in it",
      "`mxtrain devices` says what is there, and why something is not. --device cpu always works; leave train.amp out."},
     {CodeOf(ErrorKind::kMemory), "memory", "there is not enough memory",
      "a batch that is too large for the net\n"
@@ -50,7 +50,8 @@ constexpr ExitCode kExitCodes[] = {
     {CodeOf(ErrorKind::kDiverged), "diverged", "the loss became infinite or is no number any more",
      "a learning rate that is too high, or that starts without a warm-up\n"
      "inputs that are not normalised, or labels that are no numbers\n"
-     "a loss of the net's own that divides by 0 or takes the logarithm of 0",
+     "a loss of the net's own that divides by 0 or takes the logarithm of 0\n"
+     "gradients beyond the range of float16, with train.amp: fp16",
      "The message names the step. Divide the learning rate by ten, add lr_schedule.warmup_epochs: 1 or clip: {norm: 1}, and look at the data of "
      "that step. The last checkpoint is from before."},
     {CodeOf(ErrorKind::kFileSystem), "file system", "a file or folder could not be read or written",

@@ -166,8 +166,9 @@ void ConsoleListener::OnStep(const StepEvent& e) {
 }
 
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
-                                           Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), e.best ? "  best" : ""));
+  const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps left out", e.loss_scale, e.steps_left_out) : "";
+  console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
+                                           Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {

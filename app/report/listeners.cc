@@ -47,9 +47,10 @@ void JsonlListener::OnStep(const StepEvent& e) {
   Emit(file_, path_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
 }
 void JsonlListener::OnEpoch(const EpochEvent& e) {
-  Emit(file_, path_, "epoch",
-       {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
-        {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}});
+  Json fields = {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
+                 {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}};
+  if (e.loss_scale > 0) fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_left_out}});
+  Emit(file_, path_, "epoch", fields);
 }
 void JsonlListener::OnSave(const SaveEvent& e) {
   Emit(file_, path_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});

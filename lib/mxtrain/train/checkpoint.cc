@@ -43,6 +43,12 @@ std::vector<InputInfo> InputsFromJson(const Json& list) {
   return inputs;
 }
 
+Json ToJson(const LossScaleState& s) {
+  return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_left_out}, {"at_lowest", s.at_lowest}};
+}
+
+LossScaleState LossScaleFromJson(const Json& j) { return {j.at("scale"), j.at("good_steps"), j.at("steps_left_out"), j.at("at_lowest")}; }
+
 Json HeaderOf(const Checkpoint& c) {
   const ModelInfo& m = c.model;
   const TrainState& s = c.state;
@@ -80,6 +86,7 @@ Json HeaderOf(const Checkpoint& c) {
             {"early_stop", s.early_stop_state},
             {"examples_in_epoch", s.examples_in_epoch},
             {"average_updates", s.average_updates},
+            {"loss_scale", s.loss_scale ? ToJson(*s.loss_scale) : Json()},
             {"best", best}}}};
 }
 
@@ -103,6 +110,7 @@ TrainState StateFromJson(const Json& j) {
   s.early_stop_state = j.value("early_stop", "");
   s.examples_in_epoch = j.at("examples_in_epoch");
   s.average_updates = j.value("average_updates", int64_t{0});
+  if (const Json scale = j.value("loss_scale", Json()); !scale.is_null()) s.loss_scale = LossScaleFromJson(scale);
   const Json& best = j.at("best");
   for (const Json& b : best.is_object() ? Json::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), b.at("epoch")});
   return s;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/symbol/symbol.h"
 
@@ -54,6 +55,7 @@ struct TrainState {
   std::string schedule_state, early_stop_state;
   int64_t examples_in_epoch = 0;
   int64_t average_updates = 0;              // that Checkpoint::averages have seen
+  std::optional<LossScaleState> loss_scale;  // of training in float16
   std::vector<BestValue> best;              // the first is that of the checkpoint `best`
 };
 

@@ -35,6 +35,8 @@ struct EpochEvent {
   double lr = 0, seconds = 0, images_per_second = 0;
   NamedValues train, val;          // "loss", then the metrics; val is empty without validation data
   bool best = false;
+  double loss_scale = 0;           // of training in float16; 0: there is none
+  int64_t steps_left_out = 0;      // of the run so far, since gradients overflowed
 };
 
 struct SaveEvent {

@@ -104,6 +104,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   for (const DataDesc& desc : train_.provide_label()) label_names_.push_back(desc.name);
   InitializeParameters();
   MakeUpdater();
+  MakeLossScale();
 }
 
 Trainer::~Trainer() {
@@ -130,9 +131,6 @@ void Trainer::BindExecutors() {
   Executor::BindRequest request;
   request.deterministic = options_.deterministic;
   request.math = options_.math;
-  if (options_.amp == DType::kFloat16) {
-    Throw(ErrorKind::kConfig, "training in float16 needs gradients that are scaled into its range, which is not built; bfloat16 has the range of float32");
-  }
   request.amp = options_.amp;
   request.fuse = options_.fuse;
   request.whole_passes = OnOneDevice();  // across several the sums of gradients begin as these come
@@ -237,6 +235,14 @@ void Trainer::MakeUpdater() {
   }
 }
 
+void Trainer::MakeLossScale() {
+  if (executors_[0]->loss_scale().empty()) return;
+  std::vector<NDArray> of_workers;
+  for (const auto& executor : executors_) of_workers.push_back(executor->loss_scale());
+  seen_loss_scale_.scale = LossScale::First(rescale_grad_ * static_cast<double>(options_.grad_accum));  // of one batch
+  loss_scale_.emplace(runtime_, updater_->devices(), of_workers, seen_loss_scale_);
+}
+
 void Trainer::TellOfOtherData(const char* what, const std::string& then, const std::string& now, bool extend) const {
   if (then.empty() || now.empty() || then == now) return;
   const std::string text = format("the {} data are other than those of the checkpoint: {} then, {} now", what, then, now);
@@ -268,6 +274,10 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   metrics_.RestoreState(state_.metric_states);
   loss_.RestoreState(state_.loss_state);
   RestoreAverages(checkpoint);
+  if (loss_scale_ && state_.loss_scale) {
+    seen_loss_scale_ = *state_.loss_scale;
+    loss_scale_->Write(seen_loss_scale_);
+  }
   for (auto& executor : executors_) executor->set_random_step(state_.random_step);
   FindPlace(checkpoint.model.batch_size);
   PlanSteps();
@@ -377,6 +387,7 @@ void Trainer::UpdateParameters() {
   updater_->BeginStep(state_.step, LearningRate(Position()));
   const int keys = static_cast<int>(learned_.size());
   for (int k = keys; k-- > 0;) sums_of_[k] = {k, kvstore_->Sum(k, learned_[k].grads, PriorityOf(k)), PriorityOf(k)};
+  if (loss_scale_) updater_->TakeOutScale(sums_of_, &*loss_scale_);
   if (options_.clip_norm) updater_->ClipGlobalNorm(sums_of_, *options_.clip_norm);
   kvstore_->Update(sums_of_);
   for (int k = keys; k-- > 0;) kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));
@@ -436,6 +447,7 @@ Checkpoint Trainer::Snapshot() const {
   c.state.schedule_state = schedule_->SaveState();
   c.state.early_stop_state = early_stop_ ? early_stop_->SaveState() : "";
   c.state.best = best_.values();
+  c.state.loss_scale = loss_scale_ ? std::optional(loss_scale_->Read()) : std::nullopt;
   c.state.average_updates = average_ ? average_->updates() : 0;
   c.state.random_step = executors_[0]->random_step();
   c.state.metric_states = metrics_.SaveState();

@@ -15,6 +15,7 @@
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/lr_schedule.h"
 #include "mxtrain/optimizer/patience.h"
@@ -56,7 +57,7 @@ struct TrainOptions {
   std::vector<Context> workers{Context::cpu()};
   bool deterministic = false;
   Math math = Math::kFast;
-  std::optional<DType> amp;          // of the training executors; evaluation runs in float32
+  std::optional<DType> amp;          // of the training executors; evaluation runs in float32. In float16 the loss is scaled (kvstore/loss_scale.h)
   bool fuse = true;
   int64_t memory_budget = 0;         // bytes of arena on a device, of its workers together; 0: no limit
   int64_t epochs = 1;
@@ -94,7 +95,7 @@ struct TrainResult {
   RunEnd end = RunEnd::kComplete;
 };
 
-// The loss was not finite. `step` counts from 1; `examples` are those of its batch, by name.
+// The loss was not finite, or gradients overflow in float16 under every scale: then no examples are named. `step` counts from 1; `examples` are those of its batch, by name.
 class MXTRAIN_API DivergedError : public Error {
  public:
   DivergedError(const std::string& message, int64_t step, std::vector<std::string> examples)
@@ -149,6 +150,8 @@ class MXTRAIN_API Trainer {
   void BindExecutors();
   void InitializeParameters();
   void MakeUpdater();
+  void MakeLossScale();
+  void LookAtLossScale(TrainListener& listener);
   int PriorityOf(int key) const;
   void PlanSteps();
   void FindPlace(int64_t batch_size);
@@ -186,6 +189,8 @@ class MXTRAIN_API Trainer {
   std::unique_ptr<Evaluation> evaluation_;            // on the parameters of the first
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
+  std::optional<LossScale> loss_scale_;               // of training in float16
+  LossScaleState seen_loss_scale_;                    // what the listener knows of it
   // By key of the store, in the order of the net; arrays of each worker.
   struct Learned {
     std::string name;

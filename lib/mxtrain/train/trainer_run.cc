@@ -205,6 +205,7 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   e.total_steps = total_steps_;
   e.lr = LearningRate(Position() - 1);
   runtime_.engine().WaitForVar(sums_);
+  LookAtLossScale(listener);
   e.loss = loss_.Total();
   clock->Pause(train_.stats().wait_seconds);
   e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
@@ -232,7 +233,23 @@ void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Cloc
   clock->Resume(train_.stats().wait_seconds);
 }
 
+// What became of the scale since it was looked at last; where the host waits anyway.
+void Trainer::LookAtLossScale(TrainListener& listener) {
+  if (!loss_scale_) return;
+  const LossScaleState now = loss_scale_->Read();
+  if (now.at_lowest > 0) {
+    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, although the loss is not scaled up any more; lower the "
+                               "learning rate, clip gradients, or train with train.amp: bf16", state_.step), state_.step, {});
+  }
+  if (now.scale < seen_loss_scale_.scale) {
+    listener.OnWarning(format("step {}: gradients left the range of float16; {} step{} left out so far, the loss is scaled by {:g} from now on",
+                              state_.step, now.steps_left_out, now.steps_left_out == 1 ? " was" : "s were", now.scale));
+  }
+  seen_loss_scale_ = now;
+}
+
 void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
+  LookAtLossScale(listener);
   EpochEvent e;
   e.step = state_.step;
   e.lr = LearningRate(std::max<int64_t>(Position() - 1, 0));
@@ -266,6 +283,10 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   }
   std::vector<std::string> names = best_.Update(e.epoch, result->last);
   e.best = !names.empty() && names[0] == "best";
+  if (loss_scale_) {
+    e.loss_scale = seen_loss_scale_.scale;
+    e.steps_left_out = seen_loss_scale_.steps_left_out;
+  }
   listener.OnEpoch(e);
 
   const bool last = state_.step >= total_steps_ || state_.ended_early || OutOfTime(*clock);
