@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "mxtrain/operator/imperative.h"
 #include "tests/gpu/runtime.h"
@@ -63,6 +65,49 @@ TEST_CASE("a step of a net: outputs and gradients are the CPU's") {
       double worst = 0;
       for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(others[i] - values[i]) / (1 + std::abs(values[i])));
       CHECK(worst < 2e-4);
+    }
+  }
+}
+
+double Distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(a[i] - b[i], 2);
+  return std::sqrt(sum);
+}
+
+// Gradients of a step on the GPU; those of float16 under a scale, which is taken out again.
+std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp, Runtime& runtime, const SmallNet& net) {
+  constexpr double kScale = 256;
+  executor::BindRequest request = RequestFor(net, net.losses);
+  request.ctx = kGpu;
+  request.amp = amp;
+  const auto executor = BindWithValues(runtime, net.losses, request);
+  const bool scaled = !executor->loss_scale().empty();
+  CHECK(scaled == (amp == DType::kFloat16));
+  if (scaled) NDArray(executor->loss_scale()).Fill(kScale);
+  for (int step = 0; step < 3; ++step) executor->Step(MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+  std::map<std::string, std::vector<double>> gradients;
+  for (const auto& [name, array] : executor->grads()) {
+    gradients[name] = GetValues(array);
+    for (double& v : gradients[name]) v /= scaled ? kScale : 1;
+  }
+  return gradients;
+}
+
+TEST_CASE("a step in mixed precision: gradients are those of float32 but for rounding") {
+  const auto runtime = GpuRuntime();
+  for (const DType type : {DType::kFloat16, DType::kBfloat16}) {
+    if (!runtime->backend(kGpu).WhyNotFastIn(type, kGpu).empty()) continue;
+    const double rounding = type == DType::kFloat16 ? 0x1p-11 : 0x1p-8;
+    for (const SmallNet& net : SmallNets(runtime->operators())) {
+      CAPTURE(NameOf(type));
+      CAPTURE(net.name);
+      const auto wide = GradientsIn({}, *runtime, net), narrow = GradientsIn(type, *runtime, net);
+      for (const auto& [name, values] : wide) {
+        CAPTURE(name);
+        const double size = Distance(values, std::vector<double>(values.size()));
+        CHECK(Distance(narrow.at(name), values) <= 40 * rounding * size + 6 * rounding);
+      }
     }
   }
 }

@@ -48,29 +48,30 @@ const ExecNode& NodeOf(const ExecGraph& graph, const std::string& name, Kind kin
 TEST_CASE("convolutions, and what stands between them, are narrow; losses, statistics and parameters are wide") {
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("residual");
-  const BindRequest request = AmpRequest(net, true);
-  const ExecGraph graph = executor::RunPasses(net.losses.graph(), request, *runtime);
-  for (const char* name : {"stem", "stem_bn", "stem_relu", "left", "left_bn", "sum", "sum_relu", "pool", "flat", "fc"}) {
-    CAPTURE(name);
-    CHECK(NodeOf(graph, name).specs[0].type == DType::kBfloat16);
-  }
-  CHECK(NodeOf(graph, "softmax").specs[0].type == DType::kFloat32);
-  CHECK(graph.spec(NodeOf(graph, "softmax").inputs[0]).type == DType::kFloat32);
-  CHECK(NodeOf(graph, "data_bfloat16").op->TypeString() == "Cast");
-  const ExecNode& norm = NodeOf(graph, "stem_bn");
-  for (size_t i = 1; i < norm.inputs.size(); ++i) CHECK(graph.spec(norm.inputs[i]).type == DType::kFloat32);
-  CHECK(norm.specs[1].type == DType::kFloat32);
+  for (const DType narrow : {DType::kBfloat16, DType::kFloat16}) {
+    const ExecGraph graph = executor::RunPasses(net.losses.graph(), AmpRequest(net, true, narrow), *runtime);
+    for (const char* name : {"stem", "stem_bn", "stem_relu", "left", "left_bn", "sum", "sum_relu", "pool", "flat", "fc"}) {
+      CAPTURE(name);
+      CHECK(NodeOf(graph, name).specs[0].type == narrow);
+    }
+    CHECK(NodeOf(graph, "softmax").specs[0].type == DType::kFloat32);
+    CHECK(graph.spec(NodeOf(graph, "softmax").inputs[0]).type == DType::kFloat32);
+    CHECK(NodeOf(graph, format("data_{}", NameOf(narrow))).op->TypeString() == "Cast");
+    const ExecNode& norm = NodeOf(graph, "stem_bn");
+    for (size_t i = 1; i < norm.inputs.size(); ++i) CHECK(graph.spec(norm.inputs[i]).type == DType::kFloat32);
+    CHECK(norm.specs[1].type == DType::kFloat32);
 
-  const ExecNode& conv = NodeOf(graph, "stem");
-  CHECK(graph.spec(conv.inputs[0]).type == DType::kBfloat16);
-  CHECK(graph.spec(conv.inputs[1]).type == DType::kBfloat16);
-  CHECK(graph.nodes[conv.inputs[1].node].kind == Kind::kReorder);
-  CHECK(graph.spec(conv.inputs[2]).type == DType::kFloat32);  // the bias
-  for (size_t i = 0; i < graph.arguments.size(); ++i) {
-    const ExecNode& argument = graph.nodes[graph.arguments[i]];
-    CAPTURE(argument.name);
-    CHECK(argument.specs[0].type == DType::kFloat32);
-    if (graph.gradients[i]) CHECK(graph.spec(graph.gradients[i]) == argument.specs[0]);
+    const ExecNode& conv = NodeOf(graph, "stem");
+    CHECK(graph.spec(conv.inputs[0]).type == narrow);
+    CHECK(graph.spec(conv.inputs[1]).type == narrow);
+    CHECK(graph.nodes[conv.inputs[1].node].kind == Kind::kReorder);
+    CHECK(graph.spec(conv.inputs[2]).type == DType::kFloat32);  // the bias
+    for (size_t i = 0; i < graph.arguments.size(); ++i) {
+      const ExecNode& argument = graph.nodes[graph.arguments[i]];
+      CAPTURE(argument.name);
+      CHECK(argument.specs[0].type == DType::kFloat32);
+      if (graph.gradients[i]) CHECK(graph.spec(graph.gradients[i]) == argument.specs[0]);
+    }
   }
 }
 
