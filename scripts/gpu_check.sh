@@ -192,6 +192,14 @@ repeats() {
   fi
 }
 
+# learns TYPE CONFIG...: the net learns in mixed precision, as it does in float32.
+learns() {
+  local check="LeNet in $1" amp=$1
+  shift
+  must "$check" "$check" 90 "$program" train "$@" train.amp="$amp" train.epochs=8 --min-metric 0.65 --device gpu --out "$work/$amp" --progress none &&
+    record ok "$took" "$check" "$(grep -o 'best: epoch.*' "$log" | head -n 1)$(grep -o '  loss scale.*left out' "$log" | tail -n 1)"
+}
+
 agree() {
   find_gpu || return
   doctests "tests of the GPU" test_gpu 150
@@ -216,6 +224,8 @@ END
   must resume resume 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic &&
     record ok "$took" resume "$(tail -n 1 "$log")"
   repeats "${lenet[@]}"
+  learns fp16 "$work/lenet.yaml"
+  learns bf16 "$work/lenet.yaml"
   if [[ -z $mnist ]]; then
     record skip 0 MNIST "no folder of MNIST was given"
   else
