@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/operator/plans.h"
 #include "tests/support/fake_stream.h"
 
@@ -32,7 +33,7 @@ std::vector<TBlob> ToHost(std::span<const TBlob> blobs) {
   return translated;
 }
 
-class FakeGpu final : public Backend {
+class FakeGpu final : public ChoosingBackend {
  public:
   int DeviceCount() const override { return kDevices; }
   std::string WhyAbsent() const override { return ""; }

@@ -5,13 +5,13 @@
 #include <mutex>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/backend.h"
 #include "mxtrain/device/gpu_library.h"
+#include "mxtrain/device/kernel_choices.h"
 
 namespace mxtrain {
 namespace {
 
-class GpuBackend final : public Backend {
+class GpuBackend final : public ChoosingBackend {
  public:
   int DeviceCount() const override { return Find() ? Find()->DeviceCount() : 0; }
   std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }

@@ -1,0 +1,95 @@
+#include "mxtrain/device/kernel_choices.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace mxtrain {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Seconds by candidate; counts how often it was asked. A negative number: it does not run.
+struct Clock {
+  std::vector<double> seconds;
+  std::atomic<int> asked = 0;
+  KernelChoices::Stopwatch watch() {
+    return [this](size_t i) { return ++asked, seconds[i] < 0 ? std::nullopt : std::optional(seconds[i]); };
+  }
+};
+
+TEST_CASE("the fastest is measured once where that is allowed, and the library's own choice is taken elsewhere") {
+  KernelChoices choices;
+  const Names names{"direct", "winograd", "gemm"};
+  Clock clock{{3, 1, 2}};
+  CHECK(choices.Choose("a", names, clock.watch()) == 0);
+  CHECK(clock.asked == 0);
+  CHECK(choices.kept().empty());  // it was not found by measuring
+  {
+    const KernelChoices::Measuring allowed(&choices);
+    CHECK(choices.Choose("a", names, {}) == 0);  // as --deterministic asks
+    CHECK(choices.Choose("a", names, clock.watch()) == 1);
+    CHECK(clock.asked == 3);
+    clock.seconds = {1, 2, 3};
+    CHECK(choices.Choose("a", names, clock.watch()) == 1);
+    CHECK(clock.asked == 3);
+    CHECK(choices.Choose("b", names, clock.watch()) == 0);
+    CHECK(choices.Choose("only one", Names{"direct"}, clock.watch()) == 0);
+    CHECK(clock.asked == 6);
+  }
+  CHECK(choices.Choose("a", names, {}) == 1);  // kept, for those who do not measure too
+  CHECK(choices.Choose("c", names, clock.watch()) == 0);
+  CHECK(clock.asked == 6);
+  CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
+}
+
+TEST_CASE("what does not run is not taken; where nothing runs, nothing is kept") {
+  KernelChoices choices;
+  const KernelChoices::Measuring allowed(&choices);
+  Clock clock{{-1, 2, -1}};
+  CHECK(choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1);
+  clock.seconds = {-1, -1};
+  CHECK(choices.Choose("b", Names{"direct", "winograd"}, clock.watch()) == 0);
+  CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}});
+}
+
+TEST_CASE("a table from elsewhere counts by its keys, as far as its kernels are possible here") {
+  KernelChoices choices;
+  choices.Keep({{"a", "gemm"}, {"b", "of another version"}});
+  const KernelChoices::Measuring allowed(&choices);
+  Clock clock{{1, 2}};
+  CHECK(choices.Choose("a", Names{"direct", "gemm"}, clock.watch()) == 1);
+  CHECK(clock.asked == 0);
+  CHECK(choices.Choose("b", Names{"direct", "gemm"}, clock.watch()) == 0);
+  CHECK(clock.asked == 2);
+  CHECK(choices.kept() == KernelChoices::Table{{"a", "gemm"}, {"b", "direct"}});
+}
+
+TEST_CASE("many threads that ask for one key measure it once") {
+  KernelChoices choices;
+  const KernelChoices::Measuring allowed(&choices);
+  Clock clock{{3, 1, 2}};
+  std::atomic<int> agree = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] { agree += choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(agree == 8);
+  CHECK(clock.asked == 3);
+}
+
+TEST_CASE("the GPU's backend has choices, without being opened; the CPU's has none") {
+  CHECK(ChoicesOf(*NewCpuBackend(1)) == nullptr);
+  const auto gpu = NewGpuBackend();
+  KernelChoices* choices = ChoicesOf(*gpu);
+  REQUIRE(choices != nullptr);
+  choices->Keep({{"a", "gemm"}});
+  CHECK(ChoicesOf(*gpu)->kept().size() == 1);
+  const KernelChoices::Measuring of_none(nullptr);
+}
+
+}  // namespace
+}  // namespace mxtrain
