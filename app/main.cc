@@ -22,7 +22,7 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("--json", &flags->json, "only JSON on stdout");
   arguments.Flag("-v,--verbose", &flags->verbose, "say more");
   arguments.Flag("-q,--quiet", &flags->quiet, "say only warnings and errors");
-  arguments.Option("--device", &flags->device, "auto, cpu, gpu, gpu:N, or gpu:0,1 to train on several").ShowsDefault();
+  arguments.Option("--device", &flags->device, "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several").ShowsDefault();
   arguments.Option("--seed", &flags->seed, "seed, in place of the configuration's");
   arguments.Option("--threads", &flags->threads, "threads that compute; 0: as many as the process may use").Within(0, kMaxThreads);
   arguments.Option("--engine", &flags->engine, "threaded, or naive: one function after the other, for debugging").OneOf({"threaded", "naive"}).ShowsDefault();

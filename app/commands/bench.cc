@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "app/commands/device_flag.h"
 #include "app/commands/machine_limits.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"

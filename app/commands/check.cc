@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/commands/check_data.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/progress.h"
 #include "app/commands/session.h"
 #include "app/config/schema.h"
@@ -89,7 +90,7 @@ class Check final : public Command {
     Findings findings(console);
     Json result = {{"ok", false}, {"findings", 0}};
     findings.Try([&] {
-      Session session(config_, flags, console);
+      Session session(config_, WithoutAutoGpu(flags), console);
       CheckAll(session, console, &findings, &result);
     });
     if (Stopped()) return 128 + StopSignal();

@@ -5,6 +5,7 @@
 
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
@@ -107,7 +108,7 @@ class Eval final : public Command {
     }
     if (data_ != "-" && !fs::exists(data_)) Throw(ErrorKind::kData, "there is no file or folder {}", data_);
     const std::string ending = fs::path(data_).extension().string();
-    if (ending == ".yaml" || ending == ".yml") return Session({data_, {}, {}}, flags, console).EvaluationSource();
+    if (ending == ".yaml" || ending == ".yml") return Session({data_, {}, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
     const bool list = data_ == "-" || fs::is_regular_file(data_);
     if (list && spec.source == "csv") return TableLike(spec);
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};

@@ -1,6 +1,7 @@
 // mxtrain export MODEL OUTPUT
 #include <iostream>
 
+#include "app/commands/device_flag.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
@@ -29,7 +30,7 @@ class Export final : public Command {
     if (!safetensors && output_.find('@') == std::string::npos) {
       Throw(ErrorKind::kUsage, "'{}' says no format: FILE.safetensors, or PREFIX@N for MXNet's files", output_);
     }
-    auto [runtime, model] = OpenModel(flags, model_, console);
+    auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, console);
     std::vector<std::string> files;
     if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"

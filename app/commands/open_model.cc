@@ -6,6 +6,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "app/commands/device_flag.h"
 #include "app/commands/session.h"
 #include "app/config/document.h"
 #include "app/report/output.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"

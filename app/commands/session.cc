@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
@@ -125,6 +125,15 @@ LrPatterns LrPatternsOf(const config::TrainConfig& train) {
   return patterns;
 }
 
+// Which device `auto` is, where the machine was made for more than one answer.
+void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) {
+  if (device.type == DeviceType::kGPU) {
+    console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(), runtime.backend(device).Describe(device.id).name));
+  } else if (const std::string& why = FindAutoDevice().why_not; !why.empty()) {
+    console.Message(LogLevel::kDebug, format("--device auto: the CPU, since {}", why));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device) {
@@ -139,33 +148,6 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   return names;
 }
 
-// "gpu:0,1": what follows a comma is the number of another device of the same kind.
-std::vector<Context> DevicesOf(const CommonFlags& flags) {
-  if (flags.device == "auto") return {Context::cpu()};
-  std::istringstream items(flags.device);
-  std::vector<Context> devices;
-  std::string kind;
-  for (std::string item; std::getline(items, item, ',');) {
-    const Context device = Context::Parse(devices.empty() ? item : kind + ":" + item);
-    if (devices.empty()) kind = item.substr(0, item.find(':'));
-    if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
-      Throw(ErrorKind::kUsage, "--device {} names {} twice", flags.device, device.ToString());
-    }
-    devices.push_back(device);
-  }
-  if (devices.empty() || flags.device.ends_with(',')) Context::Parse(flags.device);  // throws
-  if (devices.size() > 1 && devices[0].type != DeviceType::kGPU) {
-    Throw(ErrorKind::kUsage, "--device {}: several devices are GPUs, gpu:0,1; on the CPU train.kvstore.workers shares a batch", flags.device);
-  }
-  return devices;
-}
-
-Context DeviceOf(const CommonFlags& flags) {
-  const std::vector<Context> devices = DevicesOf(flags);
-  if (devices.size() > 1) Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
-  return devices[0];
-}
-
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console) {
   RuntimeOptions options;
   options.engine = flags.engine;
@@ -173,7 +155,9 @@ std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, st
   options.seed = seed;
   options.log = Logger([&console](LogLevel level, std::string_view text) { console.Message(level, text); });
   auto runtime = std::make_unique<Runtime>(options, std::move(registry));
-  for (const Context device : DevicesOf(flags)) CheckDevice(runtime->backend(device), device);
+  const std::vector<Context> devices = DevicesOf(flags);
+  for (const Context device : devices) CheckDevice(runtime->backend(device), device);
+  if (flags.device == "auto") TellAutoDevice(*runtime, devices[0], console);
   return runtime;
 }
 

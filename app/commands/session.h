@@ -20,9 +20,7 @@ namespace mxtrain::commands {
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device = DeviceType::kCPU);
 // Names with a leading underscore are internal, or kept for files of the reference system; these are the others.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
-// --device; auto: the CPU. Throws kUsage for what names no device, or one twice.
-std::vector<Context> DevicesOf(const CommonFlags& flags);
-Context DeviceOf(const CommonFlags& flags);  // for who computes on one: several are refused
+// Says which device `--device auto` is, where that is a GPU. Throws kDevice for one that is not there.
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
 
 // A configuration, read and checked as far as that needs no data. Everything wrong with it is thrown at once as DiagnosticError.

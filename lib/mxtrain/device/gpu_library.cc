@@ -116,6 +116,12 @@ std::string GpuLibraryPath() {
   return fs::exists(path, ignored) ? path.string() : "";
 }
 
+bool HasGpuDriver() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver) dlclose(driver);
+  return driver;
+}
+
 GpuLibrary OpenGpuLibrary() {
   GpuLibrary library;
   library.path = GpuLibraryPath();

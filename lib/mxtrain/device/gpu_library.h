@@ -16,6 +16,9 @@ struct GpuLibrary {
 // "" where there is none.
 MXTRAIN_API std::string GpuLibraryPath();
 
+// Whether NVIDIA's driver (libcuda.so.1) is on this machine: without it the GPU half can be opened, and sees no GPU.
+MXTRAIN_API bool HasGpuDriver();
+
 // Opens it, or says why not. The libraries that it needs (cuBLAS, cuDNN) are looked for where the system's loader looks; in the folders of
 // MXTRAIN_CUDA_PATH, separated by colons; in CUDA's own folders; and where Python's packages nvidia-* keep theirs. Every call does all of
 // it; after the first success that costs next to nothing.

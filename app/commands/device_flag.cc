@@ -1,0 +1,58 @@
+#include "app/commands/device_flag.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/backend.h"
+#include "mxtrain/device/gpu_library.h"
+
+namespace mxtrain::commands {
+
+// "gpu:0,1": what follows a comma is the number of another device of the same kind.
+std::vector<Context> ParseDevices(const std::string& flag, const std::function<bool()>& sees_gpu) {
+  if (flag == "auto") return {sees_gpu() ? Context::gpu(0) : Context::cpu()};
+  std::istringstream items(flag);
+  std::vector<Context> devices;
+  std::string kind;
+  for (std::string item; std::getline(items, item, ',');) {
+    const Context device = Context::Parse(devices.empty() ? item : kind + ":" + item);
+    if (devices.empty()) kind = item.substr(0, item.find(':'));
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
+      Throw(ErrorKind::kUsage, "--device {} names {} twice", flag, device.ToString());
+    }
+    devices.push_back(device);
+  }
+  if (devices.empty() || flag.ends_with(',')) Context::Parse(flag);  // throws
+  if (devices.size() > 1 && devices[0].type != DeviceType::kGPU) {
+    Throw(ErrorKind::kUsage, "--device {}: several devices are GPUs, gpu:0,1; on the CPU train.kvstore.workers shares a batch", flag);
+  }
+  return devices;
+}
+
+const AutoDevice& FindAutoDevice() {
+  static const AutoDevice found = []() -> AutoDevice {
+    if (GpuLibraryPath().empty()) return {};
+    if (!HasGpuDriver()) return {false, "there is no NVIDIA driver (libcuda.so.1) on this machine"};
+    const auto gpu = NewGpuBackend();
+    return {gpu->DeviceCount() > 0, gpu->WhyAbsent()};
+  }();
+  return found;
+}
+
+std::vector<Context> DevicesOf(const CommonFlags& flags) {
+  return ParseDevices(flags.device, [] { return FindAutoDevice().gpu; });
+}
+
+Context DeviceOf(const CommonFlags& flags) {
+  const std::vector<Context> devices = DevicesOf(flags);
+  if (devices.size() > 1) Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
+  return devices[0];
+}
+
+CommonFlags WithoutAutoGpu(CommonFlags flags) {
+  if (flags.device == "auto") flags.device = "cpu";
+  return flags;
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,33 @@
+#include "app/commands/device_flag.h"
+
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+TEST_CASE("--device auto is the first GPU where there is one, else the CPU") {
+  CHECK(ParseDevices("auto", [] { return true; }) == std::vector{Context::gpu(0)});
+  CHECK(ParseDevices("auto", [] { return false; }) == std::vector{Context::cpu()});
+}
+
+TEST_CASE("what is named is not looked for") {
+  const auto must_not = []() -> bool { throw Error(ErrorKind::kBug, "it was asked"); };
+  CHECK(ParseDevices("cpu", must_not) == std::vector{Context::cpu()});
+  CHECK(ParseDevices("gpu:1", must_not) == std::vector{Context::gpu(1)});
+  CHECK(ParseDevices("gpu:2,0", must_not) == std::vector{Context::gpu(2), Context::gpu(0)});
+  CHECK_THROWS_WITH_AS(ParseDevices("gpu:1,1", must_not), doctest::Contains("names gpu(1) twice"), Error);
+  CHECK_THROWS_WITH_AS(ParseDevices("cpu:0,1", must_not), doctest::Contains("several devices are GPUs"), Error);
+  CHECK_THROWS_WITH_AS(ParseDevices("automatic", must_not), doctest::Contains("is not a device"), Error);
+}
+
+TEST_CASE("what is to answer at once takes no GPU by itself, and one that is named") {
+  CommonFlags flags;
+  CHECK(WithoutAutoGpu(flags).device == "cpu");
+  flags.device = "gpu:1";
+  CHECK(WithoutAutoGpu(flags).device == "gpu:1");
+}
+
+}  // namespace
+}  // namespace mxtrain::commands
