@@ -245,6 +245,7 @@ bench_cases=(
   "ResNet-50 fp16|imagenet/resnet50.yaml|256|train.amp=fp16|resnet50 --mode channels_last+compile --amp fp16|1.0"
 )
 most_memory=0.8  # of the rival's
+most_host_us=100  # microseconds in which the host pushes a step
 
 number() { sed -n "s/.*\"$1\": *\([-+.0-9eE]*\).*/\1/p"; }  # of a JSON object in one line
 
@@ -287,9 +288,11 @@ median() {
 describe_ours() {
   awk -v rate="$(median "${rates["ours $1"]}")" -v bytes="$(number storage_peak_bytes <<<"$2")" \
     -v products="$(number share_of_matrix_product <<<"$2")" -v flops="$(number matrix_product_flops <<<"$2")" \
-    -v traffic="$(number share_of_copy <<<"$2")" -v copy="$(number copy_bytes_per_second <<<"$2")" 'BEGIN {
-      printf "%.1f images/s, %.0f MiB; arithmetic %.0f %% of %.1f TFLOP/s, traffic %.0f %% of %.0f GB/s", rate, bytes / 1048576,
-             100 * products, flops / 1e12, 100 * traffic, copy / 1e9 }'
+    -v traffic="$(number share_of_copy <<<"$2")" -v copy="$(number copy_bytes_per_second <<<"$2")" \
+    -v host="$(number host_seconds_per_step <<<"$2")" -v most_host="$most_host_us" 'BEGIN {
+      printf "%.1f images/s, %.0f MiB; arithmetic %.0f %% of %.1f TFLOP/s, traffic %.0f %% of %.0f GB/s, host %.0f us a step (wanted %d)", rate,
+             bytes / 1048576, 100 * products, flops / 1e12, 100 * traffic, copy / 1e9, 1e6 * host, most_host
+      exit !(1e6 * host <= most_host) }'
 }
 
 # Against the rival: fails where a ratio misses what is wanted of it.
@@ -303,7 +306,7 @@ compare_bench() {
 }
 
 record_bench() {
-  local check=$1 batch=$2 least=$3 time result=skip compared
+  local check=$1 batch=$2 least=$3 time result=skip ours compared
   time=$((${seconds["ours $check"]:-0} + ${seconds["torch $check"]:-0}))
   if [[ -z ${rates["ours $check"]:-} ]]; then
     compared=$(number images_per_second <<<"${results["torch $check"]:-}")
@@ -317,7 +320,8 @@ record_bench() {
   else
     result=FAIL
   fi
-  record "$result" "$time" "$check" "batch $batch: $(describe_ours "$check" "${results["ours $check"]}"); $compared"
+  ours=$(describe_ours "$check" "${results["ours $check"]}") || result=FAIL
+  record "$result" "$time" "$check" "batch $batch: $ours; $compared"
 }
 
 bench() {

@@ -52,7 +52,8 @@ class Bench final : public Command {
     arguments.Flag("--synthetic", &synthetic_, "leave the real data out");
     arguments.Flag("--infer", &infer_, "forward passes in place of training steps");
     arguments.Option("--operators", &operators_, "how many operators to list").NotNegative().ShowsDefault();
-    arguments.Examples("  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json");
+    arguments.Examples("  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json\n"
+                       "      # host time: what the thread that pushes a training step's work to the engine takes for it, its waiting left out");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -73,6 +74,7 @@ class Bench final : public Command {
     if (flags.json) {
       Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", made},
                      {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
+                     {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
                      {"real_images_per_second", real > 0 ? Json(real) : Json()},
                      {"data_images_per_second", real > 0 ? Json(data) : Json()}, {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
                      {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
@@ -87,6 +89,7 @@ class Bench final : public Command {
     std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,
                         report::FormatNumber(made), report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
                         report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
+    if (!infer_) std::cout << format("  host time:      {:.0f} us a step, to push its work\n", 1e6 * Quantile(host_seconds_, 0.5));
     if (real > 0) {
       std::cout << format("  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, {:.2f} of data and net in turn)\n",
                           report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
@@ -146,18 +149,19 @@ class Bench final : public Command {
   // Of what convolutions and matrix products read and write.
   DType TypeOfProducts(const Session& session) const { return infer_ ? DType::kFloat32 : session.MakeTrainOptions().amp.value_or(DType::kFloat32); }
 
-  // What is measured; `next` and `real` are empty where there are no data.
+  // What is measured; `next` and `real` are empty where there are no data, `host_seconds` where no training is measured.
   struct Steps {
     std::function<void()> synthetic;  // the net on one batch, again and again
     std::function<void()> next;       // the next batch of the data, and no more
     std::function<void()> real;       // the net on the next batch of the data
+    std::function<double()> host_seconds;  // so far, pushing work; per batch as much as a step of such batches takes
   };
 
   // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills times_.
   void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
-    const auto& [synthetic, next, real] = steps;
+    const auto& [synthetic, next, real, host_seconds] = steps;
     const double step_seconds = SecondsOf(runtime, synthetic);
     std::optional<MatrixProduct> product;
     std::optional<LargeCopy> copy;
@@ -168,7 +172,10 @@ class Bench final : public Command {
       return batch * Rate(runtime, seconds_, step_seconds, step);
     };
     for (int r = 0; r < rounds_; ++r) {
-      synthetic_rates_.push_back(batch * Rate(runtime, seconds_, step_seconds, synthetic));
+      int64_t count = 0;
+      const double host_before = host_seconds ? host_seconds() : 0;
+      synthetic_rates_.push_back(batch * Rate(runtime, seconds_, step_seconds, [&] { ++count, synthetic(); }));
+      if (host_seconds) host_seconds_.push_back((host_seconds() - host_before) / static_cast<double>(count));
       if (real) {
         real_rates_.push_back(rate_of_data(real));
         data_rates_.push_back(rate_of_data(next));
@@ -207,7 +214,7 @@ class Bench final : public Command {
     Trainer trainer(session.runtime(), options, real ? *real : *made, nullptr);
     DataBatch one, batch;
     made->Next(&one);
-    Steps steps{[&] { trainer.Step(one); }, {}, {}};
+    Steps steps{[&] { trainer.Step(one); }, {}, {}, [&] { return trainer.push_seconds() * static_cast<double>(options.grad_accum); }};
     if (real) {
       steps.next = NextOf(real.get(), &batch);
       steps.real = [&] {
@@ -235,7 +242,7 @@ class Bench final : public Command {
     const InputOrder order(*executor, made);
     std::vector<NDArray> inputs, pictures;
     order.Arrange(one, &inputs);
-    Steps steps{[&] { executor->Forward(inputs); }, {}, {}};
+    Steps steps{[&] { executor->Forward(inputs); }, {}, {}, {}};
     if (real) {
       steps.next = NextOf(real.get(), &batch);
       steps.real = [&] {
@@ -276,6 +283,7 @@ class Bench final : public Command {
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
   std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
+  std::vector<double> host_seconds_;                   // per step, likewise
   std::vector<double> matrix_flops_, copy_bytes_;      // per second, likewise
   int64_t peak_memory_ = 0;                            // bytes of the process, by the end of the first round
   int64_t storage_peak_ = 0;                           // bytes of the device's arrays, likewise: parameters, gradients, states, arena, workspaces

@@ -133,6 +133,8 @@ class MXTRAIN_API Trainer {
   // One batch: forward, backward, sums of losses and metrics, and with the last batch of a step the updates; waits until at most one older
   // batch is under way. What Run does between its reports; for benchmarks and loops of one's own.
   void Step(const DataBatch& batch);
+  // What the thread that calls Step has spent there so far giving work to the engine; the wait for the older batch does not count.
+  double push_seconds() const { return push_seconds_; }
 
   Executor& executor() { return *executors_[0]; }
   const BestEpochs& best() const { return best_; }
@@ -212,6 +214,7 @@ class MXTRAIN_API Trainer {
   std::optional<DivergedError> diverged_;             // what a step in flight threw; a wait gives it back as an Error of the engine
   int64_t saved_step_ = -1;                           // where the last save of this process stands
   int64_t batches_ = 0;                               // that this process was given
+  double push_seconds_ = 0;
   int64_t summed_batches_ = 0;                        // since the last update
   std::vector<engine::VarHandle> batch_marks_;        // two: mutated by the last function of every other batch
 

@@ -155,10 +155,12 @@ TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) 
 void Trainer::Step(const DataBatch& batch) {
   // At most two batches in flight; an error of the one before the last comes out here.
   runtime_.engine().WaitForVar(batch_marks_[static_cast<size_t>(batches_ % 2)]);
+  const auto begin = Time::now();
   SumGradients(batch);
   const bool whole = ++summed_batches_ == options_.grad_accum;
   if (whole) UpdateParameters();
   CollectBatch(batch);
+  push_seconds_ += SecondsSince(begin);
   ++batches_;
   state_.examples_in_epoch += batch.count;
   if (!whole) return;
