@@ -116,8 +116,10 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
   OpenedModel opened;
   const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));
-  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins, DeviceOf(flags).type), console);
+  const Context device = DeviceOf(flags);
+  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins, device.type), console);
   opened.model = LoadModel(*opened.runtime, where);
+  if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device))) choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, console);
   return opened;
 }

@@ -172,10 +172,12 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   TrainOptions options = session.MakeTrainOptions();
   options.save = {0, 0, 0, 1};
   options.report_steps = 1;
+  const std::string checkpoint = bundle + "/checkpoint";
+  const bool resumes = fs::exists(checkpoint);
+  if (resumes) options.model.kernel_choices = PeekModel(checkpoint).kernel_choices;
   Watch watch;
   Trainer trainer(session.runtime(), options, *train, val.get());
-  const std::string checkpoint = bundle + "/checkpoint";
-  if (fs::exists(checkpoint)) {
+  if (resumes) {
     trainer.Resume(LoadCheckpoint(session.runtime(), checkpoint));
   } else {
     TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);

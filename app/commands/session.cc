@@ -570,6 +570,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.average_decay = t.ema.decay;
   o.lr_mult = LrPatternsOf(t);
   o.math = MathOf(t);
+  o.measure_kernels = t.measure_kernels;
   o.memory_budget = t.memory_budget.bytes;
   o.amp = AmpOf(t);
   o.kvstore = t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;

@@ -75,10 +75,13 @@ class Train final : public Command {
       console.Message(LogLevel::kInfo, "there is no such run yet: it begins");
       resume_ = extend_ = false;
     }
-    session.BuildNet(ResumedBatch(session));
+    const ModelInfo before = ResumedModel(session);
+    session.BuildNet(before.batch_size);
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
+    options.model.kernel_choices = before.kernel_choices;
+    options.measure_kernels = options.measure_kernels && !dry_run_;
     if (flags.deterministic) console.Message(LogLevel::kDebug, "every kernel of this build repeats bit for bit");
     Describe(session, console);
     if (dry_run_) return DryRun(session, options, *train, val.get(), console);
@@ -202,12 +205,13 @@ class Train final : public Command {
     return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
   }
 
-  // That of the run which is resumed: `data.batch_size: auto` is chosen once. 0 where none is, or nothing was saved.
-  int64_t ResumedBatch(const Session& session) const {
-    if (session.config().data.batch_size > 0) return 0;
-    std::string file = resume_from_;
-    if (resume_) file = ResumedFolder(NameOfRun(session)).checkpoints() + "/last";
-    return !file.empty() && std::filesystem::exists(file) ? PeekModel(file).batch_size : 0;
+  // Of the run that is resumed, for what is chosen once in its life: the number that `data.batch_size: auto` is, and kernels. Empty where none is,
+  // or nothing was saved.
+  ModelInfo ResumedModel(const Session& session) const {
+    if (!resume_from_.empty()) return PeekModel(resume_from_);
+    if (!resume_) return {};
+    const report::RunFolder folder = ResumedFolder(NameOfRun(session));
+    return NothingSaved(folder) ? ModelInfo() : CheckpointFolder(folder.checkpoints()).PeekLast();
   }
 
   std::string NameOfRun(const Session& session) const { return name_.empty() ? session.config().name : name_; }

@@ -103,6 +103,7 @@ class VerifyResume final : public Command {
     options.save = {0, stop, 0, 1};
     options.checkpoint_folder = folder;
     fs::create_directories(folder);
+    if (!from.empty()) options.model.kernel_choices = PeekModel(from).kernel_choices;
     Trainer trainer(session.runtime(), options, *train, val.get());
     if (from.empty()) {
       TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);

@@ -148,6 +148,7 @@ struct TrainConfig {
   WeightsConfig weights;
   PatternKinds initializers;
   std::string math;       // fast | exact | tf32
+  bool measure_kernels = true;
   ByteCount memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label

@@ -391,6 +391,11 @@ Section<TrainConfig> TrainSection() {
       .Choices({"fast", "exact", "tf32"})
       .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only; tf32: as fast, and on a GPU "
             "the factors of products are rounded to 10 bits of fraction");
+  s.Add("measure_kernels", &C::measure_kernels)
+      .Default(true)
+      .Help("on a GPU: when training begins, time the kernels that cuDNN has for each convolution and keep the fastest, also in checkpoints; false, "
+            "and with --deterministic: cuDNN's own model of the GPU chooses")
+      .Also({"cudnn_benchmark", "benchmark", "cudnn_tune", "autotune", "tune"});
   s.Add("memory_budget", &C::memory_budget)
       .Default({})
       .Help("most bytes for activations and gradients together, as 2GiB; what does not fit is computed twice; 0: no limit")

@@ -141,12 +141,50 @@ PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
   };
 }
 
+// A row of the fake GPU for each of the CPU's.
+void AddFakeGpuRows(const std::string& op, OperatorRegistry* registry) {
+  for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) {
+    registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, OnFakeGpu(row->plan)});
+  }
+}
+
 std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  for (const std::string& op : registry->Names()) {
-    for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) {
-      registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, OnFakeGpu(row->plan)});
+  for (const std::string& op : registry->Names()) AddFakeGpuRows(op, registry.get());
+  return registry;
+}
+
+// One row that chooses among those of the CPU that take the request.
+PlanFn ChosenRow(std::vector<PlanRow> rows, FakeStopwatch seconds_of) {
+  return [rows = std::move(rows), seconds_of = std::move(seconds_of)](const OperatorProperty& property, const PlanRequest& request,
+                                                                      Backend& backend) -> Expected<Plan, Refusal> {
+    std::vector<Plan> plans;
+    std::vector<std::string> names;
+    for (const PlanRow& row : rows) {
+      Expected<Plan, Refusal> plan = OnFakeGpu(row.plan)(property, request, backend);
+      if (!plan) continue;
+      plans.push_back(std::move(*plan));
+      names.push_back(row.name);
     }
+    if (plans.empty()) return Refusal{"no row of the CPU takes it"};
+    const std::string key = format("{} of {}{}{}, out of {}; a fake GPU", property.TypeString(), request.in[0].shape.ToString(),
+                                   request.needs_backward ? ", with gradient" : "", request.deterministic ? ", deterministic" : "", join(names, " "));
+    KernelChoices::Stopwatch watch = [&](size_t i) { return std::optional(seconds_of(key, names[i])); };
+    if (request.deterministic) watch = {};
+    return std::move(plans[ChoicesOf(backend)->Choose(key, names, watch)]);
+  };
+}
+
+std::shared_ptr<OperatorRegistry> ChoosingOperators(const FakeStopwatch& seconds_of) {
+  std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
+  for (const std::string& op : registry->Names()) {
+    if (op != "Activation" && op != "SoftmaxOutput") {
+      AddFakeGpuRows(op, registry.get());
+      continue;
+    }
+    std::vector<PlanRow> rows;
+    for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) rows.push_back(*row);
+    registry->AddRow({op, DeviceType::kGPU, "chosen", kRefRank, ChosenRow(std::move(rows), seconds_of)});
   }
   return registry;
 }
@@ -248,6 +286,10 @@ std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine, uint64_t s
 std::unique_ptr<Runtime> NewChannelsLastRuntime() {
   static const std::shared_ptr<OperatorRegistry> registry = ChannelsLastOperators();
   return NewRuntimeOn(registry, "threaded", 3);
+}
+
+std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of, const std::string& engine, uint64_t seed) {
+  return NewRuntimeOn(ChoosingOperators(seconds_of), engine, seed);
 }
 
 }  // namespace mxtrain::test

@@ -2,6 +2,8 @@
 // A GPU for machines that have none: memory at addresses that the host cannot touch, streams that are threads (fake_stream.h), and the
 // kernels of the CPU as its rows. What runs on it is asynchronous as on a real one, and gives the CPU's bits; a function of the host that
 // reads or writes its memory by mistake ends the process at once.
+#include <functional>
+
 #include "mxtrain/device/communicator.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/operator/registry.h"
@@ -17,5 +19,12 @@ std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context> devic
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded", uint64_t seed = 3);
 // The same with the reference rows alone, and a convolution that wants its arrays channels last, as cuDNN's does.
 std::unique_ptr<Runtime> NewChannelsLastRuntime();
+
+
+// Plays the clock of measurements: seconds that the kernel of a row takes, for a key of KernelChoices.
+using FakeStopwatch = std::function<double(const std::string& key, const std::string& row)>;
+// A fake GPU on which Activation and SoftmaxOutput take one of the CPU's rows as cuDNN's convolution takes an algorithm: the kept one, else by
+// measuring, else the best by rank.
+std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of, const std::string& engine = "threaded", uint64_t seed = 3);
 
 }  // namespace mxtrain::test

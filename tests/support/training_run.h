@@ -46,6 +46,8 @@ struct RunSpec {
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
   std::optional<DType> amp;
+  bool deterministic = false;
+  KernelChoices::Table kernel_choices;  // of a checkpoint
   std::string folder;
   uint64_t seed = 5;
   int64_t batch = kBatch, max_steps = 0, save_every_steps = 0, grad_accum = 1;
@@ -107,6 +109,8 @@ struct Process {
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
     options.amp = spec.amp;
+    options.deterministic = spec.deterministic;
+    options.model.kernel_choices = spec.kernel_choices;
     options.checkpoint_folder = spec.folder;
     options.report_steps = spec.report_steps;
     options.report_seconds = spec.report_seconds;

@@ -66,7 +66,8 @@ Json HeaderOf(const Checkpoint& c) {
             {"config", m.config},
             {"train_data", m.train_data},
             {"val_data", m.val_data},
-            {"batch_size", m.batch_size}}},
+            {"batch_size", m.batch_size},
+            {"kernel_choices", m.kernel_choices}}},
           {"state",
            {{"step", s.step},
             {"epoch", s.epoch},
@@ -127,6 +128,7 @@ ModelInfo ModelFromJson(const Json& m) {
   model.train_data = m.value("train_data", "");  // older files do not say
   model.val_data = m.value("val_data", "");
   model.batch_size = m.at("batch_size");
+  model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
   return model;
 }
 
@@ -272,7 +274,24 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
       warnings->push_back(e.what());
     }
   }
-  // Newest first; files under a temporary name count: a process may have been killed between writing and renaming.
+  const auto [step, file] = NewestBesideLast();
+  warnings->push_back(format("{} is missing or damaged; going on from {} (step {})", File("last"), file, step));
+  return LoadCheckpoint(runtime, file);
+}
+
+ModelInfo CheckpointFolder::PeekLast() const {
+  if (fs::exists(File("last"))) {
+    try {
+      return PeekModel(File("last"));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kData) throw;
+    }
+  }
+  return PeekModel(NewestBesideLast().second);
+}
+
+std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
+  // Files under a temporary name count: a process may have been killed between writing and renaming.
   std::vector<std::pair<int64_t, std::string>> whole;
   if (fs::is_directory(path_)) {
     for (const auto& entry : fs::directory_iterator(path_)) {
@@ -285,9 +304,7 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
     }
   }
   if (whole.empty()) Throw(ErrorKind::kData, "{} holds no whole checkpoint to resume from; start the run anew", path_);
-  std::sort(whole.rbegin(), whole.rend());
-  warnings->push_back(format("{} is missing or damaged; going on from {} (step {})", File("last"), whole[0].second, whole[0].first));
-  return LoadCheckpoint(runtime, whole[0].second);
+  return *std::max_element(whole.begin(), whole.end());
 }
 
 }  // namespace mxtrain

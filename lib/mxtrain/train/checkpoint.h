@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/symbol/symbol.h"
@@ -30,6 +31,7 @@ struct ModelInfo {
   std::string config;                // the resolved configuration, as text
   std::string train_data, val_data;  // fingerprints (io/fingerprint.h); empty: not known
   int64_t batch_size = 0;
+  KernelChoices::Table kernel_choices;  // that were measured for the run
 };
 
 // The best value of a metric so far, and the epoch (from 1) that had it.
@@ -88,8 +90,13 @@ class MXTRAIN_API CheckpointFolder {
   // `last`; where that is missing or damaged the newest whole checkpoint of the folder, with a warning. Throws kData when there is none, and
   // whatever else keeps a file from being read (kFileSystem, kMemory): such a file may be whole.
   Checkpoint LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const;
+  // What the model of that checkpoint is, as PeekModel tells it.
+  ModelInfo PeekLast() const;
 
  private:
+  // The step and the path of the newest whole checkpoint but `last`. Throws as LoadLast.
+  std::pair<int64_t, std::string> NewestBesideLast() const;
+
   std::string path_;
 };
 

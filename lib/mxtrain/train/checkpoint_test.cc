@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -22,6 +23,7 @@ struct Fixture {
     c.model.symbol_json = "{}";
     c.model.class_names = {"cat", "dog"};
     c.model.train_data = "7 records, 0123";
+    c.model.kernel_choices = {{"convolution, forward: data 64x1x28x28; a GPU", "winograd, fma"}, {"another", "gemm"}};
     c.state.step = step;
     c.state.best = {{"accuracy", 0.1, 3}, {"loss", 1.0 / 3, 2}};
     c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
@@ -37,6 +39,8 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(c.model.class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(c.model.train_data == "7 records, 0123");
   CHECK(c.model.val_data.empty());
+  CHECK(c.model.kernel_choices == Make(7).model.kernel_choices);
+  CHECK(PeekModel(folder.path("c")).kernel_choices == c.model.kernel_choices);
   CHECK(c.state.step == 7);
   REQUIRE(c.state.best.size() == 2);
   CHECK(c.state.best[0].value == 0.1);
@@ -47,6 +51,25 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(c.auxs.at("mean").ToVector() == std::vector<float>{2});
   CHECK(c.optimizer.at("w/0").ToVector() == std::vector<float>{3, 4});
   CHECK(PeekState(folder.path("c")).step == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a file from before kernels were chosen is read") {
+  Checkpoint c = Make(7);
+  c.model.kernel_choices.clear();
+  SaveCheckpoint(folder.path("c"), c);
+  std::string bytes = ReadFile(folder.path("c"));
+  const std::string field = ",\"kernel_choices\":{}";
+  const size_t at = bytes.find(field);
+  REQUIRE(at != std::string::npos);
+  bytes.erase(at, field.size());
+  const auto put = [&bytes](size_t to, uint64_t value) { std::memcpy(bytes.data() + to, &value, sizeof value); };
+  uint64_t header;
+  std::memcpy(&header, bytes.data() + 8, sizeof header);
+  put(8, header - field.size());
+  put(bytes.size() - 8, Checksum(bytes.substr(0, bytes.size() - 8)));
+  folder.Write("older", bytes);
+  CHECK(LoadCheckpoint(runtime, folder.path("older")).model.kernel_choices.empty());
+  CHECK(LoadCheckpoint(runtime, folder.path("older")).state.step == 7);
 }
 
 TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused as damage") {
@@ -86,7 +109,12 @@ TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a 
   CHECK(checkpoints.LoadLast(runtime, &warnings).state.step == 3);
   CHECK(warnings.empty());
   std::filesystem::remove(checkpoints.File("epoch-0003"));
+  Checkpoint other = Make(2);
+  other.model.kernel_choices = {{"of epoch 2", "direct"}};
+  CHECK(checkpoints.PeekLast().kernel_choices == Make(3).model.kernel_choices);
+  for (const char* name : {"previous", "epoch-0002"}) SaveCheckpoint(checkpoints.File(name), other);
   folder.Write("checkpoints/last", ReadFile(checkpoints.File("last")).substr(0, 100));
+  CHECK(checkpoints.PeekLast().kernel_choices == other.model.kernel_choices);
   CHECK(checkpoints.LoadLast(runtime, &warnings).state.step == 2);
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[1].find("is missing or damaged") != std::string::npos);

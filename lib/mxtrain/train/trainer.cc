@@ -99,7 +99,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   sums_ = runtime_.engine().NewVar();
   for (int i = 0; i < 2; ++i) batch_marks_.push_back(runtime_.engine().NewVar());
 
-  BindExecutors();
+  MeasureAndBind();
   input_order_.emplace(*executors_[0], train_);
   for (const DataDesc& desc : train_.provide_label()) label_names_.push_back(desc.name);
   InitializeParameters();
@@ -125,6 +125,22 @@ void Trainer::CheckWorkers() const {
 
 bool Trainer::OnOneDevice() const {
   return std::all_of(options_.workers.begin(), options_.workers.end(), [&](Context device) { return device == first_device(); });
+}
+
+// With the choices of the run that is resumed; what they lack is measured.
+void Trainer::MeasureAndBind() {
+  KernelChoices* choices = ChoicesOf(runtime_.backend(first_device()));
+  if (choices) choices->Keep(options_.model.kernel_choices);
+  const KernelChoices::Table before = choices ? choices->kept() : KernelChoices::Table();
+  {
+    const KernelChoices::Measuring allowed(options_.measure_kernels && !options_.deterministic ? choices : nullptr);
+    BindExecutors();
+  }
+  if (!choices || choices->kept().size() == before.size()) return;
+  for (const auto& [key, choice] : choices->kept()) {
+    if (!before.contains(key)) runtime_.log().Debug("measured: {}: {}", key, choice);
+  }
+  runtime_.log().Info("{} kernels were chosen by measuring; checkpoints keep the choices", choices->kept().size() - before.size());
 }
 
 void Trainer::BindExecutors() {
@@ -441,6 +457,7 @@ void Trainer::TakeIn(const Outcome& outcome) {
 Checkpoint Trainer::Snapshot() const {
   Checkpoint c;
   c.model = options_.model;
+  if (KernelChoices* choices = ChoicesOf(runtime_.backend(first_device()))) c.model.kernel_choices = choices->kept();
   c.state = state_;
   c.state.total_steps = total_steps_;
   c.state.batches_per_step = options_.grad_accum;

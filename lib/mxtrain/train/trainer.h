@@ -51,11 +51,14 @@ struct EarlyStop {
 
 struct TrainOptions {
   Symbol symbol;
-  ModelInfo model;                   // carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer
+  // Carried into checkpoints; symbol_json, inputs, labels and batch_size are filled by the trainer. Its kernel_choices hold before anything is
+  // bound: those of the checkpoint that is resumed.
+  ModelInfo model;
   // Where the workers compute: each has an executor and a part of every batch, which must divide. One device may have several. Evaluation and
   // checkpoints take the first.
   std::vector<Context> workers{Context::cpu()};
-  bool deterministic = false;
+  bool deterministic = false;        // the same bits in every run; so nothing is measured either
+  bool measure_kernels = true;       // those that a library offers for one thing, where the device's backend has such choices
   Math math = Math::kFast;
   std::optional<DType> amp;          // of the training executors; evaluation runs in float32. In float16 the loss is scaled (kvstore/loss_scale.h)
   bool fuse = true;
@@ -150,6 +153,7 @@ class MXTRAIN_API Trainer {
   void CheckWorkers() const;
   bool OnOneDevice() const;
   void BindExecutors();
+  void MeasureAndBind();
   void InitializeParameters();
   void MakeUpdater();
   void MakeLossScale();

@@ -3,6 +3,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/backend.h"
+#include "mxtrain/device/cuda/cudnn_version.h"
 #include "mxtrain/device/cuda/device_scope.h"
 #include "mxtrain/device/cuda/nccl_version.h"
 #include "mxtrain/device/cuda/reorder.h"
@@ -66,11 +67,10 @@ class CudaBackend final : public Backend {
     cublasGetProperty(MAJOR_VERSION, &cublas[0]);
     cublasGetProperty(MINOR_VERSION, &cublas[1]);
     cublasGetProperty(PATCH_LEVEL, &cublas[2]);
-    const size_t cudnn = cudnnGetVersion();  // 9.14.0 is 91400
     return {{"driver", DriverVersion() > 0 ? "for CUDA " + VersionText(DriverVersion()) : "none"},
             {"CUDA", VersionText(CUDART_VERSION)},
             {"cuBLAS", format("{}.{}.{}", cublas[0], cublas[1], cublas[2])},
-            {"cuDNN", format("{}.{}.{}", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100)},
+            {"cuDNN", cuda::CudnnVersion()},
             {"NCCL", cuda::NcclVersion()}};
   }
 

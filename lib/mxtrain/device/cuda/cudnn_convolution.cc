@@ -2,6 +2,10 @@
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 
 #include <iterator>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cuda/planning_handle.h"
@@ -11,6 +15,8 @@ namespace {
 
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;  // bytes
 constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of an array that these calls take
+constexpr size_t kMostMeasured = 4;  // algorithms of a part: those that cuDNN's model takes to be the fastest
+constexpr int kRuns = 3;             // of an algorithm that is measured; the fastest counts
 
 int Int(int64_t value) {
   return static_cast<int>(value);
@@ -34,140 +40,318 @@ void Describe(const ConvolutionShape& s, const ConvolutionOptions& options, cons
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(descriptor.get(), MathType(options)));
 }
 
-// Errors of Fourier's method follow the largest element of an image, not those under a window.
-bool IsFourier(cudnnConvolutionFwdAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_FWD_ALGO_FFT || a == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
-}
-bool IsFourier(cudnnConvolutionBwdDataAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT || a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING;
-}
-bool IsFourier(cudnnConvolutionBwdFilterAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT || a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING;
-}
-bool IsWinograd(cudnnConvolutionFwdAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD || a == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
-}
-bool IsWinograd(cudnnConvolutionBwdDataAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD || a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
-}
-bool IsWinograd(cudnnConvolutionBwdFilterAlgo_t a) {
-  return a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD || a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
-}
+// alpha and beta as cuDNN wants them.
+class Factors {
+ public:
+  Factors(DType type, bool add) : beta_(add ? 1 : 0), wide_beta_(add ? 1 : 0), wide_(type == DType::kFloat64) {}
+  const void* Alpha() const { return wide_ ? static_cast<const void*>(&wide_one_) : &one_; }
+  const void* Beta() const { return wide_ ? static_cast<const void*>(&wide_beta_) : &beta_; }
 
-template <typename Result>
-bool Allowed(const Result& r, const ConvolutionOptions& options) {
-  if (r.status != CUDNN_STATUS_SUCCESS || static_cast<int64_t>(r.memory) > kMostWorkspace || IsFourier(r.algo)) return false;
+ private:
+  float one_ = 1, beta_;
+  double wide_one_ = 1, wide_beta_;
+  bool wide_;
+};
+
+// What a part of a convolution reads and writes.
+struct Operands {
+  const void *first, *second;
+  void* result;
+};
+
+// The calls of cuDNN for the three parts, and its names of their algorithms, by number.
+struct ForwardCalls {
+  using Result = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr const char* kName = "forward";
+  static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
+      "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionForwardAlgorithm_v7(handle, f.data.get(), f.weight.get(), d.get(), f.out.get(), most, count, results);
+  }
+  template <typename Part>
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(), part.descriptor.get(), f.out.get(), part.algorithm, bytes);
+  }
+  template <typename Part>
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(), o.second, part.descriptor.get(), part.algorithm,
+                                   workspace, static_cast<size_t>(part.workspace), k.Beta(), f.out.get(), o.result);
+  }
+  static Operands OperandsOf(void* data, void* weight, void* out) { return {data, weight, out}; }
+};
+
+struct DataGradientCalls {
+  using Result = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr const char* kName = "gradient of the data";
+  static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {"algorithm_0", "algorithm_1", "fft",
+                                                                                     "fft_tiling",  "winograd",    "winograd_nonfused"};
+
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, f.weight.get(), f.out.get(), d.get(), f.data.get(), most, count, results);
+  }
+  template <typename Part>
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(), part.descriptor.get(), f.data.get(), part.algorithm,
+                                                        bytes);
+  }
+  template <typename Part>
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(), o.first, part.descriptor.get(), part.algorithm,
+                                        workspace, static_cast<size_t>(part.workspace), k.Beta(), f.data.get(), o.result);
+  }
+  static Operands OperandsOf(void* data, void* weight, void* out) { return {out, weight, data}; }
+};
+
+struct WeightGradientCalls {
+  using Result = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr const char* kName = "gradient of the weight";
+  static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
+      "algorithm_0", "algorithm_1", "fft", "algorithm_3", "winograd", "winograd_nonfused", "fft_tiling"};
+
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, f.data.get(), f.out.get(), d.get(), f.weight.get(), most, count, results);
+  }
+  template <typename Part>
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, f.data.get(), f.out.get(), part.descriptor.get(), f.weight.get(),
+                                                          part.algorithm, bytes);
+  }
+  template <typename Part>
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(), o.first, part.descriptor.get(), part.algorithm,
+                                          workspace, static_cast<size_t>(part.workspace), k.Beta(), f.weight.get(), o.result);
+  }
+  static Operands OperandsOf(void* data, void* weight, void* out) { return {out, data, weight}; }
+};
+
+// Errors of Fourier's method follow the largest element of an image, not those under a window.
+template <typename Calls>
+bool Allowed(const typename Calls::Result& r, const ConvolutionOptions& options) {
+  if (r.status != CUDNN_STATUS_SUCCESS || static_cast<int64_t>(r.memory) > kMostWorkspace) return false;
+  const std::string_view algorithm = Calls::kAlgorithms[r.algo];
+  if (algorithm.starts_with("fft")) return false;
   if (options.deterministic && r.determinism != CUDNN_DETERMINISTIC) return false;
-  if (options.math == ConvolutionMath::kPlain && IsWinograd(r.algo)) return false;
+  if (options.math == ConvolutionMath::kPlain && algorithm.starts_with("winograd")) return false;
   return options.type != DType::kFloat32 || options.math == ConvolutionMath::kTf32 || r.mathType == CUDNN_FMA_MATH ||
          r.mathType == CUDNN_DEFAULT_MATH;
 }
 
-// Takes the first result that is allowed: they come fastest first. The arithmetic of float32 stays what it was described as.
-template <typename Part, typename Result>
-bool Take(const Result* results, int count, const ConvolutionOptions& options, Part* part) {
-  const Result* found = std::find_if(results, results + count, [&](const Result& r) { return Allowed(r, options); });
-  if (found == results + count) return false;
-  part->algorithm = found->algo;
-  part->deterministic = found->determinism == CUDNN_DETERMINISTIC;
-  if (MathType(options) != CUDNN_FMA_MATH) MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(part->descriptor.get(), found->mathType));
-  return true;
+const char* NameOf(cudnnMathType_t math) {
+  switch (math) {
+    case CUDNN_DEFAULT_MATH: return "default";
+    case CUDNN_TENSOR_OP_MATH: return "matrix_units";
+    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION: return "matrix_units_converting";
+    case CUDNN_FMA_MATH: return "fma";
+  }
+  return "unknown";
 }
 
+// The algorithms of a part that are allowed, those that cuDNN takes to be faster first.
+template <typename Calls>
+struct Candidates {
+  std::vector<typename Calls::Result> results;
+  std::vector<std::string> names;  // "winograd, fma"
+
+  template <typename Part>
+  Candidates(cudnnHandle_t handle, const ConvolutionForms& forms, const ConvolutionOptions& options, const Part& part) {
+    constexpr int kMost = static_cast<int>(std::size(Calls::kAlgorithms));
+    typename Calls::Result found[kMost];
+    int count = 0;
+    MXTRAIN_CHECK_CUDA(Calls::Ask(handle, forms, part.descriptor, kMost, &count, found));
+    for (typename Calls::Result& r : std::span(found, static_cast<size_t>(count))) {
+      if (!Allowed<Calls>(r, options)) continue;
+      if (MathType(options) == CUDNN_FMA_MATH) r.mathType = CUDNN_FMA_MATH;  // the arithmetic of float32 stays what it was described as
+      std::string name = format("{}, {}", Calls::kAlgorithms[r.algo], NameOf(r.mathType));
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      results.push_back(r);
+      names.push_back(std::move(name));
+    }
+  }
+
+  // Makes candidate i the algorithm of the part, and asks for the bytes that it needs.
+  template <typename Part>
+  cudnnStatus_t Take(size_t i, cudnnHandle_t handle, const ConvolutionForms& forms, Part* part) const {
+    part->algorithm = results[i].algo;
+    part->deterministic = results[i].determinism == CUDNN_DETERMINISTIC;
+    MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(part->descriptor.get(), results[i].mathType));
+    size_t bytes = 0;
+    const cudnnStatus_t status = Calls::AskWorkspace(handle, forms, *part, &bytes);
+    part->workspace = static_cast<int64_t>(bytes);
+    return status;
+  }
+};
+
+// Memory of a device while something is measured; null where the device is full.
+class Loan {
+ public:
+  Loan(Backend& backend, int device, int64_t bytes) : backend_(backend), ctx_(Context::gpu(device)), data_(backend.Allocate(ctx_, bytes)) {}
+  ~Loan() {
+    if (data_) backend_.Free(ctx_, data_);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  void* get() const { return data_; }
+
+ private:
+  Backend& backend_;
+  const Context ctx_;
+  void* const data_;
+};
+
+class TimedEvent {
+ public:
+  TimedEvent() { MXTRAIN_CHECK_CUDA(cudaEventCreate(&event_)); }
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Seconds of what `work` gives to the stream, after a first time, which loads the kernel; nullopt where cuDNN refuses it.
+template <typename Work>
+std::optional<double> TimeOf(cudaStream_t stream, const Work& work) {
+  if (work() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  const TimedEvent begin, end;
+  float least = std::numeric_limits<float>::max();  // milliseconds
+  for (int run = 0; run < kRuns; ++run) {
+    MXTRAIN_CHECK_CUDA(cudaEventRecord(begin.get(), stream));
+    if (work() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    MXTRAIN_CHECK_CUDA(cudaEventRecord(end.get(), stream));
+    MXTRAIN_CHECK_CUDA(cudaEventSynchronize(end.get()));
+    float milliseconds = 0;
+    MXTRAIN_CHECK_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+    least = std::min(least, milliseconds);
+  }
+  return least / 1e3;
+}
+
+struct Sizes {
+  int64_t data, out, weight;  // elements
+  explicit Sizes(const ConvolutionShape& s)
+      : data(s.batch * s.in_channels * s.in[0] * s.in[1]), out(s.batch * s.out_channels * s.out[0] * s.out[1]),
+        weight(s.out_channels * (s.in_channels / s.groups) * s.kernel[0] * s.kernel[1]) {}
+};
+
 bool Fits(const ConvolutionShape& s) {
-  const int64_t sizes[] = {s.batch * s.in_channels * s.in[0] * s.in[1], s.batch * s.out_channels * s.out[0] * s.out[1],
-                           s.out_channels * (s.in_channels / s.groups) * s.kernel[0] * s.kernel[1]};
-  return std::all_of(std::begin(sizes), std::end(sizes), [](int64_t size) { return size > 0 && size <= kMostElements; }) &&
+  const Sizes n(s);
+  return std::min({n.data, n.out, n.weight}) > 0 && std::max({n.data, n.out, n.weight}) <= kMostElements &&
          std::max({s.pad[0], s.pad[1], s.stride[0], s.stride[1], s.dilate[0], s.dilate[1]}) <= kMostElements;
 }
 
-}  // namespace
+const char* NameOf(ConvolutionMath math) {
+  return math == ConvolutionMath::kTf32 ? "tf32" : math == ConvolutionMath::kWinograd ? "fast" : "exact";
+}
 
-struct CudnnConvolution::Factors {
-  float one = 1, beta;
-  double wide_one = 1, wide_beta;
-  bool wide;
+// All that the choice for a part depends on.
+std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o, const std::string& machine) {
+  return format("convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; {}, {}, math {}{}; {}", part,
+                s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.stride[0],
+                s.stride[1], s.dilate[0], s.dilate[1], s.pad[0], s.pad[1], s.groups, mxtrain::NameOf(o.type),
+                o.channels_last ? "channels last" : "channels first", NameOf(o.math), o.deterministic ? ", deterministic" : "", machine);
+}
 
-  Factors(DType type, bool add) : beta(add ? 1 : 0), wide_beta(add ? 1 : 0), wide(type == DType::kFloat64) {}
-  const void* Alpha() const { return wide ? static_cast<const void*>(&wide_one) : &one; }
-  const void* Beta() const { return wide ? static_cast<const void*>(&wide_beta) : &beta; }
+// What is asked for the parts of one convolution.
+struct Question {
+  Backend& backend;
+  const int device;
+  const PlanningHandle& handle;
+  const ConvolutionForms& forms;
+  const ConvolutionShape& shape;
+  const ConvolutionOptions& options;
 };
+
+// Tries candidates of a part on arrays of zeros, which are there as long as it lives.
+template <typename Calls, typename Part>
+class Trial {
+ public:
+  Trial(const Question& question, const Candidates<Calls>& candidates, Part* part)
+      : question_(question), candidates_(candidates), part_(part), data_(Zeros(Sizes(question.shape).data)),
+        weight_(Zeros(Sizes(question.shape).weight)), out_(Zeros(Sizes(question.shape).out)) {}
+
+  std::optional<double> SecondsOf(size_t candidate) {
+    if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get()) return std::nullopt;
+    const Question& q = question_;
+    if (candidates_.Take(candidate, q.handle.get(), q.forms, part_) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    const Loan workspace(q.backend, q.device, std::max<int64_t>(part_->workspace, 1));
+    if (!workspace.get()) return std::nullopt;
+    const Factors factors(q.options.type, false);
+    const Operands operands = Calls::OperandsOf(data_->get(), weight_->get(), out_->get());
+    return TimeOf(q.handle.stream(), [&] { return Calls::Run(q.handle.get(), q.forms, *part_, factors, operands, workspace.get()); });
+  }
+
+ private:
+  std::unique_ptr<Loan> Zeros(int64_t elements) const {
+    const int64_t bytes = elements * SizeOf(question_.options.type);
+    auto loan = std::make_unique<Loan>(question_.backend, question_.device, bytes);
+    if (loan->get()) MXTRAIN_CHECK_CUDA(cudaMemsetAsync(loan->get(), 0, static_cast<size_t>(bytes), question_.handle.stream()));
+    return loan;
+  }
+
+  const Question& question_;
+  const Candidates<Calls>& candidates_;
+  Part* const part_;
+  const std::unique_ptr<Loan> data_, weight_, out_;
+};
+
+// False where no algorithm is allowed.
+template <typename Calls, typename Part>
+bool Choose(const Question& q, Part* part) {
+  const Candidates<Calls> candidates(q.handle.get(), q.forms, q.options, *part);
+  if (candidates.names.empty()) return false;
+  std::optional<Trial<Calls, Part>> trial;  // from the first measurement on
+  KernelChoices::Stopwatch seconds_of = [&](size_t candidate) {
+    if (!trial) trial.emplace(q, candidates, part);
+    return trial->SecondsOf(candidate);
+  };
+  if (q.options.deterministic) seconds_of = {};
+  KernelChoices* choices = ChoicesOf(q.backend);
+  const size_t chosen = choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()), candidates.names, seconds_of) : 0;
+  MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.forms, part));
+  return true;
+}
+
+}  // namespace
 
 CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionOptions& options) : type_(options.type) {
   const cudnnDataType_t type = CudnnType(options.type);
   const cudnnTensorFormat_t format = options.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   MXTRAIN_CHECK_CUDA(
-      cudnnSetTensor4dDescriptor(data_form_.get(), format, type, Int(s.batch), Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
+      cudnnSetTensor4dDescriptor(forms_.data.get(), format, type, Int(s.batch), Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
   MXTRAIN_CHECK_CUDA(
-      cudnnSetTensor4dDescriptor(out_form_.get(), format, type, Int(s.batch), Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(weight_form_.get(), type, format, Int(s.out_channels), Int(s.in_channels / s.groups),
+      cudnnSetTensor4dDescriptor(forms_.out.get(), format, type, Int(s.batch), Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
+  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(forms_.weight.get(), type, format, Int(s.out_channels), Int(s.in_channels / s.groups),
                                                 Int(s.kernel[0]), Int(s.kernel[1])));
   Describe(s, options, forward_.descriptor);
   Describe(s, options, data_.descriptor);
   Describe(s, options, weight_.descriptor);
 }
 
-// Asks the model, and then for the bytes that the choice needs.
-bool CudnnConvolution::Choose(int device, const ConvolutionOptions& options) {
-  const PlanningHandle handle(device);
-  int count = 0;
-  size_t bytes = 0;
-  if (options.forward) {
-    cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionForwardAlgorithm_v7(handle.get(), data_form_.get(), weight_form_.get(), forward_.descriptor.get(),
-                                                              out_form_.get(), CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &count, results));
-    if (!Take(results, count, options, &forward_)) return false;
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionForwardWorkspaceSize(handle.get(), data_form_.get(), weight_form_.get(), forward_.descriptor.get(),
-                                                               out_form_.get(), forward_.algorithm, &bytes));
-    forward_.workspace = static_cast<int64_t>(bytes);
-  }
-  if (options.data_gradient) {
-    cudnnConvolutionBwdDataAlgoPerf_t results[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle.get(), weight_form_.get(), out_form_.get(), data_.descriptor.get(),
-                                                                   data_form_.get(), CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &count, results));
-    if (!Take(results, count, options, &data_)) return false;
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionBackwardDataWorkspaceSize(handle.get(), weight_form_.get(), out_form_.get(), data_.descriptor.get(),
-                                                                    data_form_.get(), data_.algorithm, &bytes));
-    data_.workspace = static_cast<int64_t>(bytes);
-  }
-  if (options.weight_gradient) {
-    cudnnConvolutionBwdFilterAlgoPerf_t results[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle.get(), data_form_.get(), out_form_.get(), weight_.descriptor.get(),
-                                                                     weight_form_.get(), CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &count,
-                                                                     results));
-    if (!Take(results, count, options, &weight_)) return false;
-    MXTRAIN_CHECK_CUDA(cudnnGetConvolutionBackwardFilterWorkspaceSize(handle.get(), data_form_.get(), out_form_.get(), weight_.descriptor.get(),
-                                                                      weight_form_.get(), weight_.algorithm, &bytes));
-    weight_.workspace = static_cast<int64_t>(bytes);
-  }
-  return true;
-}
-
-std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(int device, const ConvolutionShape& shape, const ConvolutionOptions& options) {
+std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend, int device, const ConvolutionShape& shape,
+                                                               const ConvolutionOptions& options) {
   if (!Fits(shape)) return nullptr;
   const std::shared_ptr<CudnnConvolution> made(new CudnnConvolution(shape, options));
-  return made->Choose(device, options) ? made : nullptr;
+  const PlanningHandle handle(device);
+  const Question question{backend, device, handle, made->forms_, shape, options};
+  if (options.forward && !Choose<ForwardCalls>(question, &made->forward_)) return nullptr;
+  if (options.data_gradient && !Choose<DataGradientCalls>(question, &made->data_)) return nullptr;
+  if (options.weight_gradient && !Choose<WeightGradientCalls>(question, &made->weight_)) return nullptr;
+  return made;
 }
 
 void CudnnConvolution::Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add, void* workspace) const {
-  const Factors f(type_, add);
-  MXTRAIN_CHECK_CUDA(cudnnConvolutionForward(stream.cudnn(), f.Alpha(), data_form_.get(), data, weight_form_.get(), weight,
-                                             forward_.descriptor.get(), forward_.algorithm, workspace, static_cast<size_t>(forward_.workspace),
-                                             f.Beta(), out_form_.get(), out));
+  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), forms_, forward_, Factors(type_, add), {data, weight, out}, workspace));
 }
 
 void CudnnConvolution::DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add, void* workspace) const {
-  const Factors f(type_, add);
-  MXTRAIN_CHECK_CUDA(cudnnConvolutionBackwardData(stream.cudnn(), f.Alpha(), weight_form_.get(), weight, out_form_.get(), head,
-                                                  data_.descriptor.get(), data_.algorithm, workspace, static_cast<size_t>(data_.workspace),
-                                                  f.Beta(), data_form_.get(), out));
+  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), forms_, data_, Factors(type_, add), {head, weight, out}, workspace));
 }
 
 void CudnnConvolution::WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add, void* workspace) const {
-  const Factors f(type_, add);
-  MXTRAIN_CHECK_CUDA(cudnnConvolutionBackwardFilter(stream.cudnn(), f.Alpha(), data_form_.get(), data, out_form_.get(), head,
-                                                    weight_.descriptor.get(), weight_.algorithm, workspace,
-                                                    static_cast<size_t>(weight_.workspace), f.Beta(), weight_form_.get(), out));
+  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), forms_, weight_, Factors(type_, add), {head, data, out}, workspace));
 }
 
 }  // namespace mxtrain::cuda

@@ -1,10 +1,11 @@
 #pragma once
-// Convolutions of images by cuDNN: algorithms are chosen when the object is made, by cuDNN's own model of the device, and stay.
+// Convolutions of images by cuDNN: algorithms are chosen when the object is made, and stay.
 #include <algorithm>
 #include <memory>
 
 #include "mxtrain/device/cuda/cudnn_descriptors.h"
 #include "mxtrain/device/cuda/stream.h"
+#include "mxtrain/device/kernel_choices.h"
 
 namespace mxtrain::cuda {
 
@@ -21,15 +22,24 @@ enum class ConvolutionMath { kTf32, kWinograd, kPlain };
 struct ConvolutionOptions {
   DType type = DType::kFloat32;
   ConvolutionMath math = ConvolutionMath::kPlain;
-  bool deterministic = false;  // only algorithms whose bits repeat
+  bool deterministic = false;  // only algorithms whose bits repeat, and none by measuring: that may end otherwise the next time
   bool channels_last = false;  // data, weight and output
   bool forward = true, data_gradient = false, weight_gradient = false;  // what will be asked for
 };
 
+// The arrays as cuDNN sees them.
+struct ConvolutionForms {
+  TensorDescriptor data, out;
+  FilterDescriptor weight;
+};
+
 class CudnnConvolution {
  public:
-  // Null where cuDNN cannot do what the options ask for. Throws kDevice. Safe from every thread; so are the functions below for different streams.
-  static std::shared_ptr<const CudnnConvolution> Make(int device, const ConvolutionShape& shape, const ConvolutionOptions& options);
+  // Null where cuDNN cannot do what the options ask for. Algorithms are those of the backend's kernel choices (ChoicesOf); what they do not have
+  // is measured, on arrays that the backend lends; where that is not allowed, or memory is short, cuDNN's own model of the device decides.
+  // Throws kDevice. Safe from every thread; so are the functions below for different streams.
+  static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device, const ConvolutionShape& shape,
+                                                      const ConvolutionOptions& options);
 
   int64_t forward_workspace() const { return forward_.workspace; }
   int64_t backward_workspace() const { return std::max(data_.workspace, weight_.workspace); }
@@ -49,15 +59,11 @@ class CudnnConvolution {
     int64_t workspace = 0;  // bytes
     bool deterministic = true;
   };
-  // alpha and beta as cuDNN wants them.
-  struct Factors;
 
   CudnnConvolution(const ConvolutionShape& shape, const ConvolutionOptions& options);
-  bool Choose(int device, const ConvolutionOptions& options);
 
   DType type_;
-  TensorDescriptor data_form_, out_form_;
-  FilterDescriptor weight_form_;
+  ConvolutionForms forms_;
   Part<cudnnConvolutionFwdAlgo_t> forward_;
   Part<cudnnConvolutionBwdDataAlgo_t> data_;
   Part<cudnnConvolutionBwdFilterAlgo_t> weight_;

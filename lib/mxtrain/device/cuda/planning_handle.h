@@ -1,7 +1,8 @@
 #pragma once
-// A cuDNN handle for questions at planning time, when no stream is at hand: one per device, made at the first question and kept until the process
-// ends. While a PlanningHandle lives, no other thread has one and the device is current.
+// A cuDNN handle for questions and trials at planning time, when no stream is at hand, on a stream of its own: one per device, made at the first
+// question and kept until the process ends. While a PlanningHandle lives, no other thread has one and the device is current.
 #include <mutex>
+#include <string>
 
 #include "mxtrain/device/cuda/device_scope.h"
 
@@ -10,12 +11,21 @@ namespace mxtrain::cuda {
 class PlanningHandle {
  public:
   explicit PlanningHandle(int device);
-  cudnnHandle_t get() const { return handle_; }
+  cudnnHandle_t get() const { return kept_->handle; }
+  cudaStream_t stream() const { return kept_->stream; }
+  // What a choice made on this device depends on: "NVIDIA H200 9.0, cuDNN 9.14.0".
+  const std::string& machine() const { return kept_->machine; }
+
+  struct Kept {
+    cudnnHandle_t handle = nullptr;
+    cudaStream_t stream = nullptr;
+    std::string machine;
+  };
 
  private:
   const std::lock_guard<std::mutex> lock_;
   const DeviceScope scope_;
-  cudnnHandle_t handle_ = nullptr;
+  const Kept* kept_;
 };
 
 }  // namespace mxtrain::cuda

@@ -127,11 +127,11 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   Layout layout = BestLayout(request, backend);
   options.channels_last = !layout.plain();
-  std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+  std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(backend, request.ctx.id, ShapeOf(geometry), options);
   if (!kernel && options.channels_last) {
     layout = Layout();
     options.channels_last = false;
-    kernel = cuda::CudnnConvolution::Make(request.ctx.id, ShapeOf(geometry), options);
+    kernel = cuda::CudnnConvolution::Make(backend, request.ctx.id, ShapeOf(geometry), options);
   }
   if (!kernel) return Refusal{"cuDNN has no algorithm for it"};
   Plan plan = PlainPlan(base, request);
