@@ -13,6 +13,7 @@
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/params.h"
+#include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {

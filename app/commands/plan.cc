@@ -12,6 +12,7 @@
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/executor/memory_plan.h"
 
 namespace mxtrain::commands {
@@ -29,7 +30,7 @@ class Plan final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("plan", "layers, parameters, work and exact memory of a net");
     config_.Declare(arguments);
-    arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined");
+    arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined; on a GPU with --time what was measured");
     arguments.Option("--plot", &plot_, "draw the memory plan of training into this file (.svg, .png): time across, bytes up").Takes("FILE");
     arguments.Option("--plot-net", &plot_net_, "draw the net into this file (.svg, .png): layers from above, with shapes and parameters").Takes("FILE");
     arguments.Flag("--time", &time_, "time a few steps of training, and say how long an epoch and the run take");
@@ -276,6 +277,8 @@ class Plan final : public Command {
       for (const auto& [row, reason] : executor::Refusals(graph, node, request, session.runtime())) std::cout << format("; {} declined: {}", row, reason);
       std::cout << "\n";
     }
+    const KernelChoices* choices = ChoicesOf(session.runtime().backend(session.ctx()));
+    for (const auto& [key, choice] : choices ? choices->kept() : KernelChoices::Table()) std::cout << format("  measured: {}: {}\n", key, choice);
   }
 
   ConfigArguments config_;

@@ -225,7 +225,8 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   };
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
-  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(AvailableMemory() / 2, most, bytes_of);
+  const int64_t free = ctx().type == DeviceType::kGPU ? runtime_->backend(ctx()).Describe(ctx().id).free_bytes : AvailableMemory();
+  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(free / 2, most, bytes_of);
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/gpu/runtime.h"
 #include "tests/support/small_nets.h"
@@ -110,6 +111,28 @@ TEST_CASE("a step in mixed precision: gradients are those of float32 but for rou
       }
     }
   }
+}
+
+TEST_CASE("cuDNN's algorithms are measured where that is allowed, once, and not in a deterministic run") {
+  const auto first = GpuRuntime(), second = GpuRuntime(), deterministic = GpuRuntime();
+  const SmallNet net = SmallNets(first->operators())[1];  // with convolutions
+  const auto bind = [&](Runtime& runtime, bool repeats) {
+    executor::BindRequest request = RequestFor(net, net.losses);
+    request.ctx = kGpu;
+    request.deterministic = repeats;
+    const KernelChoices::Measuring allowed(ChoicesOf(runtime.backend(kGpu)));
+    const auto executor = BindWithValues(runtime, net.losses, request);
+    executor->Step(MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, ""));
+    runtime.engine().WaitForAll();
+    return ChoicesOf(runtime.backend(kGpu))->kept();
+  };
+  const KernelChoices::Table measured = bind(*first, false);
+  CHECK(!measured.empty());
+  for (const auto& [key, choice] : measured) CHECK_MESSAGE(key.find("cuDNN") != std::string::npos, key << ": " << choice);
+  CHECK(bind(*first, false) == measured);
+  ChoicesOf(second->backend(kGpu))->Keep(measured);
+  CHECK(bind(*second, false) == measured);
+  CHECK(bind(*deterministic, true).empty());
 }
 
 }  // namespace
