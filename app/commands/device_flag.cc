@@ -46,7 +46,8 @@ std::vector<Context> DevicesOf(const CommonFlags& flags) {
 
 Context DeviceOf(const CommonFlags& flags) {
   const std::vector<Context> devices = DevicesOf(flags);
-  if (devices.size() > 1) Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
+  if (devices.size() > 1)
+    Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
   return devices[0];
 }
 

@@ -9,11 +9,12 @@
 
 namespace mxtrain::commands {
 
-// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the first GPU where `sees_gpu`, which is asked for nothing else, says that there is one, else the CPU.
-// Throws kUsage for what names no device, or one twice.
+// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the first GPU where `sees_gpu`, which is asked for nothing else, says that there is one, else the
+// CPU. Throws kUsage for what names no device, or one twice.
 std::vector<Context> ParseDevices(const std::string& flag, const std::function<bool()>& sees_gpu);
 
-// What `auto` is in this process, found when it is first asked for. Without a GPU half or without NVIDIA's driver nothing of CUDA is loaded.
+// What `auto` is in this process, found when it is first asked for. Without a GPU half or without NVIDIA's driver nothing of CUDA is
+// loaded.
 struct AutoDevice {
   bool gpu = false;
   std::string why_not;  // "" where there is a GPU, or no GPU half

@@ -35,7 +35,7 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
     least = seconds;
     fastest = i;
   }
-  if (least) Keep({{key, candidates[fastest]}});
+  Keep({{key, candidates[fastest]}});
   return fastest;
 }
 

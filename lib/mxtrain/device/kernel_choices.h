@@ -16,8 +16,8 @@ namespace mxtrain {
 // Every method may be called from any thread.
 class MXTRAIN_API KernelChoices {
  public:
-  // Names of kernels by key. A key says, for people to read, all that the choice depends on: what is computed, shapes, types, layout, what is
-  // allowed, the device and the version of the library. So one that was made elsewhere is simply not found.
+  // Names of kernels by key. A key says, for people to read, all that the choice depends on: what is computed, shapes, types, layout, what
+  // is allowed, the device and the version of the library. So one that was made elsewhere is simply not found.
   using Table = std::map<std::string, std::string>;
   // Seconds that a candidate takes, by its place in the list; nullopt where it does not run.
   using Stopwatch = std::function<std::optional<double>(size_t candidate)>;
@@ -34,9 +34,9 @@ class MXTRAIN_API KernelChoices {
     KernelChoices* const choices_;
   };
 
-  // The place of the kernel to take out of the names of those that are possible, one at least, the one that the library would take by itself
-  // first. The kept one, where it is possible; else, where measuring is allowed and `seconds_of` is given, the fastest, which is kept from then
-  // on; else the first. A key is measured once, whoever asks at the same time.
+  // The place of the kernel to take out of the names of those that are possible, one at least; the first is the one that the library would
+  // take by itself. The kept one, where it is possible; else, where measuring is allowed and `seconds_of` is given, the fastest, or the first
+  // where none could be measured, which is kept from then on; else the first. A key is measured once, whoever asks at the same time.
   size_t Choose(const std::string& key, std::span<const std::string> candidates, const Stopwatch& seconds_of);
 
   Table kept() const;

@@ -13,10 +13,10 @@
 namespace mxtrain::cuda {
 namespace {
 
-constexpr int64_t kMostWorkspace = int64_t{1} << 30;  // bytes
+constexpr int64_t kMostWorkspace = int64_t{1} << 30;       // bytes
 constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of an array that these calls take
-constexpr size_t kMostMeasured = 4;  // algorithms of a part: those that cuDNN's model takes to be the fastest
-constexpr int kRuns = 3;             // of an algorithm that is measured; the fastest counts
+constexpr size_t kMostMeasured = 4;                        // algorithms of a part: those that cuDNN's model takes to be the fastest
+constexpr int kRuns = 3;                                   // of an algorithm that is measured; the fastest counts
 
 int Int(int64_t value) {
   return static_cast<int>(value);
@@ -35,7 +35,8 @@ cudnnMathType_t MathType(const ConvolutionOptions& options) {
 
 void Describe(const ConvolutionShape& s, const ConvolutionOptions& options, const ConvolutionDescriptor& descriptor) {
   MXTRAIN_CHECK_CUDA(cudnnSetConvolution2dDescriptor(descriptor.get(), Int(s.pad[0]), Int(s.pad[1]), Int(s.stride[0]), Int(s.stride[1]),
-                                                     Int(s.dilate[0]), Int(s.dilate[1]), CUDNN_CROSS_CORRELATION, ComputeType(options.type)));
+                                                     Int(s.dilate[0]), Int(s.dilate[1]), CUDNN_CROSS_CORRELATION,
+                                                     ComputeType(options.type)));
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionGroupCount(descriptor.get(), Int(s.groups)));
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(descriptor.get(), MathType(options)));
 }
@@ -66,17 +67,20 @@ struct ForwardCalls {
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
       "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+                           Result* results) {
     return cudnnGetConvolutionForwardAlgorithm_v7(handle, f.data.get(), f.weight.get(), d.get(), f.out.get(), most, count, results);
   }
   template <typename Part>
   static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
-    return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(), part.descriptor.get(), f.out.get(), part.algorithm, bytes);
+    return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(), part.descriptor.get(), f.out.get(), part.algorithm,
+                                                   bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
-    return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(), o.second, part.descriptor.get(), part.algorithm,
-                                   workspace, static_cast<size_t>(part.workspace), k.Beta(), f.out.get(), o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+                           void* workspace) {
+    return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(), o.second, part.descriptor.get(),
+                                   part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.out.get(), o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {data, weight, out}; }
 };
@@ -87,18 +91,20 @@ struct DataGradientCalls {
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {"algorithm_0", "algorithm_1", "fft",
                                                                                      "fft_tiling",  "winograd",    "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+                           Result* results) {
     return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, f.weight.get(), f.out.get(), d.get(), f.data.get(), most, count, results);
   }
   template <typename Part>
   static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
-    return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(), part.descriptor.get(), f.data.get(), part.algorithm,
-                                                        bytes);
+    return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(), part.descriptor.get(), f.data.get(),
+                                                        part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
-    return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(), o.first, part.descriptor.get(), part.algorithm,
-                                        workspace, static_cast<size_t>(part.workspace), k.Beta(), f.data.get(), o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+                           void* workspace) {
+    return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
+                                        part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.data.get(), o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {out, weight, data}; }
 };
@@ -109,7 +115,8 @@ struct WeightGradientCalls {
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
       "algorithm_0", "algorithm_1", "fft", "algorithm_3", "winograd", "winograd_nonfused", "fft_tiling"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+                           Result* results) {
     return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, f.data.get(), f.out.get(), d.get(), f.weight.get(), most, count, results);
   }
   template <typename Part>
@@ -118,9 +125,11 @@ struct WeightGradientCalls {
                                                           part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o, void* workspace) {
-    return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(), o.first, part.descriptor.get(), part.algorithm,
-                                          workspace, static_cast<size_t>(part.workspace), k.Beta(), f.weight.get(), o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+                           void* workspace) {
+    return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
+                                          part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.weight.get(),
+                                          o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {out, data, weight}; }
 };
@@ -139,10 +148,14 @@ bool Allowed(const typename Calls::Result& r, const ConvolutionOptions& options)
 
 const char* NameOf(cudnnMathType_t math) {
   switch (math) {
-    case CUDNN_DEFAULT_MATH: return "default";
-    case CUDNN_TENSOR_OP_MATH: return "matrix_units";
-    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION: return "matrix_units_converting";
-    case CUDNN_FMA_MATH: return "fma";
+    case CUDNN_DEFAULT_MATH:
+      return "default";
+    case CUDNN_TENSOR_OP_MATH:
+      return "matrix_units";
+    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION:
+      return "matrix_units_converting";
+    case CUDNN_FMA_MATH:
+      return "fma";
   }
   return "unknown";
 }
@@ -232,7 +245,8 @@ std::optional<double> TimeOf(cudaStream_t stream, const Work& work) {
 struct Sizes {
   int64_t data, out, weight;  // elements
   explicit Sizes(const ConvolutionShape& s)
-      : data(s.batch * s.in_channels * s.in[0] * s.in[1]), out(s.batch * s.out_channels * s.out[0] * s.out[1]),
+      : data(s.batch * s.in_channels * s.in[0] * s.in[1]),
+        out(s.batch * s.out_channels * s.out[0] * s.out[1]),
         weight(s.out_channels * (s.in_channels / s.groups) * s.kernel[0] * s.kernel[1]) {}
 };
 
@@ -248,10 +262,11 @@ const char* NameOf(ConvolutionMath math) {
 
 // All that the choice for a part depends on.
 std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o, const std::string& machine) {
-  return format("convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; {}, {}, math {}{}; {}", part,
-                s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.stride[0],
-                s.stride[1], s.dilate[0], s.dilate[1], s.pad[0], s.pad[1], s.groups, mxtrain::NameOf(o.type),
-                o.channels_last ? "channels last" : "channels first", NameOf(o.math), o.deterministic ? ", deterministic" : "", machine);
+  return format(
+      "convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; {}, {}, math {}{}; {}",
+      part, s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.stride[0],
+      s.stride[1], s.dilate[0], s.dilate[1], s.pad[0], s.pad[1], s.groups, mxtrain::NameOf(o.type),
+      o.channels_last ? "channels last" : "channels first", NameOf(o.math), o.deterministic ? ", deterministic" : "", machine);
 }
 
 // What is asked for the parts of one convolution.
@@ -269,8 +284,12 @@ template <typename Calls, typename Part>
 class Trial {
  public:
   Trial(const Question& question, const Candidates<Calls>& candidates, Part* part)
-      : question_(question), candidates_(candidates), part_(part), data_(Zeros(Sizes(question.shape).data)),
-        weight_(Zeros(Sizes(question.shape).weight)), out_(Zeros(Sizes(question.shape).out)) {}
+      : question_(question),
+        candidates_(candidates),
+        part_(part),
+        data_(Zeros(Sizes(question.shape).data)),
+        weight_(Zeros(Sizes(question.shape).weight)),
+        out_(Zeros(Sizes(question.shape).out)) {}
 
   std::optional<double> SecondsOf(size_t candidate) {
     if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get()) return std::nullopt;
@@ -309,7 +328,8 @@ bool Choose(const Question& q, Part* part) {
   };
   if (q.options.deterministic) seconds_of = {};
   KernelChoices* choices = ChoicesOf(q.backend);
-  const size_t chosen = choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()), candidates.names, seconds_of) : 0;
+  const size_t chosen =
+      choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()), candidates.names, seconds_of) : 0;
   MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.forms, part));
   return true;
 }

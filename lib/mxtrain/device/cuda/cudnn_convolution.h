@@ -15,8 +15,8 @@ struct ConvolutionShape {
   int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
 };
 
-// kPlain: sums of products in float32, in any order. kWinograd: Winograd's method too. kTf32: that, and factors of float32 rounded to 10 bits of
-// fraction.
+// kPlain: sums of products in float32, in any order. kWinograd: Winograd's method too. kTf32: that, and factors of float32 rounded to 10
+// bits of fraction.
 enum class ConvolutionMath { kTf32, kWinograd, kPlain };
 
 struct ConvolutionOptions {
@@ -35,9 +35,9 @@ struct ConvolutionForms {
 
 class CudnnConvolution {
  public:
-  // Null where cuDNN cannot do what the options ask for. Algorithms are those of the backend's kernel choices (ChoicesOf); what they do not have
-  // is measured, on arrays that the backend lends; where that is not allowed, or memory is short, cuDNN's own model of the device decides.
-  // Throws kDevice. Safe from every thread; so are the functions below for different streams.
+  // Null where cuDNN cannot do what the options ask for. Algorithms are those of the backend's kernel choices (ChoicesOf); what they do not
+  // have is measured, on arrays that the backend lends; where that is not allowed, or memory is short, cuDNN's own model of the device
+  // decides. Throws kDevice. Safe from every thread; so are the functions below for different streams.
   static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device, const ConvolutionShape& shape,
                                                       const ConvolutionOptions& options);
 

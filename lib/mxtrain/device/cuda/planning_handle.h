@@ -1,6 +1,6 @@
 #pragma once
-// A cuDNN handle for questions and trials at planning time, when no stream is at hand, on a stream of its own: one per device, made at the first
-// question and kept until the process ends. While a PlanningHandle lives, no other thread has one and the device is current.
+// A cuDNN handle for questions and trials at planning time, when no stream is at hand, on a stream of its own: one per device, made at the
+// first question and kept until the process ends. While a PlanningHandle lives, no other thread has one and the device is current.
 #include <mutex>
 #include <string>
 
