@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace mxtrain {
+namespace {
+
+// Of the time of the best so far: less of a gain is within what one measurement and the next differ by.
+constexpr double kWorthwhile = 0.95;
+
+}  // namespace
 
 KernelChoices::Measuring::Measuring(KernelChoices* choices) : choices_(choices) {
   if (!choices_) return;
@@ -31,7 +37,7 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
   std::optional<double> least;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const std::optional<double> seconds = seconds_of(i);
-    if (!seconds || (least && *seconds >= *least)) continue;
+    if (!seconds || (least && *seconds >= kWorthwhile * *least)) continue;
     least = seconds;
     fastest = i;
   }

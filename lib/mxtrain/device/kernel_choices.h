@@ -35,8 +35,9 @@ class MXTRAIN_API KernelChoices {
   };
 
   // The place of the kernel to take out of the names of those that are possible, one at least; the first is the one that the library would
-  // take by itself. The kept one, where it is possible; else, where measuring is allowed and `seconds_of` is given, the fastest, or the first
-  // where none could be measured, which is kept from then on; else the first. A key is measured once, whoever asks at the same time.
+  // take by itself. The kept one, where it is possible; else, where measuring is allowed and `seconds_of` is given, the fastest (an earlier one
+  // where the gain is below 5 %, the first where none could be measured), which is kept from then on; else the first. A key is measured once,
+  // whoever asks at the same time.
   size_t Choose(const std::string& key, std::span<const std::string> candidates, const Stopwatch& seconds_of);
 
   Table kept() const;

@@ -55,6 +55,15 @@ TEST_CASE("what does not run is not taken; where nothing could be measured, the 
   CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
 }
 
+TEST_CASE("a small gain is noise: the one that comes first stays") {
+  KernelChoices choices;
+  const KernelChoices::Measuring allowed(&choices);
+  Clock clock{{1, 0.96, 0.97}};
+  CHECK(choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 0);
+  clock.seconds = {1, 0.94, 0.93};
+  CHECK(choices.Choose("b", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1);
+}
+
 TEST_CASE("a table from elsewhere counts by its keys, as far as its kernels are possible here") {
   KernelChoices choices;
   choices.Keep({{"a", "gemm"}, {"b", "of another version"}});
