@@ -26,7 +26,7 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Option("--seed", &flags->seed, "seed, in place of the configuration's");
   arguments.Option("--threads", &flags->threads, "threads that compute; 0: as many as the process may use").Within(0, kMaxThreads);
   arguments.Option("--engine", &flags->engine, "threaded, or naive: one function after the other, for debugging").OneOf({"threaded", "naive"}).ShowsDefault();
-  arguments.Flag("--deterministic", &flags->deterministic, "only kernels that repeat bit for bit");
+  arguments.Flag("--deterministic", &flags->deterministic, "only kernels that repeat bit for bit, and none chosen by measuring");
   arguments.Option("--color", &flags->color, "auto, always or never").OneOf({"auto", "always", "never"}).ShowsDefault();
   arguments.Option("--progress", &flags->progress, "auto, bar, lines or none").OneOf({"auto", "bar", "lines", "none"}).ShowsDefault();
   arguments.Option("--plugin", &flags->plugins, "a shared object with operators; may repeat").Takes("FILE").Repeats();

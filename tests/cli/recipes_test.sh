@@ -80,6 +80,7 @@ done
 expect 0 eval whole val
 expect 0 infer whole val
 expect 0 bench photos.yaml train.mixup=0.2 --seconds 0.05 --rounds 1
+prints "us a step, to push its work"
 expect 3 train photos.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax, normalization: batch}}]' train.mixup=1
 says "train.mixup, train.cutmix: 'softmax' has use_ignore or normalization"
 finish
