@@ -1,0 +1,54 @@
+#pragma once
+// image_normalize, a pixel at a time: neighbours read neighbouring bytes and write neighbouring numbers of each plane. Written once for both
+// devices: Device is OnCpu or OnGpu.
+#include <memory>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/image_normalize/image_normalize.h"
+
+namespace mxtrain::image_normalize {
+
+struct PixelAt {
+  PixelLevels levels;
+  int64_t plane;  // pixels of a picture
+  int channels;
+  const uint8_t* data;
+  float* out;
+  OpReqType req;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    const int64_t picture = i / plane, first = picture * channels * plane + i % plane;
+    for (int c = 0; c < channels; ++c) Assign(req, out, first + c * plane, levels(data[i * channels + c], c));
+  }
+};
+
+template <typename Device>
+class ImageNormalize final : public Operator {
+ public:
+  explicit ImageNormalize(const PixelLevels& levels) : levels_(levels) {}
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
+               std::span<const TBlob>) override {
+    if (req[0] == OpReqType::kNullOp) return;
+    const TShape& shape = in[0].shape;
+    const auto channels = static_cast<int>(shape[3]);
+    Launch(Device{ctx.run_ctx}, shape[0] * shape[1] * shape[2],
+           PixelAt{levels_, shape[1] * shape[2], channels, in[0].dptr<uint8_t>(), out[0].dptr<float>(), req[0]});
+  }
+
+ private:
+  const PixelLevels levels_;
+};
+
+template <typename Device>
+PlanRow Row() {
+  return LastRow<Device>("image_normalize", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    const ImageNormalizeParam& param = static_cast<const ImageNormalizeProperty&>(base).param();
+    Plan plan = PlainPlan(base, request);
+    plan.make = [levels = LevelsOf(param, static_cast<int>(request.in[0].shape[3]), "image_normalize")] {
+      return std::make_unique<ImageNormalize<Device>>(levels);
+    };
+    return plan;
+  });
+}
+
+}  // namespace mxtrain::image_normalize
