@@ -17,6 +17,7 @@
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -232,8 +233,9 @@ class Bench final : public Command {
     SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
                               : SyntheticIter(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
     executor::BindRequest request = session.MakeBindRequest(false);
-    for (const DataDesc& desc : made.provide_data()) request.shapes[desc.name] = desc.shape;
-    auto executor = Executor::SimpleBind(session.runtime(), session.net().symbol, std::move(request));
+    const Symbol net = OnBatchesOf(made, session.runtime().operators(), session.net().symbol);
+    RequestInputs(made, net, 1, &request);
+    auto executor = Executor::SimpleBind(session.runtime(), net, std::move(request));
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
       for (const auto& [name, array] : *arrays) NDArray(array).Fill(0.01);
     }
@@ -266,7 +268,7 @@ class Bench final : public Command {
     }
     auto source = session.EvaluationSource();
     const PipelineSpec spec = PipelineSpec::FromJson(session.MakeTrainOptions().model.pipeline);
-    return NewModelIter(session.runtime(), std::move(source), spec, model, session.config().data.batch_size);
+    return NewModelIter(session.runtime(), std::move(source), spec, model, session.config().data.batch_size, session.ctx());
   }
 
   // Puts the next batch of an endless row of epochs into *batch.

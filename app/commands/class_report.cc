@@ -52,7 +52,7 @@ void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t ro
   const auto input = std::find_if(inputs.begin(), inputs.end(), report::PictureReader::IsPicture);
   const bool among_worst = pictures_ > 0 && (pictured_.size() < pictures_ || mistake.score > pictured_.begin()->first);
   if (among_worst && input != inputs.end()) {
-    if (pixels->empty()) *pixels = batch.data[static_cast<size_t>(input - inputs.begin())].ToVector();
+    if (pixels->empty()) *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
     mistake.picture = reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
     if (pictured_.size() == pictures_) {
       // Of equal scores the first one counts as the worse, here and in Finish.

@@ -52,7 +52,8 @@ class Eval final : public Command {
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
-    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1));
+    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
+                             DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());

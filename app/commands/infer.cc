@@ -71,7 +71,7 @@ class Infer final : public Command {
     const std::vector<std::string> files = CollectPictures(inputs_, console);
     Net net;
     if (!files.empty()) {
-      net.iter = OpenPictures(*runtime, model, files, console);
+      net.iter = OpenPictures(*runtime, model, files, DeviceOf(flags), console);
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags));
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
@@ -126,7 +126,8 @@ class Infer final : public Command {
   }
 
   // Batches of the pictures, of every view where several are wanted.
-  std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, report::Console& console) {
+  std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, Context device,
+                                         report::Console& console) {
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     ModelInfo info = model.info;
     if (tta_ == "crops") WidenForCrops(&spec, &info);
@@ -134,7 +135,8 @@ class Infer final : public Command {
     list.Init({}, "image_list");
     list.files = files;  // not through text: names of files may hold commas
     const int64_t batch = std::min<int64_t>(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, console), static_cast<int64_t>(files.size()));
-    auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch);
+    const Context batches_for = tta_.empty() ? device : Context::cpu();  // views are made on the host
+    auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape, tta_ == "crops");
     views_ = views->views();

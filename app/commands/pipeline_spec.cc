@@ -65,7 +65,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
 }
 
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
-                                       int64_t batch_size) {
+                                       int64_t batch_size, Context device) {
   // A thread for each CPU: decoding is often the larger part, and a net that waits for pictures needs none of them.
   Kwargs kwargs{{"batch_size", params::Print(batch_size)},
                 {"mode", "evaluation"},
@@ -86,6 +86,7 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
   if (source->label_fields().size() == 1 && model.labels.size() == 1) kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");
+  param.Feed(device);
   auto iter = io::NewPipeline(runtime, std::move(source), transforms, param);
   for (const DataDesc& desc : iter->provide_data()) {
     for (const InputInfo& input : model.inputs) {

@@ -27,8 +27,8 @@ struct PipelineSpec {
 };
 
 // Evaluation batches for a model from a source: names, channels and shapes as the model's net wants them
-// (without transforms, picture files are resized to the net's input). Throws kConfig where they do not fit.
+// (without transforms, picture files are resized to the net's input), as `device` takes them best. Throws kConfig where they do not fit.
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
-                                       int64_t batch_size);
+                                       int64_t batch_size, Context device);
 
 }  // namespace mxtrain::commands

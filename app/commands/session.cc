@@ -370,7 +370,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
     AddMixing(&kwargs);
   }
   p.Init(kwargs, "data");
-  if (ctx().type == DeviceType::kGPU) p.memory = Context::cpu_pinned(ctx().id);
+  p.Feed(ctx());
   MeasureFor(c);
   const std::vector<io::TransformSpec> transforms = Transforms(c);
   std::unique_ptr<DataIter> iter;

@@ -20,15 +20,25 @@ std::vector<DataDesc> Describe(const std::vector<config::NetInput>& inputs, cons
   return descs;
 }
 
+NDArray RandomNumbers(Runtime& runtime, const DataDesc& desc, Context ctx) {
+  std::vector<float> values(static_cast<size_t>(desc.shape.Size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = UniformAt(1, 2, 3, i);
+  return NDArray::FromVector(runtime, desc.shape, values, ctx);
+}
+
+NDArray RandomPixels(Runtime& runtime, const DataDesc& desc, Context ctx) {
+  std::vector<uint8_t> pixels(static_cast<size_t>(desc.shape.Size()));
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(PhiloxAt(1, 2, 3, i) >> 24);
+  NDArray array(runtime, desc.array_shape(), desc.array_type(), ctx, {}, "synthetic pixels");
+  array.CopyFromHost(pixels.data(), static_cast<int64_t>(pixels.size()));
+  return array;
+}
+
 }  // namespace
 
 SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label)
     : data_(std::move(data)), label_(std::move(label)) {
-  for (const DataDesc& desc : data_) {
-    std::vector<float> values(static_cast<size_t>(desc.shape.Size()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = UniformAt(1, 2, 3, i);
-    one_.data.push_back(NDArray::FromVector(runtime, desc.shape, values, ctx));
-  }
+  for (const DataDesc& desc : data_) one_.data.push_back(desc.pixels ? RandomPixels(runtime, desc, ctx) : RandomNumbers(runtime, desc, ctx));
   for (const DataDesc& desc : label_) {
     one_.label.push_back(NDArray::FromVector(runtime, desc.shape, std::vector<float>(static_cast<size_t>(desc.shape.Size()))));
   }

@@ -20,7 +20,7 @@ void WidenForCrops(PipelineSpec* spec, ModelInfo* model);
 // Hands out every batch of another iterator once for each view; bytes of pictures are copied, nothing is decoded twice.
 class ViewsIter final : public DataIter {
  public:
-  // `input`: [C, H, W] of the net. The iterator's pictures have that size (flip), or are larger (crops).
+  // `input`: [C, H, W] of the net. The iterator's pictures are float32 on the host and have that size (flip), or are larger (crops).
   ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input, bool crops);
 
   int views() const { return crops_ ? 10 : 2; }

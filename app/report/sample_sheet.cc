@@ -90,7 +90,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const PictureRea
   const std::vector<std::string> classes = ClassesOf(batch, class_names);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!PictureReader::IsPicture(inputs[i])) continue;
-    const std::vector<float> planes = batch.data[i].ToVector();
+    const std::vector<float> planes = InputValues(inputs[i], batch.data[i]);
     const int64_t size = inputs[i].shape.Size() / inputs[i].shape[0];
     std::vector<SheetPicture> sheet;
     for (int64_t k = 0; k < std::min(batch.count, kMostOfSheet); ++k) {

@@ -1,6 +1,10 @@
 // Everything above the kernels on a device that is asynchronous and whose memory the host cannot touch: the bits are the CPU's.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/operator/imperative.h"
@@ -276,6 +280,105 @@ TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on o
   on_one.average_decay = spec.average_decay;
   on_one.ctx = kGpu;
   resume(on_one);
+}
+
+// Where the processor multiplies and adds in one, to the last bit.
+TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of batches of float32") {
+  const TempDir data;
+  WritePictures(data);
+  RunSpec spec = OnFakeGpus();
+  spec.pictures = true;
+  spec.data_threads = 2;
+  std::vector<RunSpec> specs(3, spec);
+  specs[1].grad_accum = 2;
+  specs[1].average_decay = 0.9;
+  specs[2].engine = "naive";
+  for (RunSpec& s : specs) {
+    const Outcome on_cpu = RunWhole(data, s);
+    RunSpec on_gpu = s, as_numbers = s, on_two = OnTwoGpus(s), by_two_workers = s;
+    on_gpu.ctx = as_numbers.ctx = kGpu;
+    as_numbers.as_pixels = false;
+    by_two_workers.workers = 2;
+    CHECK(Process(data, on_gpu).train->provide_data()[0].pixels);
+    CHECK_FALSE(Process(data, as_numbers).train->provide_data()[0].pixels);
+    CHECK_FALSE(Process(data, s).train->provide_data()[0].pixels);
+    const Outcome pixels = RunWhole(data, on_gpu);
+    CHECK(pixels.bits == on_cpu.bits);
+    CHECK(pixels.last == RunWhole(data, as_numbers).last);  // the checkpoint knows nothing of it
+    REQUIRE(pixels.epochs.size() == on_cpu.epochs.size());
+    for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(pixels.epochs[e], on_cpu.epochs[e]);
+    CHECK(RunWhole(data, on_two).bits == RunWhole(data, by_two_workers).bits);
+  }
+}
+
+TEST_CASE("the operator and the pipeline make the same numbers of pixels") {
+  const auto runtime = NewFakeGpuRuntime();
+  std::vector<uint8_t> bytes(256 * 3);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 3);
+  const std::vector<PixelNormalization> chains = {{}, {{0.5}, {0.25}}, {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}, {{0}, {0.3081}}};
+  for (const PixelNormalization& chain : chains) {
+    const DataDesc desc{"data", {2, 3, 16, 8}, DType::kFloat32, chain};
+    NDArray pixels(*runtime, desc.array_shape(), desc.array_type());
+    pixels.CopyFromHost(bytes.data(), static_cast<int64_t>(bytes.size()));
+    const Kwargs kwargs = {{"mean", params::Print(chain.mean)}, {"std", params::Print(chain.std)}};
+    for (const Context ctx : {Context::cpu(), kGpu}) {
+      const NDArray there = pixels.Copy(ctx);
+      CHECK(Invoke("image_normalize", {&there, 1}, kwargs)[0].ToVector() == InputValues(desc, pixels));
+    }
+  }
+}
+
+// Holds up a stream of a fake GPU until it is let go, or gives up after many seconds.
+class Gate {
+ public:
+  Gate(Runtime& runtime, Context ctx) {
+    runtime.engine().PushSync(
+        [state = state_](RunContext run) {
+          static_cast<FakeStream*>(run.stream)->Launch([state] {
+            std::unique_lock lock(state->mutex);
+            state->let_go = state->changed.wait_for(lock, std::chrono::seconds(20), [&] { return state->open; });
+          });
+        },
+        {}, {}, {.ctx = ctx, .name = "gate"});
+  }
+  void Open() {
+    const std::lock_guard lock(state_->mutex);
+    state_->open = true;
+    state_->changed.notify_all();
+  }
+  // After a wait for the stream.
+  bool was_opened() const { return state_->let_go; }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool open = false, let_go = false;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
+  const TempDir data;
+  WritePictures(data);
+  RunSpec spec = OnFakeGpus();
+  spec.pictures = true;
+  for (const bool two : {false, true}) {
+    for (const bool as_pixels : {false, true}) {
+      spec.as_pixels = as_pixels;
+      spec.ctx = kGpu;
+      Process process(data, two ? OnTwoGpus(spec) : spec);
+      DataBatch batches[2];
+      for (DataBatch& batch : batches) REQUIRE(process.train->Next(&batch));
+      Gate gate(*process.runtime, kGpu);
+      for (const DataBatch& batch : batches) process.trainer->Step(batch);
+      // Written again, both could be: the copies have been made, and no step of the first GPU has begun.
+      for (const DataBatch& batch : batches) batch.data[0].WaitToWrite();
+      gate.Open();
+      process.runtime->engine().WaitForAll();
+      CHECK(gate.was_opened());
+    }
+  }
 }
 
 TEST_CASE("a GPU that fails ends the run on both with its message") {

@@ -2,10 +2,12 @@
 // Small whole runs of the trainer: a table of pictures, nets, a process that trains, and what is left of it to compare.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/image.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/model.h"
@@ -32,11 +34,24 @@ inline void WriteTable(const TempDir& folder) {
   folder.Write("table.csv", text);
 }
 
+// The same as pictures: a folder of PNG files for each class.
+inline void WritePictures(const TempDir& folder) {
+  for (int n = 0; n < kExamples; ++n) {
+    io::Image image;
+    image.Resize(kSide + n % 3, kSide + n % 2, 3);
+    const std::vector<double> values = ValuesFor(format("picture {}", n), static_cast<int64_t>(image.pixels.size()));
+    for (size_t i = 0; i < values.size(); ++i) image.pixels[i] = static_cast<uint8_t>(std::clamp(128 + 60 * (values[i] + n % 3 - 1), 0.0, 255.0));
+    folder.Write(format("pictures/{}/{:02}.png", n % 3, n), io::EncodePng(image));
+  }
+}
+
 struct RunSpec {
   std::string engine = "threaded";
   Context ctx = Context::cpu();
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
+  bool pictures = false;  // of WritePictures, in place of the table
+  bool as_pixels = true;  // where batches are for a GPU
   Symbol symbol;
   int workers = 1;               // on ctx
   std::vector<Context> devices;  // a worker on each; empty: all on ctx
@@ -120,8 +135,15 @@ struct Process {
   }
 
   std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
-    std::shared_ptr<const io::Source> source = io::MakeSource(
-        "csv", {{"path", data.path("table.csv")}, {"label_columns", "class"}, {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+    std::shared_ptr<const io::Source> source =
+        spec.pictures ? io::MakeSource("image_folder", {{"path", data.path("pictures")}})
+                      : io::MakeSource("csv", {{"path", data.path("table.csv")},
+                                               {"label_columns", "class"},
+                                               {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+    std::vector<io::TransformSpec> transforms;
+    if (spec.pictures && training) transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};
+    if (spec.pictures && !training) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
+    if (spec.pictures) transforms.push_back({"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
     io::PipelineParam param;
     param.Init({{"batch_size", std::to_string(spec.batch)},
                 {"mode", training ? "training" : "evaluation"},
@@ -130,8 +152,9 @@ struct Process {
                 {"workers", std::to_string(spec.data_threads)},
                 {"label_name", "softmax_label"}},
                "test");
-    if (spec.ctx.type == DeviceType::kGPU) param.memory = Context::cpu_pinned(spec.ctx.id);
-    return io::NewPipeline(*runtime, source, {}, param);
+    param.Feed(spec.ctx);
+    param.pixels = param.pixels && spec.as_pixels;
+    return io::NewPipeline(*runtime, source, transforms, param);
   }
 };
 

@@ -9,10 +9,9 @@
 namespace mxtrain::io {
 namespace {
 
-struct NormalizeParam : Parameter<NormalizeParam> {
+struct NormalizeParam : Parameter<NormalizeParam>, PixelNormalization {
   enum From { kGiven, kAuto };
   int from;
-  std::vector<double> mean, std;
   static void Declare(Fields<NormalizeParam>& f) {
     f.Add("from", &NormalizeParam::from)
         .Enum({{"given", kGiven}, {"auto", kAuto}})
@@ -57,28 +56,6 @@ Kwargs Named(const TransformSpec& spec) {
   return kwargs;
 }
 
-std::vector<double> PerChannel(std::vector<double> values, const char* name, int channels) {
-  if (values.size() == 1) values.resize(static_cast<size_t>(channels), values[0]);
-  if (values.size() != static_cast<size_t>(channels)) {
-    Throw(ErrorKind::kConfig, "normalize: {} has {} numbers, the pictures have {} channel{}", name, values.size(), channels,
-          channels == 1 ? "" : "s");
-  }
-  return values;
-}
-
-Levels MakeLevels(const NormalizeParam& param, int channels) {
-  if (param.from == NormalizeParam::kAuto) Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
-  const std::vector<double> mean = PerChannel(param.mean, "mean", channels), std = PerChannel(param.std, "std", channels);
-  Levels levels;
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-    if (!(std[c] > 0)) Throw(ErrorKind::kConfig, "normalize: std = {}: expected numbers above 0", params::Print(std));
-    levels.scale.push_back(static_cast<float>(1 / (255 * std[c])));
-    levels.offset.push_back(static_cast<float>(-mean[c] / std[c]));
-    levels.by_255 = levels.by_255 && mean[c] == 0 && std[c] == 1;
-  }
-  return levels;
-}
-
 Frame WholeOf(const Image& image) {
   return {image.height, image.width, {0, 0, image.height, image.width}, 1};
 }
@@ -106,7 +83,9 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
     const auto entry = std::find_if(Entries().begin(), Entries().end(), [&](const auto& e) { return e.info.name == spec.name; });
     transforms_.push_back(entry->make(kwargs, spec.name));
   }
-  levels_ = MakeLevels(normalize, channels);
+  if (normalize.from == NormalizeParam::kAuto) Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
+  normalization_ = normalize;
+  levels_ = LevelsOf(normalization_, channels, kNormalize);
 }
 
 TShape Augmenter::OutputShape(const TShape& input) const {
@@ -160,8 +139,10 @@ void Augmenter::ToImage(const Way& way, const Image& from, const Frame& frame, I
   std::swap(*image, *scratch);
 }
 
-bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
-                         float* planes) const {
+// Calls write(cut, image, frame) with the last cut, and what it applies to.
+template <typename Write>
+bool Augmenter::GoTo(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+                     Write&& write) const {
   const Image* at = &from;
   Frame shown = frame;
   const Cut cut = Go(way, &at, &shown, image, scratch);
@@ -169,8 +150,20 @@ bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, 
     image->Resize(cut.height(), cut.width(), channels_);
     return false;
   }
-  ApplyToPlanes(cut, *at, shown, levels_, planes);
+  write(cut, *at, shown);
   return true;
+}
+
+bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+                         float* planes) const {
+  return GoTo(way, from, frame, size, image, scratch,
+              [&](const Cut& cut, const Image& at, const Frame& shown) { ApplyToPlanes(cut, at, shown, levels_, planes); });
+}
+
+bool Augmenter::ToPixels(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+                         uint8_t* pixels) const {
+  return GoTo(way, from, frame, size, image, scratch,
+              [&](const Cut& cut, const Image& at, const Frame& shown) { ApplyToPixels(cut, at, shown, pixels); });
 }
 
 }  // namespace mxtrain::io

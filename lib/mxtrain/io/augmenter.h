@@ -25,6 +25,8 @@ class MXTRAIN_API Augmenter {
   Augmenter(const std::vector<TransformSpec>& specs, int channels);
 
   int channels() const { return channels_; }
+  // What the last step does: `normalize`, or without one the plain pixel / 255.
+  const PixelNormalization& normalization() const { return normalization_; }
   size_t size() const { return transforms_.size(); }
   // How many transforms at the front draw nothing at random.
   size_t fixed() const;
@@ -43,17 +45,22 @@ class MXTRAIN_API Augmenter {
   Way Begin(int height, int width, RandomStream random, size_t first, size_t last) const;
   // Goes it, to pixels. `from` may be *image; *scratch is memory to use.
   void ToImage(const Way& way, const Image& from, const Frame& frame, Image* image, Image* scratch) const;
-  // Goes it, to numbers [C, height, width]. False, and nothing is written, where another size comes out, which *image then has.
+  // Goes it, to numbers [C, height, width], or to pixels [height, width, C] that are left to normalise. False, and nothing is written, where
+  // another size comes out, which *image then has.
   bool ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, float* planes) const;
+  bool ToPixels(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, uint8_t* pixels) const;
   // Interleaved pixels [H, W, C] to planes [C, H, W]: (pixel / 255 - mean) / std.
   void ToPlanes(std::span<const uint8_t> pixels, float* planes) const { PixelsToPlanes(pixels, channels_, levels_, planes); }
 
  private:
   Cut Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const;
+  template <typename Write>
+  bool GoTo(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, Write&& write) const;
 
   std::vector<std::unique_ptr<const Transform>> transforms_;
   int channels_;
-  Levels levels_;
+  PixelNormalization normalization_;
+  PixelLevels levels_;
 };
 
 }  // namespace mxtrain::io

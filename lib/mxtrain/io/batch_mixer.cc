@@ -78,7 +78,8 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);
     const Box box = cuts && picture != data.end() ? DrawBox(*picture, &share, &random) : Box{};
     for (size_t f = 0; f < data.size(); ++f) {
-      float *a = rows.data[f] + i * data[f].Size(), *b = rows.data[f] + j * data[f].Size();
+      auto* const first = static_cast<float*>(rows.data[f]);
+      float *a = first + i * data[f].Size(), *b = first + j * data[f].Size();
       if (cuts && picture != data.end() && data[f] == *picture) {
         ExchangeBox(data[f], box, a, b);
       } else {

@@ -23,7 +23,7 @@ class BatchMixer {
  public:
   BatchMixer(const MixOptions& mixup, const MixOptions& cutmix, uint64_t seed) : mixup_(mixup), cutmix_(cutmix), seed_(seed) {}
 
-  // Mixes the first `count` rows of a batch, in place. Cutmix exchanges boxes of pictures, fields of three axes, and blends what is none.
+  // Mixes the first `count` rows of a batch of float32, in place. Cutmix exchanges boxes of pictures, fields of three axes, and blends what is none.
   void Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader, const BatchPointers& rows) const;
 
  private:

@@ -55,19 +55,22 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0) {
+std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0, bool pixels = false) {
   Runtime runtime(RuntimeOptions(), nullptr);
   Kwargs kwargs = {
       {"batch_size", std::to_string(kBatch)}, {"shuffle", "True"}, {"seed", "4"}, {"soft_labels", "3"}, {"label_smoothing", "0.1"}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
   PipelineParam param;
   param.Init(kwargs, "data");
+  param.pixels = pixels;
   const auto iter = NewPipeline(runtime, std::make_shared<Noise>(), {}, param);
   CHECK(iter->provide_label()[0].shape == TShape{kBatch, kClasses});
   iter->Reset(epoch, first_batch);
   std::vector<Rows> batches;
   DataBatch batch;
-  while (iter->Next(&batch)) batches.push_back({batch.data[0].ToVector(), batch.label[0].ToVector(), batch.index});
+  const DataDesc data = iter->provide_data()[0];
+  CHECK(data.pixels.has_value() == (pixels && param.mixup == 0 && param.cutmix == 0));
+  while (iter->Next(&batch)) batches.push_back({InputValues(data, batch.data[0]), batch.label[0].ToVector(), batch.index});
   return batches;
 }
 
@@ -189,6 +192,12 @@ TEST_CASE("mixing depends on seed, epoch and batch alone, and ends where it is t
   CHECK(Epoch(kwargs, 0) != one);
   CHECK(Epoch(kwargs, 2) == Epoch({{"mixup", "0.4"}}, 2));
   CHECK(Epoch(kwargs, 3) == Epoch({}, 3));
+}
+
+TEST_CASE("batches that are mixed are float32 where others are pixels") {
+  for (const Kwargs& kwargs : {Kwargs{}, Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}, {"cutmix_epochs", "1"}}}) {
+    for (const int64_t epoch : {0, 1}) CHECK(Epoch(kwargs, epoch, 0, true) == Epoch(kwargs, epoch));
+  }
 }
 
 TEST_CASE("what cannot be mixed is refused") {

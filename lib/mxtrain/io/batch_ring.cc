@@ -5,13 +5,6 @@
 #include <utility>
 
 namespace mxtrain::io {
-namespace {
-
-float* FirstElement(const NDArray& array) {
-  return array.data().dptr<float>();
-}
-
-}  // namespace
 
 void BatchRing::AddSlot(std::unique_ptr<Slot> slot) {
   std::lock_guard lock(mutex_);
@@ -24,8 +17,8 @@ void BatchRing::Open(Slot* slot, engine::Callback finished) {
     if (!stopped_ && Wanted()) {
       slot->rows.data.clear();
       slot->rows.labels.clear();
-      for (const NDArray& array : slot->data) slot->rows.data.push_back(FirstElement(array));
-      for (const NDArray& array : slot->label) slot->rows.labels.push_back(FirstElement(array));
+      for (const NDArray& array : slot->data) slot->rows.data.push_back(array.data().data);
+      for (const NDArray& array : slot->label) slot->rows.labels.push_back(array.data().dptr<float>());
       slot->finished.emplace(std::move(finished));
       Begin(slot);
       work_.notify_all();

@@ -391,23 +391,28 @@ double Cut::MinScale() const {
 void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to) {
   MXTRAIN_ASSERT(to != &from);
   to->Resize(cut.height(), cut.width(), from.channels);
+  ApplyToPixels(cut, from, frame, to->pixels.data());
+}
+
+void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels) {
   const size_t bytes = static_cast<size_t>(cut.width()) * static_cast<size_t>(from.channels);
+  const auto row_of = [&](int y) { return pixels + static_cast<size_t>(y) * bytes; };
   if (!IsPlain(cut, frame)) {
-    ForEachLine(cut, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, to->row(y)); });
+    ForEachLine(cut, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y)); });
     return;
   }
-  for (int y = 0; y < to->height; ++y) {
+  for (int y = 0; y < cut.height(); ++y) {
     const uint8_t* row = PlainRow(cut, from, frame, y);
-    cut.mirrored ? CopyMirrored(row, from.channels, to->width, to->row(y)) : static_cast<void>(std::memcpy(to->row(y), row, bytes));
+    cut.mirrored ? CopyMirrored(row, from.channels, cut.width(), row_of(y)) : static_cast<void>(std::memcpy(row_of(y), row, bytes));
   }
 }
 
-void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const Levels& levels, float* planes) {
+void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes) {
   const auto width = static_cast<size_t>(cut.width()), plane = width * static_cast<size_t>(cut.height());
   if (!IsPlain(cut, frame)) {
     ForEachLine(cut, from, frame, [&](int y, const float* line) {
       HWY_DYNAMIC_DISPATCH(LineToPlanes)
-      (line, from.channels, width, levels.scale.data(), levels.offset.data(), levels.by_255, planes + static_cast<size_t>(y) * width,
+      (line, from.channels, width, levels.scale, levels.offset, levels.by_255, planes + static_cast<size_t>(y) * width,
        plane);
     });
     return;
@@ -421,10 +426,10 @@ void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const 
   PixelsToPlanes(copy.pixels, copy.channels, levels, planes);
 }
 
-void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const Levels& levels, float* planes) {
+void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels, float* planes) {
   const size_t plane = pixels.size() / static_cast<size_t>(channels);
   const auto run = [&](const uint8_t* from, size_t n, float* to, size_t stride) {
-    return HWY_DYNAMIC_DISPATCH(BytesToPlanes)(from, channels, n, levels.scale.data(), levels.offset.data(), levels.by_255, to, stride);
+    return HWY_DYNAMIC_DISPATCH(BytesToPlanes)(from, channels, n, levels.scale, levels.offset, levels.by_255, to, stride);
   };
   const size_t done = run(pixels.data(), plane, planes, plane), left = plane - done;
   if (left == 0) return;

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "mxtrain/base/pixel_levels.h"
 #include "mxtrain/io/image.h"
 
 namespace mxtrain::io {
@@ -36,20 +37,17 @@ struct MXTRAIN_API Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// For each channel: number = pixel * scale + offset; where `by_255` it is pixel / 255 to the last bit.
-struct Levels {
-  std::vector<float> scale, offset;
-  bool by_255 = true;
-};
-
 // `frame` says what of the whole picture `from` shows: all that the cut needs. Samples lie at the middle of pixels; taps beyond the box
 // take its edge. nearest takes the pixel that holds the middle; bilinear two taps and cubic four (a = -0.75), at the original distance
 // also when shrinking; area the mean of what a new pixel covers, and bilinear along an axis that grows. Results are rounded to 8 bits.
 MXTRAIN_API void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to);
-// The same, and then to planes [C, height, width] of numbers.
-MXTRAIN_API void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const Levels& levels, float* planes);
+// The same to pixels [height, width, C] that lie elsewhere.
+MXTRAIN_API void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels);
+// The same, and then to planes [C, height, width] of numbers: the bits of PixelLevels on processors that multiply and add in one (FMA3, as every
+// one with AVX2), two roundings in place of one on older ones.
+MXTRAIN_API void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes);
 // Interleaved pixels to planes.
-MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const Levels& levels, float* planes);
+MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels, float* planes);
 
 // out[c] = sum over k of matrix[c][k] * pixel[k] + matrix[c][3], rounded and clamped; for RGB in place.
 MXTRAIN_API void MixChannels(const float (&matrix)[3][4], Image* image);

@@ -200,7 +200,7 @@ TEST_CASE("a cut gives the pixels of its steps one by one, and the numbers of it
     CHECK(once.pixels == at.pixels);
     cuts += all.resized();
 
-    const Levels levels{{0.5f, 0.25f, 2.0f}, {1, 2, 3}, false};
+    const PixelLevels levels{{0.5f, 0.25f, 2.0f}, {1, 2, 3}, false};
     std::vector<float> planes(once.pixels.size()), expected(once.pixels.size());
     ApplyToPlanes(all, image, WholeOf(image), levels, planes.data());
     const size_t plane = expected.size() / 3;

@@ -3,20 +3,31 @@
 // the engine delivers: reading them waits as for every array.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "mxtrain/base/pixel_levels.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
 
-// An array that an iterator provides. `shape` includes the batch.
-struct DataDesc {
+// An array that an iterator provides, as a net reads it. `shape` includes the batch.
+struct MXTRAIN_API DataDesc {
   std::string name;
   TShape shape;
   DType type = DType::kFloat32;
+  // Where it stands, batches hold a quarter of the bytes: pixels [N, H, W, C] of 8 bits. The input [N, C, H, W] is made of them by these numbers
+  // (operators/image_normalize), on the device.
+  std::optional<PixelNormalization> pixels = std::nullopt;
+
+  // Of the arrays in batches.
+  TShape array_shape() const;
+  DType array_type() const;
 };
+// What a net reads, plain and in float32, of an array that a batch holds for this input; waits for it.
+MXTRAIN_API std::vector<float> InputValues(const DataDesc& desc, const NDArray& array);
 
 // An example that could not be had.
 struct BadExample {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "mxtrain/base/error.h"
 
@@ -19,10 +20,6 @@ int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
     if (IsPicture(field) && field.shape.has_rank()) return static_cast<int>(field.shape[0]);
   }
   return 3;
-}
-
-float* RowOf(float* base, int64_t row, const TShape& shape) {
-  return base + row * shape.Size();
 }
 
 std::optional<Refusal> CopyNumbers(const FieldSpec& spec, std::span<const float> values, const TShape& shape, float* to) {
@@ -65,6 +62,28 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
   if (options.cache_bytes > 0 && augmenter_) cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
 }
 
+bool ExampleLoader::WritesPixels(size_t data_field) const {
+  return options_.pixels && IsPicture(source_->data_fields()[data_field]);
+}
+
+std::optional<PixelNormalization> ExampleLoader::left_to_do(size_t data_field) const {
+  if (!WritesPixels(data_field)) return std::nullopt;
+  return augmenter_->normalization();
+}
+
+int64_t ExampleLoader::RowBytes(size_t data_field) const {
+  return data_shapes_[data_field].Size() * (WritesPixels(data_field) ? 1 : static_cast<int64_t>(sizeof(float)));
+}
+
+ExampleLoader::Place ExampleLoader::DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const {
+  return {static_cast<char*>(to.data[data_field]) + row * RowBytes(data_field), data_shapes_[data_field]};
+}
+
+ExampleLoader::Place ExampleLoader::LabelPlace(size_t label_field, int64_t row, const BatchPointers& to) const {
+  const TShape& shape = label_shapes_[label_field];
+  return {to.labels[label_field] + row * shape.Size(), shape};
+}
+
 std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
                                            LoaderScratch* scratch) const {
   if (cache_) {
@@ -87,12 +106,10 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
   const RandomStream random(options_.seed, epoch, index);
   const Sample& sample = scratch->sample;
   for (size_t i = 0; i < sample.data.size(); ++i) {
-    const Place place{RowOf(to.data[i], row, data_shapes_[i]), &data_shapes_[i]};
-    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], random, place, scratch)) return refusal;
+    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], random, DataPlace(i, row, to), scratch)) return refusal;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
-    const Place place{RowOf(to.labels[i], row, label_shapes_[i]), &label_shapes_[i]};
-    if (auto refusal = LoadLabel(source_->label_fields()[i], sample.labels[i].values, place)) return refusal;
+    if (auto refusal = LoadLabel(source_->label_fields()[i], sample.labels[i].values, LabelPlace(i, row, to))) return refusal;
   }
   return std::nullopt;
 }
@@ -100,19 +117,19 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
 std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
   if (IsPicture(spec)) return LoadPicture(spec, value, random, to, scratch);
-  return CopyNumbers(spec, value.values, *to.second, to.first);
+  return CopyNumbers(spec, value.values, to.shape, to.numbers());
 }
 
 std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec, std::span<const float> values, Place to) const {
   const SoftLabels& soft = options_.soft_labels;
-  if (soft.classes == 0) return CopyNumbers(spec, values, *to.second, to.first);
+  if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
   if (auto refusal = CopyNumbers(spec, values, spec.shape, &label)) return refusal;
   if (!(label >= 0 && label < static_cast<float>(soft.classes)) || label != std::floor(label)) {
     return Refusal{format("'{}' = {} is none of the {} classes of the net", spec.name, label, soft.classes)};
   }
-  std::fill_n(to.first, soft.classes, static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
-  to.first[static_cast<int64_t>(label)] = static_cast<float>(1 - soft.smoothing);
+  std::fill_n(to.numbers(), soft.classes, static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
+  to.numbers()[static_cast<int64_t>(label)] = static_cast<float>(1 - soft.smoothing);
   return std::nullopt;
 }
 
@@ -142,16 +159,22 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
 
 std::optional<Refusal> ExampleLoader::WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
                                                    LoaderScratch* scratch) const {
-  const TShape& shape = *to.second;
-  const PictureSize size{static_cast<int>(shape[1]), static_cast<int>(shape[2])};
-  if (augmenter_->ToPlanes(way, from, frame, size, &scratch->image, &scratch->spare, to.first)) return std::nullopt;
-  return Refusal{format("the picture has {}x{} pixels, expected {}x{}", scratch->image.width, scratch->image.height, shape[2], shape[1])};
+  const PictureSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
+  Image *image = &scratch->image, *spare = &scratch->spare;
+  const bool fits = options_.pixels ? augmenter_->ToPixels(way, from, frame, size, image, spare, to.pixels())
+                                    : augmenter_->ToPlanes(way, from, frame, size, image, spare, to.numbers());
+  if (fits) return std::nullopt;
+  return Refusal{format("the picture has {}x{} pixels, expected {}x{}", image->width, image->height, size.width, size.height)};
 }
 
 std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                                   LoaderScratch* scratch) const {
-  if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == (*to.second)[0]) {
-    augmenter_->ToPlanes(value.pixels, to.first);
+  if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == to.shape[0]) {
+    if (options_.pixels) {
+      std::copy(value.pixels.begin(), value.pixels.end(), to.pixels());
+    } else {
+      augmenter_->ToPlanes(value.pixels, to.numbers());
+    }
     return std::nullopt;
   }
   Augmenter::Way way{{}, 0, 0, random};
@@ -190,10 +213,10 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
                                                  const BatchPointers& to, LoaderScratch* scratch) const {
   const RandomStream random(options_.seed, epoch, index);
   for (size_t i = 0; i < example.pictures.size(); ++i) {
-    const Place place{RowOf(to.data[i], row, data_shapes_[i]), &data_shapes_[i]};
+    const Place place = DataPlace(i, row, to);
     const Image& picture = example.pictures[i];
     if (!IsPicture(source_->data_fields()[i])) {
-      std::copy(example.data[i].begin(), example.data[i].end(), place.first);
+      std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
       continue;
     }
     const auto way = augmenter_->Begin(picture.height, picture.width, random, augmenter_->fixed(), augmenter_->size());
@@ -201,23 +224,23 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
     if (auto refusal = WritePicture(way, picture, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
-    const Place place{RowOf(to.labels[i], row, label_shapes_[i]), &label_shapes_[i]};
-    if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], place)) return refusal;
+    if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to))) return refusal;
   }
   return std::nullopt;
 }
 
 void ExampleLoader::Clear(int64_t row, const BatchPointers& to) const {
-  for (size_t i = 0; i < data_shapes_.size(); ++i) std::fill_n(RowOf(to.data[i], row, data_shapes_[i]), data_shapes_[i].Size(), 0.0f);
-  for (size_t i = 0; i < label_shapes_.size(); ++i) std::fill_n(RowOf(to.labels[i], row, label_shapes_[i]), label_shapes_[i].Size(), 0.0f);
+  for (size_t i = 0; i < data_shapes_.size(); ++i) std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
+  for (size_t i = 0; i < label_shapes_.size(); ++i) std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), 0.0f);
 }
 
 void ExampleLoader::CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const {
-  const auto copy = [from, to](float* base, const TShape& shape) {
-    std::copy_n(RowOf(base, from, shape), shape.Size(), RowOf(base, to, shape));
-  };
-  for (size_t i = 0; i < data_shapes_.size(); ++i) copy(rows.data[i], data_shapes_[i]);
-  for (size_t i = 0; i < label_shapes_.size(); ++i) copy(rows.labels[i], label_shapes_[i]);
+  for (size_t i = 0; i < data_shapes_.size(); ++i) {
+    std::memcpy(DataPlace(i, to, rows).begin, DataPlace(i, from, rows).begin, static_cast<size_t>(RowBytes(i)));
+  }
+  for (size_t i = 0; i < label_shapes_.size(); ++i) {
+    std::copy_n(LabelPlace(i, from, rows).numbers(), label_shapes_[i].Size(), LabelPlace(i, to, rows).numbers());
+  }
 }
 
 }  // namespace mxtrain::io

@@ -23,11 +23,13 @@ struct LoaderOptions {
   bool exact_decode = false;  // see DecodeOptions
   int64_t cache_bytes = 0;    // most memory for examples that are kept decoded; 0: none are kept
   SoftLabels soft_labels;
+  bool pixels = false;        // pictures are written as pixels [H, W, C] of 8 bits, not normalised
 };
 
-// Where the first row of each field's batch array lies.
+// Where the first row of each field's batch array lies: float32, or pixels.
 struct BatchPointers {
-  std::vector<float*> data, labels;
+  std::vector<void*> data;
+  std::vector<float*> labels;
 };
 
 // Memory that a thread uses again and again.
@@ -46,8 +48,10 @@ class ExampleLoader {
   ExampleLoader(std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms, const LoaderOptions& options);
 
   const Source& source() const { return *source_; }
-  const std::vector<TShape>& data_shapes() const { return data_shapes_; }    // of one example
+  const std::vector<TShape>& data_shapes() const { return data_shapes_; }    // of one example, as a net reads it: pictures are [C, H, W]
   const std::vector<TShape>& label_shapes() const { return label_shapes_; }  // of one example
+  // What is left to do to the pixels that are written for a field; nothing where its rows are float32.
+  std::optional<PixelNormalization> left_to_do(size_t data_field) const;
   // True where a load is a few copies: work is then handed out in larger pieces.
   bool cheap() const { return cheap_; }
 
@@ -60,7 +64,17 @@ class ExampleLoader {
   void CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const;
 
  private:
-  using Place = std::pair<float*, const TShape*>;
+  // A row of a field's array.
+  struct Place {
+    void* begin;
+    const TShape& shape;  // as in data_shapes()
+    float* numbers() const { return static_cast<float*>(begin); }
+    uint8_t* pixels() const { return static_cast<uint8_t*>(begin); }
+  };
+  bool WritesPixels(size_t data_field) const;
+  int64_t RowBytes(size_t data_field) const;
+  Place DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const;
+  Place LabelPlace(size_t label_field, int64_t row, const BatchPointers& to) const;
   std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
                                     LoaderScratch* scratch) const;
   std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,

@@ -29,16 +29,19 @@ int64_t CacheBytes(const PipelineParam& param) {
   return param.cache_bytes > 0 ? param.cache_bytes : std::max<int64_t>(1, AvailableMemory() / 2);
 }
 
+bool Mixes(const PipelineParam& param) {
+  return param.mixup > 0 || param.cutmix > 0;
+}
+
 void CheckParam(const PipelineParam& param, const Source& source) {
   if (param.part_index >= param.num_parts) {
     Throw(ErrorKind::kConfig, "part_index = {} is not below num_parts = {}", param.part_index, param.num_parts);
   }
   if (param.channels == 2) Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
-  const bool mixes = param.mixup > 0 || param.cutmix > 0;
-  if ((mixes || param.label_smoothing > 0) && param.soft_labels == 0) {
+  if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
     Throw(ErrorKind::kConfig, "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
   }
-  if (mixes && param.mode != PipelineParam::kTraining) Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
+  if (Mixes(param) && param.mode != PipelineParam::kTraining) Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
   if (param.balanced && (source.class_names().empty() || !param.shuffle)) {
     Throw(ErrorKind::kConfig, "balanced: {}", param.shuffle ? "the data have no classes" : "set shuffle too");
   }
@@ -147,7 +150,8 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
                param.channels,
                param.exact_decode,
                CacheBytes(param),
-               {param.soft_labels, param.label_smoothing}}),
+               {param.soft_labels, param.label_smoothing},
+               param.pixels && !Mixes(param)}),
       mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs}, static_cast<uint64_t>(param.seed)),
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
@@ -156,6 +160,7 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
   batches_ = CountBatches();
   allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples_));
   data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size, param_.data_name);
+  for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);
   label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size, param_.label_name);
   for (int i = 0; i < param_.prefetch + 1; ++i) AddSlot();
   for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.emplace_back([this, i] { Work(i); });
@@ -182,7 +187,7 @@ int64_t Pipeline::CountBatches() const {
 void Pipeline::AddSlot() {
   auto slot = std::make_unique<Slot>();
   for (const DataDesc& desc : data_)
-    slot->data.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(), "batch " + desc.name);
+    slot->data.emplace_back(runtime_, desc.array_shape(), desc.array_type(), param_.memory, Layout(), "batch " + desc.name);
   for (const DataDesc& desc : label_)
     slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(), "batch " + desc.name);
   ring_->AddSlot(std::move(slot));
@@ -365,6 +370,12 @@ void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
 }
 
 }  // namespace
+
+void PipelineParam::Feed(Context device) {
+  if (device.type != DeviceType::kGPU) return;
+  memory = Context::cpu_pinned(device.id);
+  pixels = true;
+}
 
 std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
                                       const PipelineParam& param) {

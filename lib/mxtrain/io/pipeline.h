@@ -17,7 +17,7 @@
 
 namespace mxtrain::io {
 
-struct PipelineParam : Parameter<PipelineParam> {
+struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   // Training drops the remainder of an epoch; an example that cannot be had is replaced by the next good one in the epoch's order, and too
   // many of them are an error. Evaluation (and inference) leaves out nothing: the last batch is padded; an example that cannot be had is
   // named in the batch's `bad`, and the batch has one example less. Padding repeats the first examples of the epoch.
@@ -29,7 +29,13 @@ struct PipelineParam : Parameter<PipelineParam> {
   bool shuffle, balanced, keep_remainder, exact_decode;
   double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
-  Context memory = Context::cpu();  // where batches lie; pinned for a GPU, which then copies them by itself. Not a key: follows from the device
+  // These are no keys: they follow from the device.
+  Context memory = Context::cpu();  // where batches lie; pinned for a GPU, which then copies them by itself
+  // Pictures go into batches as pixels of 8 bits, which the device normalises (DataDesc::pixels). Not where examples are mixed, which is done to
+  // numbers: these batches are float32 nevertheless.
+  bool pixels = false;
+  // What `device` takes best; nothing for the CPU.
+  void Feed(Context device);
 
   static void Declare(Fields<PipelineParam>& f) {
     using P = PipelineParam;

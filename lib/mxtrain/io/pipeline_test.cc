@@ -417,6 +417,53 @@ TEST_CASE("pictures without labels, names of fields, channels") {
         }) == "part_index = 2 is not below num_parts = 1");
 }
 
+// To the last bit on processors that multiply and add in one.
+TEST_CASE("pixels that are left to the device to normalise become the numbers of batches of float32") {
+  const TempDir dir;
+  WritePictures(dir, 13);
+  dir.Write("even/broken.png", "no picture");
+  Runtime runtime = MakeRuntime();
+  const std::vector<TransformSpec> whole_steps = {{"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}};
+  for (const auto& transforms : {kRandomTransforms, kPlainTransforms, whole_steps}) {
+    for (const Kwargs& more : {Kwargs{}, Kwargs{{"cache", "ram"}}, Kwargs{{"channels", "1"}}, Kwargs{{"mode", "training"}, {"max_bad", "0.5"}}}) {
+      PipelineParam param = Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"shuffle", "True"}, {"seed", "3"}, {"workers", "2"}});
+      Kwargs kwargs = param.ToKwargs();
+      kwargs.insert(kwargs.end(), more.begin(), more.end());
+      param = Param(kwargs);
+      const auto numbers = NewPipeline(runtime, Folder(dir), transforms, param);
+      param.pixels = true;
+      const auto pixels = NewPipeline(runtime, Folder(dir), transforms, param);
+      const DataDesc as_numbers = numbers->provide_data()[0], as_pixels = pixels->provide_data()[0];
+      CHECK(as_pixels.shape == as_numbers.shape);
+      CHECK(as_pixels.type == DType::kFloat32);
+      const TShape& shape = as_pixels.shape;
+      DataBatch a, b;
+      int64_t batches = 0;
+      for (; numbers->Next(&a); ++batches) {
+        REQUIRE(pixels->Next(&b));
+        CHECK(b.data[0].dtype() == DType::kUint8);
+        CHECK(b.data[0].shape() == TShape{4, shape[2], shape[3], shape[1]});
+        CHECK(b.index == a.index);
+        CHECK(b.label[0].ToVector() == a.label[0].ToVector());
+        const std::vector<float> expected = InputValues(as_numbers, a.data[0]), values = InputValues(as_pixels, b.data[0]);
+        const auto real = static_cast<ptrdiff_t>(a.count * shape.Size() / shape[0]);  // the rest is padding
+        CHECK(std::equal(expected.begin(), expected.begin() + real, values.begin()));
+      }
+      CHECK(batches == numbers->batches_per_epoch());
+      CHECK_FALSE(pixels->Next(&b));
+    }
+  }
+}
+
+TEST_CASE("numbers that are no pictures stay numbers") {
+  Runtime runtime = MakeRuntime();
+  PipelineParam param = Param({{"batch_size", "4"}});
+  param.pixels = true;
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(8), {}, param);
+  CHECK_FALSE(iter->provide_data()[0].pixels);
+  CHECK(RunOut(*iter)[1].data == std::vector<float>{4, 5, 6, 7});
+}
+
 TEST_CASE("a cache changes no pixel and reads no file twice") {
   const TempDir dir;
   WritePictures(dir, 12);

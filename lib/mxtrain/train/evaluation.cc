@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 namespace {
@@ -133,16 +134,9 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, c
   Executor::BindRequest request;
   request.ctx = ctx;
   request.is_train = false;
-  const std::vector<std::string> arguments = symbol.ListArguments();
-  for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
-    for (const DataDesc& desc : descs) {
-      if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
-      request.inputs.insert(desc.name);
-      request.shapes[desc.name] = desc.shape;
-      request.types[desc.name] = desc.type;
-    }
-  }
-  executor_ = Executor::SimpleBind(runtime, symbol, request, shared);
+  const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
+  RequestInputs(iter, net, 1, &request);
+  executor_ = Executor::SimpleBind(runtime, net, request, shared);
   // Labels that the data do not give are read by nobody in evaluation, but must be arrays.
   for (const LossReport::Head& head : loss_.heads()) {
     if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);

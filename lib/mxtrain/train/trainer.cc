@@ -8,6 +8,7 @@
 #include "mxtrain/executor/step_sequences.h"
 #include "mxtrain/initializer/initializer.h"
 #include "mxtrain/operator/imperative.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 namespace {
@@ -19,11 +20,6 @@ bool IsInput(DataIter& iter, const std::string& name) {
     }
   }
   return false;
-}
-
-TShape PartOf(TShape shape, int parts) {
-  shape[0] /= parts;
-  return shape;
 }
 
 const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable) {
@@ -150,18 +146,11 @@ void Trainer::BindExecutors() {
   request.amp = options_.amp;
   request.fuse = options_.fuse;
   request.whole_passes = OnOneDevice();  // across several the sums of gradients begin as these come
-  for (const auto& descs : {train_.provide_data(), train_.provide_label()}) {
-    for (const DataDesc& desc : descs) {
-      request.inputs.insert(desc.name);
-      request.shapes[desc.name] = PartOf(desc.shape, num_workers());
-      request.types[desc.name] = desc.type;
-    }
-  }
-  const auto arguments = options_.symbol.ListArguments();
-  std::erase_if(request.inputs, [&](const std::string& name) { return std::find(arguments.begin(), arguments.end(), name) == arguments.end(); });
+  const Symbol net = OnBatchesOf(train_, runtime_.operators(), options_.symbol);
+  RequestInputs(train_, net, num_workers(), &request);
   const executor::GradReq request_of_learned = options_.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
   std::vector<std::string> parameters;
-  for (const std::string& name : arguments) {
+  for (const std::string& name : options_.symbol.ListArguments()) {
     if (IsInput(train_, name)) continue;
     parameters.push_back(name);
     if (TrainsParameter(options_.symbol, name, options_.lr_mult)) request.grad_req[name] = request_of_learned;
@@ -169,13 +158,10 @@ void Trainer::BindExecutors() {
   for (const auto& [pattern, factor] : options_.lr_mult) RequireMatch(pattern, parameters, "parameter");
   for (const auto& [pattern, spec] : options_.initializers) RequireMatch(pattern, parameters, "parameter");
   if (request.grad_req.empty()) Throw(ErrorKind::kConfig, "every parameter is frozen: nothing would be trained");
-  // Labels that only metrics read are no arguments; their shapes must not confuse the net's inference.
-  std::erase_if(request.shapes, [&](const auto& item) { return !request.inputs.contains(item.first); });
-  std::erase_if(request.types, [&](const auto& item) { return !request.inputs.contains(item.first); });
   for (const Context device : options_.workers) {
     request.ctx = device;
     request.memory_budget = options_.memory_budget / std::count(options_.workers.begin(), options_.workers.end(), device);
-    executors_.push_back(Executor::SimpleBind(runtime_, options_.symbol, request));
+    executors_.push_back(Executor::SimpleBind(runtime_, net, request));
     ++request.replica;
   }
   if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device());
