@@ -49,7 +49,6 @@ struct DataBatch {
 class MXTRAIN_API DataIter {
  public:
   struct Stats {
-    double wait_seconds = 0;                               // that Next kept its caller waiting, since construction
     int64_t examples = 0;                                  // handed out
     int64_t bytes = 0;                                     // of encoded pictures, read
     std::vector<std::pair<std::string, std::string>> bad;  // different examples that could not be had, and why

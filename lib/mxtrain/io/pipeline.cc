@@ -217,7 +217,6 @@ void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
 }
 
 bool Pipeline::Next(DataBatch* batch) {
-  const int64_t begin = Nanoseconds();
   // Let go of everything but the memory of the vectors.
   batch->lease.reset();
   batch->data.clear();
@@ -227,8 +226,6 @@ bool Pipeline::Next(DataBatch* batch) {
   const bool more = Advance(batch);
   if (more && training()) CheckBad();
   ReportFullCache();
-  std::lock_guard lock(stats_mutex_);
-  stats_.wait_seconds += static_cast<double>(Nanoseconds() - begin) * 1e-9;
   return more;
 }
 

@@ -26,7 +26,7 @@ struct StepEvent {
   double lr = 0;
   double loss = 0;                 // mean over the epoch so far
   double images_per_second = 0;    // since the last event of this kind
-  double wait_share = 0;           // share of that time spent waiting for data
+  double wait_share = 0;           // share of that time in which training waited for data (data_wait.h)
   double seconds = 0, seconds_left = 0;
 };
 

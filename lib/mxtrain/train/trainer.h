@@ -21,6 +21,7 @@
 #include "mxtrain/optimizer/patience.h"
 #include "mxtrain/train/best_epochs.h"
 #include "mxtrain/train/checkpoint.h"
+#include "mxtrain/train/data_wait.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/weight_average.h"
@@ -94,7 +95,7 @@ struct TrainResult {
   bool higher_is_better = false;     // of the first
   NamedValues last;                  // validation values of the last epoch, or training values without validation data
   double images_per_second = 0;      // training only, without the first 20 batches of this process
-  double wait_share = 0;             // part of that time in which training waited for data
+  double wait_share = 0;             // part of that time in which training waited for data (data_wait.h)
   RunEnd end = RunEnd::kComplete;
 };
 
@@ -170,6 +171,7 @@ class MXTRAIN_API Trainer {
   void Extend(int64_t planned_steps);
   void SumGradients(const DataBatch& batch);
   void UpdateParameters();
+  void MarkEnds(bool updated);
   void CollectBatch(const DataBatch& batch);
   struct Outcome;
   void TakeIn(const Outcome& outcome);
@@ -220,7 +222,9 @@ class MXTRAIN_API Trainer {
   int64_t batches_ = 0;                               // that this process was given
   double push_seconds_ = 0;
   int64_t summed_batches_ = 0;                        // since the last update
+  std::vector<engine::VarHandle> ends_;               // of each worker: mutated behind all that a batch computes there
   std::vector<engine::VarHandle> batch_marks_;        // two: mutated by the last function of every other batch
+  DataWait data_wait_;
 
   // What a step needs beside its batches, kept so that the next one allocates nothing.
   std::optional<InputOrder> input_order_;

@@ -37,7 +37,7 @@ struct Trainer::Clock {
   double counted_seconds = 0, counted_wait = 0, segment_wait = 0, epoch_seconds = 0;
   int64_t counted_images = 0, epoch_images = 0;
 
-  // `waited`: for data, since the iterator was made.
+  // `waited`: for data, so far (data_wait.h).
   void Resume(double waited) {
     segment = Time::now();
     segment_wait = waited;
@@ -128,7 +128,7 @@ TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) 
   TrainResult result;
   Clock clock;
   listener.OnStart(Describe());
-  clock.Resume(train_.stats().wait_seconds);
+  clock.Resume(data_wait_.seconds());
   while (!finished() && !Stops(stop) && !OutOfTime(clock)) {
     TrainEpoch(listener, stop, &clock);
     if (!state_.open || (Stops(stop) && state_.step_in_epoch < steps_per_epoch_)) break;
@@ -155,10 +155,12 @@ TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) 
 void Trainer::Step(const DataBatch& batch) {
   // At most two batches in flight; an error of the one before the last comes out here.
   runtime_.engine().WaitForVar(batch_marks_[static_cast<size_t>(batches_ % 2)]);
+  data_wait_.Pushed();
   const auto begin = Time::now();
   SumGradients(batch);
   const bool whole = ++summed_batches_ == options_.grad_accum;
   if (whole) UpdateParameters();
+  MarkEnds(whole);
   CollectBatch(batch);
   push_seconds_ += SecondsSince(begin);
   ++batches_;
@@ -178,19 +180,19 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
     if (summed_batches_ > 0) return true;  // a step is made whole
     return state_.step < total_steps_ && state_.step_in_epoch < steps_per_epoch_ && !Stops(stop) && !OutOfTime(*clock);
   };
-  while (goes_on() && train_.Next(&batch)) {
+  while (goes_on() && data_wait_.Next(train_, &batch)) {
     Step(batch);
     clock->segment_images += batch.count;
     if (++clock->batches == kWarmupBatches) {
       runtime_.engine().WaitForAll();
-      clock->Pause(train_.stats().wait_seconds);
+      clock->Pause(data_wait_.seconds());
     }
     if (summed_batches_ > 0) continue;
     if (ReportIsDue(*clock)) ReportStep(listener, clock);
     SaveWhereDue(listener, stop, clock);
   }
   runtime_.engine().WaitForAll();
-  clock->Pause(train_.stats().wait_seconds);
+  clock->Pause(data_wait_.seconds());
 }
 
 bool Trainer::ReportIsDue(const Clock& clock) const {
@@ -209,7 +211,7 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   runtime_.engine().WaitForVar(sums_);
   LookAtLossScale(listener);
   e.loss = loss_.Total();
-  clock->Pause(train_.stats().wait_seconds);
+  clock->Pause(data_wait_.seconds());
   e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
   e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
   e.seconds = SecondsSince(clock->start);
@@ -229,10 +231,10 @@ void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Cloc
   int request = 2;
   if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
   runtime_.engine().WaitForAll();
-  clock->Pause(train_.stats().wait_seconds);
+  clock->Pause(data_wait_.seconds());
   Save({}, listener);
   clock->last_save = Time::now();
-  clock->Resume(train_.stats().wait_seconds);
+  clock->Resume(data_wait_.seconds());
 }
 
 // What became of the scale since it was looked at last; where the host waits anyway.
@@ -298,7 +300,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     Save(names, listener);
     clock->last_save = Time::now();
   }
-  clock->Resume(train_.stats().wait_seconds);
+  clock->Resume(data_wait_.seconds());
 }
 
 }  // namespace mxtrain
