@@ -44,6 +44,21 @@ TEST_CASE("one functor, two devices: smooth_l1 in every type, writing and adding
   }
 }
 
+TEST_CASE("image_normalize: the bits of the CPU, for every value of a pixel") {
+  const auto runtime = GpuRuntime();
+  std::vector<uint8_t> bytes(256 * 3);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 3);
+  NDArray pixels(*runtime, {2, 16, 8, 3}, DType::kUint8);
+  pixels.CopyFromHost(bytes.data(), static_cast<int64_t>(bytes.size()));
+  for (const Kwargs& kwargs : {Kwargs{}, Kwargs{{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}}}) {
+    const auto run = [&](Context ctx) {
+      const NDArray in[] = {pixels.Copy(ctx)};
+      return Invoke("image_normalize", in, kwargs)[0].ToVector();
+    };
+    CHECK(run(kGpu) == run(Context::cpu()));
+  }
+}
+
 TEST_CASE("a step of a net: outputs and gradients are the CPU's") {
   const auto runtime = GpuRuntime();
   for (const SmallNet& net : SmallNets(runtime->operators())) {

@@ -311,6 +311,22 @@ TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of b
   }
 }
 
+TEST_CASE("pixels before a convolution that wants channels last, or bfloat16") {
+  const TempDir data;
+  WritePictures(data);
+  RunSpec channels_last = OnFakeGpus();
+  channels_last.pictures = true;
+  channels_last.ctx = kGpu;
+  RunSpec narrow = channels_last;
+  channels_last.make_runtime = [](const RunSpec&) { return NewChannelsLastRuntime(); };
+  narrow.amp = DType::kBfloat16;
+  for (const RunSpec& pixels : {channels_last, narrow}) {
+    RunSpec numbers = pixels;
+    numbers.as_pixels = false;
+    CHECK(RunWhole(data, pixels).last == RunWhole(data, numbers).last);
+  }
+}
+
 TEST_CASE("the operator and the pipeline make the same numbers of pixels") {
   const auto runtime = NewFakeGpuRuntime();
   std::vector<uint8_t> bytes(256 * 3);
