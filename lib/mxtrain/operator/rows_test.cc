@@ -61,6 +61,7 @@ TEST_CASE("a walk over a channel meets its elements") {
 }
 
 struct PlaceOnce {
+  int64_t Of(int64_t channel) const { return channel; }
   double operator()(int64_t place, int64_t channel) const { return static_cast<double>(place * 10 + channel); }
 };
 
