@@ -224,13 +224,15 @@ std::map<std::string, int> OperationsOf(const RunSpec& spec, int steps) {
   return counts;
 }
 
-TEST_CASE("a step on a GPU has one update for all weights, and clipping copies nothing to the host") {
+TEST_CASE("a step on a GPU has one update for all weights and one for their averages, and clipping copies nothing to the host") {
   constexpr int kSteps = 4;
   RunSpec spec = OnFakeGpus();
   spec.ctx = kGpu;
   spec.clip_norm = 0.5;
+  spec.average_decay = 0.9;
   for (const RunSpec& s : {spec, OnTwoGpus(spec)}) {
     const auto counts = OperationsOf(s, kSteps);
+    CHECK(counts.at("gpu(0) compute 0: sgd_update") == kSteps);
     const size_t devices = std::max<size_t>(1, s.devices.size());
     for (size_t d = 0; d < devices; ++d) {
       for (const char* name : {"sgd_mom_update", "multi_sum_sq", "clip_global_norm"}) {
