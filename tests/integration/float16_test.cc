@@ -11,7 +11,7 @@ namespace {
 const Context kGpu = Context::gpu(0);
 constexpr double kFirstScale = 8192;  // 2^16 / batch
 
-RunSpec InFloat16(const Symbol& symbol) {
+RunSpec InFloat16(const Symbol& symbol, int64_t steps = 6) {
   RunSpec spec;
   spec.symbol = symbol;
   spec.make_runtime = [](const RunSpec&) { return NewChannelsLastRuntime(); };
@@ -19,6 +19,7 @@ RunSpec InFloat16(const Symbol& symbol) {
   spec.amp = DType::kFloat16;
   spec.report_steps = 1;
   spec.save_every_steps = 1;
+  spec.max_steps = steps;
   return spec;
 }
 
@@ -94,8 +95,9 @@ TEST_CASE("a net learns in float16 what it learns in float32") {
   const TempDir data;
   WriteTable(data);
   for (const bool noisy : {false, true}) {
-    RunSpec spec = InFloat16(noisy ? NoisyNet() : QuietNet());
+    RunSpec spec = InFloat16(noisy ? NoisyNet() : QuietNet(), 30);
     spec.epochs = 6;
+    spec.save_every_steps = 0;
     spec.lr_schedule = {"constant", {}};
     if (noisy) spec.optimizer = {"sgd", {{"lr", "0.002"}, {"momentum", "0.9"}}};
     const Watched narrow = Run(data, spec);
@@ -165,20 +167,21 @@ TEST_CASE("two GPUs in float16 give the bits of two workers on one, whichever st
   spec.clip_norm = 0.5;
   RunSpec on_one = spec;
   on_one.workers = 2;
-  const Watched expected = Run(data, on_one, 5);
-  for (const char* kvstore : {"device", "local"}) CHECK(Run(data, OnTwoGpus(spec, kvstore), 5).bits == expected.bits);
+  const Watched expected = Run(data, on_one, 3);
+  for (const char* kvstore : {"device", "local"}) CHECK(Run(data, OnTwoGpus(spec, kvstore), 3).bits == expected.bits);
 }
 
 // Resumed from a checkpoint whose scale is another.
 struct Resumed {
   Resumed(const TempDir& data, const LossScaleState& scale, int64_t overflow_after = -1) {
-    RunSpec spec = InFloat16(QuietNet());
+    RunSpec spec = InFloat16(QuietNet(), 10);
     spec.folder = folder.path("checkpoints");
     process.emplace(data, spec);
     Checkpoint begin = [&] {
       RunSpec first = spec;
       first.folder = folder.path("first");
-      first.epochs = 1;
+      first.max_steps = 5;
+      first.save_every_steps = 0;
       Process other(data, first);
       Watcher all(&other, first.folder);
       other.trainer->Run(all);
@@ -218,7 +221,7 @@ TEST_CASE("an overflow with nothing left to lower ends the run") {
 TEST_CASE("a run in float16 is resumed to the bits of an unbroken one, with its scale") {
   const TempDir data, folder;
   WriteTable(data);
-  RunSpec spec = InFloat16(NoisyNet());
+  RunSpec spec = InFloat16(NoisyNet(), 10);
   spec.average_decay = 0.9;
   const Watched whole = Run(data, spec, 3);
   spec.folder = folder.path("checkpoints");
@@ -229,7 +232,7 @@ TEST_CASE("a run in float16 is resumed to the bits of an unbroken one, with its 
       Stopped(Watcher* watcher, std::atomic<int>* stop) : watcher_(watcher), stop_(stop) {}
       void OnStep(const StepEvent& e) override {
         watcher_->OnStep(e);
-        if (e.step == 8) *stop_ = 1;
+        if (e.step == 7) *stop_ = 1;
       }
 
      private:
