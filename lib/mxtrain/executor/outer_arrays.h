@@ -1,6 +1,6 @@
 #pragma once
-// What of a bound net lies outside the arena: parameters, gradients, auxiliary states, outputs, derived arrays and the loss scale, which stay the same from
-// run to run, and inputs and head gradients, which are another array every time. To frozen sequences each is a port (engine/engine.h);
+// What of a bound net lies outside the arena: parameters, gradients, auxiliary states, outputs, derived arrays and the loss scale, which stay
+// the same from run to run, and inputs and head gradients, which are another array every time. To frozen sequences each is a port (engine/engine.h);
 // arrays with one variable are one port.
 #include <map>
 #include <string>

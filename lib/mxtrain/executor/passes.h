@@ -84,7 +84,8 @@ struct ExecGraph {
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // refuses a second device
-MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // throws kConfig where the device, or float16, cannot
+// Throws kConfig where the device cannot, and in float16 for a head that is to be trained and is no loss.
+MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
 MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // likewise
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);

@@ -18,7 +18,8 @@ struct LossScaleState {
 
 class MXTRAIN_API LossScale {
  public:
-  // `devices`: those of OptimizerUpdater; `of_workers`: Executor::loss_scale() of each, on the same devices or on others.
+  // `devices`: those of OptimizerUpdater; `of_workers`: Executor::loss_scale() of each: at least one on each of `devices`, others follow the
+  // first device.
   LossScale(Runtime& runtime, const std::vector<Context>& devices, const std::vector<NDArray>& of_workers, const LossScaleState& first);
 
   // A scale for the first steps: 2^16 for gradients of means, as is usual, and so less for sums, which `rescale_grad` (1 / batch) turns into means.
@@ -34,8 +35,8 @@ class MXTRAIN_API LossScale {
 
  private:
   struct Device {
-    NDArray state;                       // of the operator
-    std::vector<NDArray> scales;         // of the workers that take theirs from here; the operator writes the first, the rest are copied
+    NDArray state;                // of the operator
+    std::vector<NDArray> scales;  // of the workers that take theirs from here; the operator writes the first, the rest are copied
     std::optional<PreparedCall> update;
   };
   std::vector<Device> devices_;

@@ -99,7 +99,8 @@ struct TrainResult {
   RunEnd end = RunEnd::kComplete;
 };
 
-// The loss was not finite, or gradients overflow in float16 under every scale: then no examples are named. `step` counts from 1; `examples` are those of its batch, by name.
+// The loss was not finite, or gradients overflow in float16 under every scale. `step` counts from 1; `examples` are those of its batch, by name;
+// none where it was the gradients, of that step or of one shortly before.
 class MXTRAIN_API DivergedError : public Error {
  public:
   DivergedError(const std::string& message, int64_t step, std::vector<std::string> examples)

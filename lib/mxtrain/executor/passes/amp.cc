@@ -38,7 +38,6 @@ class Caster {
 
   ExecGraph Run() {
     if (narrow_ == DType::kFloat16) RequireLosses();
-
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (graph_.nodes[id].is_variable()) {
         rewriter_.Keep(id);
@@ -58,8 +57,8 @@ class Caster {
     for (const NodeEntry& head : graph_.heads) {
       const ExecNode& node = graph_.nodes[head.node];
       if (node.is_variable() || !node.op->NeedsHeadGradient() || !HasGradient(head.node)) continue;
-      Throw(ErrorKind::kConfig, "{} is an output of the net, but no loss: in float16 gradients are scaled where losses make them; end the net in a loss "
-            "operator, or train in bfloat16 or float32", Describe(node));
+      Throw(ErrorKind::kConfig, "{} is an output of the net, but no loss: in float16 gradients are scaled where losses make them; end the net in "
+            "a loss operator, or train in bfloat16 or float32", Describe(node));
     }
   }
 
