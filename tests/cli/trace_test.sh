@@ -23,9 +23,13 @@ train:
   epochs: 2
   optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 END
-expect 0 train net.yaml --out run -q --threads 1 --profile trace.json
+# A machine with other work hides the overlap now and then.
+for try in 1 2 3 4 5; do
+  expect 0 train net.yaml --out run-$try -q --threads 1 --profile trace.json
+  "$helper" trace trace.json 4 last_backward first_backward >seen.txt && break
+done
 holds "the trace is not JSON" sh -c "tr -d '\n' <trace.json | '$helper' json"
-holds "the trace does not show what it should" "$helper" trace trace.json 4 last_backward first_backward
+holds "the trace does not show what it should: $(cat seen.txt)" "$helper" trace trace.json 4 last_backward first_backward
 # The check can fail: with the naive engine everything runs one after the other.
 expect 0 train net.yaml --out naive -q --threads 1 --engine naive --profile naive.json
 checks=$((checks + 1))

@@ -95,6 +95,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   sums_ = runtime_.engine().NewVar();
   for (int i = 0; i < 2; ++i) batch_marks_.push_back(runtime_.engine().NewVar());
   for (int w = 0; w < num_workers(); ++w) ends_.push_back(runtime_.engine().NewVar());
+  ended_ = runtime_.engine().NewVar();
 
   MeasureAndBind();
   input_order_.emplace(*executors_[0], train_);
@@ -110,7 +111,7 @@ Trainer::~Trainer() {
     runtime_.engine().WaitForAll();
   } catch (const Error&) {  // the one that ended the run is on its way already
   }
-  runtime_.engine().DeleteVariable(sums_, {}, first_device());
+  for (engine::VarHandle var : {sums_, ended_}) runtime_.engine().DeleteVariable(var, {}, first_device());
   for (const auto* marks : {&batch_marks_, &ends_}) {
     for (engine::VarHandle mark : *marks) runtime_.engine().DeleteVariable(mark, {}, first_device());
   }
@@ -400,8 +401,8 @@ void Trainer::UpdateParameters() {
 }
 
 // Pushes, for each worker, a function that does nothing behind everything that the batch computes there: the outputs are there long before. It
-// runs on the device, so that the next step's updates need not wait until the host knows.
-void Trainer::MarkEnds(bool updated) {
+// runs on the device, so that the next step's updates need not wait until the host knows. Behind them all comes the host's.
+void Trainer::MarkEnd(bool updated) {
   for (size_t w = 0; w < ends_.size(); ++w) {
     reads_.clear();
     writes_.assign({ends_[w]});
@@ -409,12 +410,14 @@ void Trainer::MarkEnds(bool updated) {
     engine::DeduplicateVars(&reads_, &writes_);
     runtime_.engine().PushSync([](RunContext) {}, reads_, writes_, {.ctx = options_.workers[w], .priority = 1, .name = "batch_end"});
   }
+  writes_.assign({ended_});
+  runtime_.engine().PushSync([this](RunContext) { data_wait_.Done(); }, ends_, writes_, {.ctx = Context::cpu(), .priority = 1, .name = "batch_done"});
 }
 
-// Pushes the function that ends a batch and takes in its outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait
-// for that mark is a wait for this batch and not for the one after it.
+// Pushes the function that takes in a batch's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
+// mark is a wait for this batch and not for the one after it.
 void Trainer::CollectBatch(const DataBatch& batch) {
-  reads_ = ends_;
+  reads_.clear();
   writes_.assign({sums_, batch_marks_[static_cast<size_t>(batches_ % 2)]});
   auto outcome = outcomes_.Take();
   for (const auto& executor : executors_) {
@@ -426,11 +429,8 @@ void Trainer::CollectBatch(const DataBatch& batch) {
   outcome->index = batch.index;
   outcome->count = batch.count;
   outcome->step = state_.step;
-  auto collect = [this, outcome = std::move(outcome)](RunContext) {
-    data_wait_.Done();
-    TakeIn(*outcome);
-  };
-  runtime_.engine().PushSync(std::move(collect), reads_, writes_, {.ctx = Context::cpu(), .priority = 1, .name = "metrics"});
+  runtime_.engine().PushSync([this, outcome = std::move(outcome)](RunContext) { TakeIn(*outcome); }, reads_, writes_,
+                             {.ctx = Context::cpu(), .priority = 1, .name = "metrics"});
 }
 
 // Adds a batch to the sums of losses and metrics.

@@ -172,7 +172,7 @@ class MXTRAIN_API Trainer {
   void Extend(int64_t planned_steps);
   void SumGradients(const DataBatch& batch);
   void UpdateParameters();
-  void MarkEnds(bool updated);
+  void MarkEnd(bool updated);
   void CollectBatch(const DataBatch& batch);
   struct Outcome;
   void TakeIn(const Outcome& outcome);
@@ -224,6 +224,7 @@ class MXTRAIN_API Trainer {
   double push_seconds_ = 0;
   int64_t summed_batches_ = 0;                        // since the last update
   std::vector<engine::VarHandle> ends_;               // of each worker: mutated behind all that a batch computes there
+  engine::VarHandle ended_ = nullptr;                 // mutated when the host knows of all of them
   std::vector<engine::VarHandle> batch_marks_;        // two: mutated by the last function of every other batch
   DataWait data_wait_;
 

@@ -160,7 +160,7 @@ void Trainer::Step(const DataBatch& batch) {
   SumGradients(batch);
   const bool whole = ++summed_batches_ == options_.grad_accum;
   if (whole) UpdateParameters();
-  MarkEnds(whole);
+  MarkEnd(whole);
   CollectBatch(batch);
   push_seconds_ += SecondsSince(begin);
   ++batches_;
