@@ -400,18 +400,23 @@ void Trainer::UpdateParameters() {
   if (average_) average_->Update();
 }
 
-// Pushes, for each worker, a function that does nothing behind everything that the batch computes there: the outputs are there long before. It
-// runs on the device, so that the next step's updates need not wait until the host knows. Behind them all comes the host's.
+// Pushes the function that is behind everything that the batch computes: its outputs are there long before. On a GPU a function that does nothing goes
+// first, so that the next step's updates need not wait until the host knows.
 void Trainer::MarkEnd(bool updated) {
+  reads_.clear();
   for (size_t w = 0; w < ends_.size(); ++w) {
-    reads_.clear();
+    std::vector<engine::VarHandle>& last = options_.workers[w].type == DeviceType::kGPU ? computed_last_ : reads_;
+    for (const Learned& learned : learned_) last.push_back((updated ? learned.weights : learned.grads)[w].var());
+    if (computed_last_.empty()) continue;
     writes_.assign({ends_[w]});
-    for (const Learned& learned : learned_) reads_.push_back((updated ? learned.weights : learned.grads)[w].var());
-    engine::DeduplicateVars(&reads_, &writes_);
-    runtime_.engine().PushSync([](RunContext) {}, reads_, writes_, {.ctx = options_.workers[w], .priority = 1, .name = "batch_end"});
+    engine::DeduplicateVars(&computed_last_, &writes_);
+    runtime_.engine().PushSync([](RunContext) {}, computed_last_, writes_, {.ctx = options_.workers[w], .priority = 1, .name = "batch_end"});
+    computed_last_.clear();
+    reads_.push_back(ends_[w]);
   }
   writes_.assign({ended_});
-  runtime_.engine().PushSync([this](RunContext) { data_wait_.Done(); }, ends_, writes_, {.ctx = Context::cpu(), .priority = 1, .name = "batch_done"});
+  engine::DeduplicateVars(&reads_, &writes_);
+  runtime_.engine().PushSync([this](RunContext) { data_wait_.Done(); }, reads_, writes_, {.ctx = Context::cpu(), .priority = 1, .name = "batch_done"});
 }
 
 // Pushes the function that takes in a batch's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that

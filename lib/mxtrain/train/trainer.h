@@ -223,8 +223,8 @@ class MXTRAIN_API Trainer {
   int64_t batches_ = 0;                               // that this process was given
   double push_seconds_ = 0;
   int64_t summed_batches_ = 0;                        // since the last update
-  std::vector<engine::VarHandle> ends_;               // of each worker: mutated behind all that a batch computes there
-  engine::VarHandle ended_ = nullptr;                 // mutated when the host knows of all of them
+  std::vector<engine::VarHandle> ends_;               // of each worker: on a GPU mutated behind all that a batch computes there
+  engine::VarHandle ended_ = nullptr;                 // mutated when the host knows that a batch has been computed
   std::vector<engine::VarHandle> batch_marks_;        // two: mutated by the last function of every other batch
   DataWait data_wait_;
 
@@ -232,7 +232,7 @@ class MXTRAIN_API Trainer {
   std::optional<InputOrder> input_order_;
   std::vector<std::string> label_names_;
   std::vector<NDArray> inputs_, part_;
-  std::vector<engine::VarHandle> reads_, writes_;
+  std::vector<engine::VarHandle> reads_, writes_, computed_last_;
   // A batch whose losses and metrics are to be taken in.
   struct Outcome {
     std::vector<NDArray> outputs;  // of each worker in turn, where the host can read them
