@@ -1,5 +1,6 @@
 #include "app/commands/batch_fit.h"
 
+#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/executor/memory_plan.h"
 
 namespace mxtrain::commands {
@@ -32,8 +33,9 @@ int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequ
   return BytesOutsideArena(graph, request, states).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
 }
 
-int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch) {
+int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device) {
   executor::BindRequest request;
+  request.ctx = device;
   request.is_train = false;
   for (const InputInfo& input : inputs) {
     std::vector<int64_t> shape = {batch};
@@ -51,6 +53,10 @@ int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector
   for (const int id : graph.auxiliaries) bytes += graph.nodes[static_cast<size_t>(id)].specs[0].Bytes();
   for (const NodeEntry& head : graph.heads) bytes += graph.spec(head).Bytes();
   return bytes;
+}
+
+int64_t FreeBytes(Runtime& runtime, Context device) {
+  return device.type == DeviceType::kGPU ? runtime.backend(device).Describe(device.id).free_bytes : AvailableMemory();
 }
 
 int64_t PowerOfTwoWithin(int64_t memory, int64_t most, const std::function<int64_t(int64_t batch)>& bytes_of) {

@@ -23,7 +23,9 @@ OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::B
 int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states);
 // Bytes of an evaluation of `batch` examples: parameters, outputs, what lies between them, and the batches that the pipeline holds ready.
 // `inputs`: per example, of known shapes.
-int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch);
+int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device);
+// What arrays of the device may still take: of a GPU's own memory, else of the machine's.
+int64_t FreeBytes(Runtime& runtime, Context device);
 
 // The largest power of two, at most `most`, of which `bytes_of` gives no more than `memory`; 1 where none does.
 int64_t PowerOfTwoWithin(int64_t memory, int64_t most, const std::function<int64_t(int64_t batch)>& bytes_of);

@@ -20,7 +20,6 @@
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {
@@ -134,7 +133,8 @@ class Infer final : public Command {
     io::ImageListParam list;
     list.Init({}, "image_list");
     list.files = files;  // not through text: names of files may hold commas
-    const int64_t batch = std::min<int64_t>(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, console), static_cast<int64_t>(files.size()));
+    const int64_t wanted = batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, console);
+    const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
     const Context batches_for = tta_.empty() ? device : Context::cpu();  // views are made on the host
     auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
@@ -143,10 +143,10 @@ class Infer final : public Command {
     return views;
   }
 
-  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, report::Console& console) {
+  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, report::Console& console) {
     constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
-    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch); };
-    const int64_t batch = PowerOfTwoWithin(AvailableMemory() / 4, kMost, bytes_of);
+    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device); };
+    const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
     if (batch < kMost) console.Message(LogLevel::kInfo, format("{} pictures at a time, for the memory that is free", batch));
     return batch;
   }

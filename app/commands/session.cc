@@ -9,7 +9,6 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/class_counts.h"
 #include "mxtrain/io/fingerprint.h"
@@ -225,8 +224,7 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   };
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
-  const int64_t free = ctx().type == DeviceType::kGPU ? runtime_->backend(ctx()).Describe(ctx().id).free_bytes : AvailableMemory();
-  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(free / 2, most, bytes_of);
+  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most, bytes_of);
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
