@@ -48,7 +48,9 @@ class HostAsGpu final : public Backend {
 int main(int argc, char** argv) {
   using namespace mxtrain;
   const std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  test::AddTeamRows(*registry);
+  test::AddSimpleTeamRows(*registry);
+  test::AddLayerTeamRows(*registry);
+  test::AddUpdateTeamRows(*registry);
   test::HostAsGpu backend;
   test::TestOn(Context::gpu(0), registry, &backend);
   return doctest::Context(argc, argv).run();

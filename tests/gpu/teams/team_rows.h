@@ -1,9 +1,11 @@
 #pragma once
-// The rows of a GPU that are written for teams, made for the host.
+// The rows of a GPU that are written for teams, made for the host; in three files, since each row is a template of many types.
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::test {
 
-void AddTeamRows(OperatorRegistry& registry);
+void AddSimpleTeamRows(OperatorRegistry& registry);  // element by element, reductions, views
+void AddLayerTeamRows(OperatorRegistry& registry);
+void AddUpdateTeamRows(OperatorRegistry& registry);  // of weights
 
 }  // namespace mxtrain::test
