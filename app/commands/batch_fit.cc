@@ -28,7 +28,7 @@ OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::B
 }
 
 int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states) {
-  request.memory_budget = 0;
+  request.memory_budget = {};
   const executor::ExecGraph graph = executor::RunPasses(symbol.graph(), request, runtime);
   return BytesOutsideArena(graph, request, states).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
 }

@@ -117,6 +117,10 @@ std::optional<DType> AmpOf(const config::TrainConfig& train) {
   return train.amp == "bf16" ? DType::kBfloat16 : DType::kFloat16;
 }
 
+executor::MemoryBudget BudgetOf(const config::TrainConfig& train) {
+  return {train.memory_budget.bytes, train.memory_budget.percent / 100};
+}
+
 // What is frozen stands last, and so decides.
 LrPatterns LrPatternsOf(const config::TrainConfig& train) {
   LrPatterns patterns = train.lr_mult;
@@ -570,7 +574,7 @@ TrainOptions Session::MakeTrainOptions() const {
   o.lr_mult = LrPatternsOf(t);
   o.math = MathOf(t);
   o.measure_kernels = t.measure_kernels;
-  o.memory_budget = t.memory_budget.bytes;
+  o.memory_budget = BudgetOf(t);
   o.amp = AmpOf(t);
   o.kvstore = t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;
   o.save = {0, 0, 0, t.save.keep};
@@ -604,7 +608,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   request.shapes = config::BatchShapes(net_, config().data.batch_size);
   for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
   if (!training) return request;
-  request.memory_budget = config().train.memory_budget.bytes / std::max(config().train.kvstore.workers, 1);
+  request.memory_budget = BudgetOf(config().train).Among(std::max(config().train.kvstore.workers, 1));
   request.amp = AmpOf(config().train);
   for (const std::string& name : net_.symbol.ListArguments()) {
     if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name, LrPatternsOf(config().train))) {

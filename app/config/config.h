@@ -34,6 +34,12 @@ struct ByteCount {
 };
 std::optional<ByteCount> ParseByteCount(std::string_view text);  // nothing when it is not of that form
 
+// A ByteCount, or so many hundredths of what there would be without a limit: "75%".
+struct ByteLimit : ByteCount {
+  double percent = 0;  // above 0: this, and no bytes
+  friend bool operator==(const ByteLimit&, const ByteLimit&) = default;
+};
+
 // "90min", "2h", "30s".
 struct Duration {
   int64_t seconds = 0;
@@ -149,7 +155,7 @@ struct TrainConfig {
   PatternKinds initializers;
   std::string math;       // fast | exact | tf32
   bool measure_kernels = true;
-  ByteCount memory_budget;  // of the arena in training; 0: no limit
+  ByteLimit memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16
   std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
   BestConfig best;

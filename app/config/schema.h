@@ -52,6 +52,7 @@ bool Read(const Value& value, const ReadContext& context, double* out);
 bool Read(const Value& value, const ReadContext& context, std::string* out);
 bool Read(const Value& value, const ReadContext& context, Interval* out);
 bool Read(const Value& value, const ReadContext& context, ByteCount* out);
+bool Read(const Value& value, const ReadContext& context, ByteLimit* out);
 bool Read(const Value& value, const ReadContext& context, Duration* out);
 bool Read(const Value& value, const ReadContext& context, PatternNumbers* out);
 bool Read(const Value& value, const ReadContext& context, PatternKinds* out);
@@ -86,6 +87,7 @@ Value Write(double value);
 Value Write(const std::string& value);
 Value Write(const Interval& value);
 Value Write(const ByteCount& value);
+Value Write(const ByteLimit& value);
 Value Write(const Duration& value);
 Value Write(const PatternNumbers& value);
 Value Write(const PatternKinds& value);
@@ -136,6 +138,8 @@ template <>
 struct KeyType<ByteCount> {
   static constexpr const char* text = "bytes";
 };
+template <>
+struct KeyType<ByteLimit> : KeyType<ByteCount> {};
 template <>
 struct KeyType<Duration> {
   static constexpr const char* text = "duration";

@@ -398,7 +398,8 @@ Section<TrainConfig> TrainSection() {
       .Also({"cudnn_benchmark", "benchmark", "cudnn_tune", "autotune", "tune"});
   s.Add("memory_budget", &C::memory_budget)
       .Default({})
-      .Help("most bytes for activations and gradients together, as 2GiB; what does not fit is computed twice; 0: no limit")
+      .Help("most bytes for activations and gradients together, as 2GiB, or as 75% of what they take without it; what does not fit is computed twice; "
+            "0: no limit")
       .Also({"memory_limit", "max_memory", "recompute", "gradient_checkpointing"});
   s.Add("amp", &C::amp)
       .Default("off")

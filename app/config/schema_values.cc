@@ -275,6 +275,18 @@ bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
   *out = *read;
   return true;
 }
+bool Read(const Value& value, const ReadContext& context, ByteLimit* out) {
+  *out = {};
+  const std::string_view text = value.is_scalar() ? std::string_view(value.text) : std::string_view();
+  if (!text.ends_with('%')) {
+    if (const std::optional<ByteCount> read = ParseByteCount(text)) return out->bytes = read->bytes, true;
+    return Expected("a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%", value, context);
+  }
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stop, status] = std::from_chars(text.data(), end, out->percent);
+  if (status == std::errc() && stop == end && out->percent > 0 && out->percent <= 100) return true;
+  return Expected("a part above 0% and up to 100%", value, context);
+}
 bool Read(const Value& value, const ReadContext&, Value* out) {
   *out = value;
   return true;
@@ -397,6 +409,9 @@ Value Write(const Interval& value) {
 }
 Value Write(const ByteCount& value) {
   return Value::Scalar(std::to_string(value.bytes));
+}
+Value Write(const ByteLimit& value) {
+  return value.percent > 0 ? Value::Scalar(format("{}%", value.percent)) : Write(static_cast<const ByteCount&>(value));
 }
 Value Write(const Duration& value) {
   return Value::Scalar(value.seconds == 0 ? "0" : std::to_string(value.seconds) + "s");

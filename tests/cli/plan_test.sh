@@ -30,7 +30,11 @@ holds "the budget is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
 expect 3 plan "$net" data.batch_size=8 train.memory_budget=64KiB
 says "a memory budget of 64 KiB cannot be met: with recomputation the net needs"
 expect 3 plan "$net" train.memory_budget=lots
-says "expected a size such as 2GiB, 512MiB or 1000000"
+says "expected a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%"
+expect 3 plan "$net" train.memory_budget=140%
+says "expected a part above 0% and up to 100%"
+expect 0 plan "$net" data.batch_size=8 train.memory_budget=60% --json
+holds "a part of the plain plan is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
 # A budget changes no number: batch norm, dropout and evaluation are in the run.
 expect 0 synth shapes --count 48 --seed 5
 cat >deep.yaml <<'END'

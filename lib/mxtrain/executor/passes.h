@@ -24,6 +24,17 @@ namespace mxtrain::executor {
 
 enum class GradReq { kNull, kWrite, kAdd };
 
+// The most bytes of an arena; recomputation is what it takes to meet it.
+struct MemoryBudget {
+  int64_t bytes = 0;  // 0: no limit
+  double share = 0;   // above 0: in place of `bytes`, this part of what the arena would hold without a limit
+
+  bool limits() const { return bytes > 0 || share > 0; }
+  int64_t Of(int64_t plain) const { return share > 0 ? static_cast<int64_t>(share * static_cast<double>(plain)) : bytes; }
+  // For each of several arenas that share it.
+  MemoryBudget Among(int64_t arenas) const { return {bytes / arenas, share}; }
+};
+
 struct BindRequest {
   Context ctx = Context::cpu();
   std::map<std::string, Context> group2ctx;   // device of each ctx_group
@@ -35,7 +46,7 @@ struct BindRequest {
   Math math = Math::kFast;
   std::optional<DType> amp;                   // narrow type of convolutions, matrix products and what stands between them
   int replica = 0;                            // of several executors on parts of a batch: each draws random numbers of its own
-  int64_t memory_budget = 0;                  // most bytes of arena; recomputation is what it takes to meet it; 0: no limit
+  MemoryBudget memory_budget;
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain
   std::map<std::string, TShape> shapes;       // known shapes of variables; those of the inputs at least
   std::map<std::string, DType> types;

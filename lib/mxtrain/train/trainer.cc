@@ -164,7 +164,7 @@ void Trainer::BindExecutors() {
   if (request.grad_req.empty()) Throw(ErrorKind::kConfig, "every parameter is frozen: nothing would be trained");
   for (const Context device : options_.workers) {
     request.ctx = device;
-    request.memory_budget = options_.memory_budget / std::count(options_.workers.begin(), options_.workers.end(), device);
+    request.memory_budget = options_.memory_budget.Among(std::count(options_.workers.begin(), options_.workers.end(), device));
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
     ++request.replica;
   }

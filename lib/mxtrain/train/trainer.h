@@ -63,7 +63,7 @@ struct TrainOptions {
   Math math = Math::kFast;
   std::optional<DType> amp;          // of the training executors; evaluation runs in float32. In float16 the loss is scaled (kvstore/loss_scale.h)
   bool fuse = true;
-  int64_t memory_budget = 0;         // bytes of arena on a device, of its workers together; 0: no limit
+  executor::MemoryBudget memory_budget;  // on a device, of its workers together
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
   double time_limit_seconds = 0;     // of one Run; 0: no limit

@@ -157,9 +157,9 @@ ExecGraph RunAgain(const ExecGraph& graph, const std::vector<bool>& again) {
 }
 
 ExecGraph Recompute(ExecGraph graph, const BindRequest& request) {
-  const int64_t budget = request.memory_budget;
-  if (budget == 0) return graph;
+  if (!request.memory_budget.limits()) return graph;
   const MemoryPlan plain = PlanLifetimes(graph);
+  const int64_t budget = request.memory_budget.Of(plain.lower_bound);
   int64_t least = plain.lower_bound;
   if (least <= budget) return graph;
   if (graph.first_backward >= 0) {

@@ -92,7 +92,7 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
   }
   auto train = [&](int64_t budget, int64_t* arena) {
     BindRequest limited = request;
-    limited.memory_budget = budget;
+    limited.memory_budget.bytes = budget;
     const auto executor = Executor::SimpleBind(*runtime, net, limited);
     *arena = executor->arena_bytes();
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
