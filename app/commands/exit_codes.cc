@@ -28,6 +28,7 @@ constexpr ExitCode kExitCodes[] = {
      "a key that does not exist, or stands in the wrong section\n"
      "a value of another type, or out of its range\n"
      "a layer whose shapes do not fit those before it\n"
+     "train.amp: bf16 or fp16 on a device without fast arithmetic in it\n"
      "a tab, or wrong indentation, in the YAML",
      "Each finding names file, line and column, and most say what to write. `mxtrain check CONFIG` lists all of them at once. `mxtrain check --schema` "
      "lets an editor complete and check the keys; `mxtrain ops NAME` lists the parameters of a layer."},
@@ -39,9 +40,8 @@ constexpr ExitCode kExitCodes[] = {
      "`mxtrain check CONFIG` reads everything once and names each file. data.max_bad bears a share of unreadable training pictures; `--skip-bad` lets "
      "eval and infer pass over them. Where `last` is damaged, the run folder also holds `previous` and numbered checkpoints."},
     {CodeOf(ErrorKind::kDevice), "device", "the device cannot do what is asked",
-     "--device gpu without a GPU, its driver or its libraries\n"
-     "train.amp: bf16 or fp16 on a processor without fast arithmetic in it",
-     "`mxtrain devices` says what is there, and why something is not. --device cpu always works; leave train.amp out."},
+     "--device gpu without a GPU, its driver or its libraries",
+     "`mxtrain devices` says what is there, and why something is not. --device cpu always works."},
     {CodeOf(ErrorKind::kMemory), "memory", "there is not enough memory",
      "a batch that is too large for the net\n"
      "a cache of decoded pictures beside other programs",

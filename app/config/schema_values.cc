@@ -279,8 +279,10 @@ bool Read(const Value& value, const ReadContext& context, ByteLimit* out) {
   *out = {};
   const std::string_view text = value.is_scalar() ? std::string_view(value.text) : std::string_view();
   if (!text.ends_with('%')) {
-    if (const std::optional<ByteCount> read = ParseByteCount(text)) return out->bytes = read->bytes, true;
-    return Expected("a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%", value, context);
+    const std::optional<ByteCount> read = ParseByteCount(text);
+    if (!read) return Expected("a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%", value, context);
+    out->bytes = read->bytes;
+    return true;
   }
   const char* const end = text.data() + text.size() - 1;
   const auto [stop, status] = std::from_chars(text.data(), end, out->percent);

@@ -57,6 +57,8 @@ expect 3 train points.yaml train.amp=bf8
 says "train.amp"
 expect 3 train points.yaml train.amp=fp16
 says "mixed precision in float16 is not supported on cpu(0): its processor has no fast arithmetic in it; train in float32"
+expect 0 help 3
+prints "train.amp: bf16 or fp16"
 ONEDNN_MAX_CPU_ISA=AVX512_CORE expect 3 train points.yaml train.amp=bf16
 says "mixed precision in bfloat16 is not supported on cpu(0): "
 says "; train in float32"
