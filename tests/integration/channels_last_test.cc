@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "mxtrain/device/blocked_layout.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/random_image_nets.h"
+#include "tests/support/random_nets.h"
 
 namespace mxtrain::test {
 namespace {
@@ -17,8 +17,7 @@ using executor::BindRequest;
 
 std::vector<SmallNet> Nets() {
   std::vector<SmallNet> nets = SmallNets(TestRegistry());
-  const char* count = std::getenv("MXTRAIN_RANDOM_NETS");
-  for (unsigned seed = 0; seed < (count ? static_cast<unsigned>(std::atoi(count)) : 60); ++seed) nets.push_back(RandomImageNet(TestRegistry(), seed));
+  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed) nets.push_back(RandomImageNet(TestRegistry(), seed));
   return nets;
 }
 

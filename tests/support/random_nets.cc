@@ -1,5 +1,6 @@
 #include "tests/support/random_nets.h"
 
+#include <cstdlib>
 #include <random>
 #include <set>
 
@@ -178,6 +179,11 @@ class Generator {
 
 SmallNet RandomNet(const OperatorRegistry& registry, unsigned seed, bool differentiable) {
   return Generator(registry, seed, differentiable).Make(format("random {}", seed));
+}
+
+unsigned NumRandomNets(unsigned otherwise) {
+  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
+  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
 
 }  // namespace mxtrain::test

@@ -8,4 +8,7 @@ namespace mxtrain::test {
 // Not only what has a gradient: with `differentiable` false also BlockGrad and Dropout. The same net for the same seed.
 SmallNet RandomNet(const OperatorRegistry& registry, unsigned seed, bool differentiable);
 
+// How many random nets a test makes; MXTRAIN_RANDOM_NETS sets another number.
+unsigned NumRandomNets(unsigned otherwise);
+
 }  // namespace mxtrain::test

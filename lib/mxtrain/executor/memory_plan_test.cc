@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "mxtrain/executor/freeze.h"
@@ -22,11 +21,7 @@ using executor::GradReq;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-// How many random nets a test makes; MXTRAIN_RANDOM_NETS sets another number.
-unsigned NumNets() {
-  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
-  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 150;
-}
+unsigned NumNets() { return NumRandomNets(150); }
 
 // A net with a way to bind it.
 struct PlanCase {

@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <set>
 
 #include "tests/support/operator_case.h"
 #include "tests/support/random_image_nets.h"
+#include "tests/support/random_nets.h"
 
 namespace mxtrain::test {
 namespace {
@@ -15,10 +15,7 @@ namespace {
 using executor::BindRequest;
 using Result = std::map<std::string, std::vector<double>>;
 
-unsigned NumNets() {
-  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
-  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 60;
-}
+unsigned NumNets() { return NumRandomNets(60); }
 
 Result ResultOf(const Executor& executor) {
   Result result;

@@ -1,19 +1,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 
 #include "mxtrain/executor/memory_plan.h"
+#include "tests/support/random_nets.h"
 
 namespace mxtrain::executor {
 namespace {
 
-// How many nets a test makes; MXTRAIN_RANDOM_NETS sets another number.
-unsigned NumNets() {
-  const char* text = std::getenv("MXTRAIN_RANDOM_NETS");
-  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 40;
-}
+unsigned NumNets() { return test::NumRandomNets(40); }
 
 int64_t Stored(int64_t bytes) {
   return (bytes + 63) / 64 * 64;

@@ -17,7 +17,7 @@ MXTRAIN_API ExecGraph RunAgain(const ExecGraph& graph, const std::vector<bool>& 
 // Finds nodes to run again. A net is cut where a single array leads from one part to the next; between two cuts everything is kept, or what
 // costs little is run again, or everything is, out of what lies at the cuts. For a given number of bytes dynamic programming over the cuts
 // finds the choice of least cost; bytes are estimates out of the plain plan, so the caller measures the outcome.
-class RecomputeChoice {
+class MXTRAIN_API RecomputeChoice {
  public:
   // `plain`: PlanLifetimes(graph).
   RecomputeChoice(const ExecGraph& graph, const MemoryPlan& plain);

@@ -168,6 +168,7 @@ std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
   std::vector<std::vector<State>> states(n + 1, std::vector<State>(kBuckets + 1));  // [parts done][bucket of bytes held]
   states[0][0] = {0, 0, -1, -1, kKeep};
   auto reach = [&](int to, const State& state) {
+    if (state.held > bytes) return;  // what lies at the last cut may be more than all that lived before it
     const int bucket = static_cast<int>(state.held * kBuckets / std::max<int64_t>(bytes, 1));
     State& known = states[to][bucket];
     if (state.cost < known.cost || (state.cost == known.cost && state.held < known.held)) known = state;
@@ -176,7 +177,7 @@ std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
     const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary : 0;  // kept for kAll's sake
     for (int bucket = 0; bucket <= kBuckets; ++bucket) {
       const State state = states[from][bucket];
-      if (state.held > bytes || state.cost == std::numeric_limits<double>::infinity()) continue;
+      if (state.cost == std::numeric_limits<double>::infinity()) continue;
       const Part& next = parts_[from];
       const int64_t kept = state.held + next.waiting[kKeep], cheap = state.held + next.waiting[kCheap];
       if (kept + next.passing <= bytes) {  // brought back one by one, cheap ones need no more than kept ones

@@ -123,5 +123,70 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
                        Error);
 }
 
+// What lies at a cut is an alias of what an earlier part made, or larger than all that waits behind it.
+std::vector<SmallNet> NetsOfViews() {
+  const Symbol data = Symbol::Variable("data");
+  auto scaled = [&](const Symbol& x, const std::string& name) { return Layer("_mul_scalar", name, {{"scalar", "0.5"}}, {x}); };
+  auto split = [&](const Symbol& x) { return Layer("Reshape", "split", {{"shape", "(0, -4, 2, 3, -2)"}}, {x}); };
+  auto dense = [&](const Symbol& x) { return Layer("FullyConnected", "fc", {{"num_hidden", "3"}, {"flatten", "False"}}, {x}); };
+  std::vector<SmallNet> nets;
+  auto add = [&](const std::string& name, const Symbol& features) {
+    nets.push_back({name, Layer("MakeLoss", "loss", {}, {features}), features, {{"data", TShape{4, 6, 5}}}, {}, 0});
+  };
+  add("split", split(data));
+  add("dense", dense(data));
+  add("scaled", scaled(data, "half"));
+  add("split, dense", dense(split(data)));
+  add("split, dense, scaled", scaled(dense(split(data)), "half"));
+  add("scaled, split, dense", dense(split(scaled(data, "half"))));
+  add("scaled, split, scaled, dense", dense(scaled(split(scaled(data, "half")), "quarter")));
+  add("tanh, scaled, split, dense", dense(split(scaled(Layer("tanh", "tanh", {}, {data}), "half"))));
+  return nets;
+}
+
+// Gradients of the inputs too, as many as there may be.
+BindRequest AllGradients(const SmallNet& net, const Symbol& symbol) {
+  BindRequest request = RequestFor(net, symbol);
+  for (const auto& [name, shape] : net.data) request.grad_req[name] = executor::GradReq::kWrite;
+  return request;
+}
+
+TEST_CASE("every budget is met or refused") {
+  const auto runtime = NewRuntime("threaded", 1);
+  std::vector<SmallNet> nets = NetsOfViews();
+  for (SmallNet& net : SmallNets(TestRegistry())) nets.push_back(std::move(net));
+  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed) nets.push_back(RandomNet(TestRegistry(), seed, false));
+  int met = 0, refused = 0;
+  for (const SmallNet& net : nets) {
+    for (const Symbol& symbol : {net.losses, net.features}) {
+      CAPTURE(net.name);
+      BindRequest request = AllGradients(net, symbol);
+      const ExecGraph graph = RunPasses(symbol.graph(), request, *runtime);
+      if (graph.first_backward < 0) continue;
+      const MemoryPlan plain = executor::PlanLifetimes(graph);
+      const executor::RecomputeChoice choice(graph, plain);
+      for (int64_t bytes = 0; bytes <= plain.lower_bound; bytes += 64) {
+        CAPTURE(bytes);
+        const std::vector<bool> again = choice.Within(bytes);
+        if (!again.empty()) CHECK(again.size() == graph.nodes.size());
+      }
+      for (int percent = 1; percent <= 100; percent += 9) {
+        CAPTURE(percent);
+        request.memory_budget.share = percent / 100.0;
+        try {
+          const int64_t peak = executor::PlanLifetimes(executor::Recompute(graph, request)).lower_bound;
+          ++met;
+          CHECK(peak <= request.memory_budget.Of(plain.lower_bound));
+        } catch (const Error& e) {
+          CHECK_MESSAGE(std::string(e.what()).starts_with("a memory budget of "), e.what());
+          ++refused;
+        }
+      }
+    }
+  }
+  CHECK(met > 100);
+  CHECK(refused > 100);
+}
+
 }  // namespace
 }  // namespace mxtrain::test
