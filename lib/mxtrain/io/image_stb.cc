@@ -16,26 +16,24 @@ namespace {
 // picture lets it be; it meets a refusal as it meets a machine without memory.
 struct Allowance {
   size_t largest = 0;
-  bool exceeded = false;
+  bool exceeded = false;   // a piece was larger than that
+  bool exhausted = false;  // the machine had none
 };
 thread_local Allowance* allowance = nullptr;  // of the decoding that this thread is in
 
-bool Allowed(size_t bytes) {
-  if (bytes <= allowance->largest) return true;
-  allowance->exceeded = true;
-  return false;
-}
-
-void* AllowedMalloc(size_t bytes) {
-  return Allowed(bytes) ? std::malloc(bytes) : nullptr;
-}
 void* AllowedRealloc(void* old, size_t bytes) {
-  return Allowed(bytes) ? std::realloc(old, bytes) : nullptr;
+  if (bytes > allowance->largest) {
+    allowance->exceeded = true;
+    return nullptr;
+  }
+  void* const memory = std::realloc(old, bytes);
+  if (!memory && bytes > 0) allowance->exhausted = true;
+  return memory;
 }
 
 }  // namespace
 
-#define STBI_MALLOC(bytes) AllowedMalloc(bytes)
+#define STBI_MALLOC(bytes) AllowedRealloc(nullptr, bytes)
 #define STBI_REALLOC(old, bytes) AllowedRealloc(old, bytes)
 #define STBI_FREE(old) std::free(old)
 #define STB_IMAGE_IMPLEMENTATION
@@ -155,14 +153,14 @@ std::optional<Refusal> DecodeWithStb(std::string_view bytes, const ImageInfo& in
   const auto damage = info.format == ImageFormat::kPng ? CheckPng(bytes) : CheckBmp(bytes, info);
   if (damage) return damage;
   int height = 0, width = 0, channels = 0;
+  stbi__g_failure_reason = nullptr;  // else that of an earlier file stays where stb_image gives none
   Allowance own{LargestPiece(bytes, info)};
   const AllowanceInForce in_force(&own);
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
       stbi_load_from_memory(Data(bytes), static_cast<int>(bytes.size()), &width, &height, &channels, 0), stbi_image_free);
   if (own.exceeded) return Damaged(info.format, "it holds more data than its header says");
-  if (!pixels && std::string_view(stbi_failure_reason()) == "outofmem")
-    Throw(ErrorKind::kMemory, "no memory to decode {}x{} pixels", info.width, info.height);
-  if (!pixels) return Damaged(info.format, stbi_failure_reason());
+  if (!pixels && own.exhausted) Throw(ErrorKind::kMemory, "no memory to decode {}x{} pixels", info.width, info.height);
+  if (!pixels) return Damaged(info.format, stbi__g_failure_reason ? stbi__g_failure_reason : "its data cannot be unpacked");
   const bool alpha = channels == 2 || channels == 4;
   image->Resize(height, width, alpha ? channels - 1 : channels);
   if (alpha) {

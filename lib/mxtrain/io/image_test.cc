@@ -103,6 +103,16 @@ TEST_CASE("a PNG whose data unpack to far more than its header says is refused b
   CHECK(DecodeImage(Png(16, 16, 8, 2, std::string(16 * 49 + 1000, '\0'))).has_value());  // a little more is legal: decoders pass over it
 }
 
+// stb_image gives no reason for this one, or that of an earlier file.
+TEST_CASE("a PNG whose compressed data describe no code is refused as damaged, whatever was refused before it") {
+  const std::string no_code("\x78\x9c\x07\0\0\0\0\0", 8), header("\0\0\0\x11\0\0\0\x09\x08\x02\0\0\0", 13);
+  const std::string png = "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", no_code) + PngChunk("IEND", "");
+  const std::string bomb = Png(16, 16, 8, 2, std::string(size_t{16} << 20, '\0'));
+  CHECK(Has(WhyNot(png), "damaged or unsupported PNG: "));
+  CHECK(Has(WhyNot(bomb), "it holds more data"));
+  CHECK(Has(WhyNot(png), "damaged or unsupported PNG: "));
+}
+
 TEST_CASE("PNG and BMP come back bit for bit") {
   for (const int channels : {1, 3}) {
     for (const auto& [height, width] : {std::pair{1, 1}, std::pair{5, 7}, std::pair{64, 33}}) {
