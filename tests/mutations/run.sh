@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# Breaks the operators, one fault at a time, and demands that the named test turns red.
+# Breaks a module, one fault at a time, and demands that the named tests turn red.
 #
-#   tests/mutations/run.sh [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/dev); PATTERN: only files that match
+#   tests/mutations/run.sh MODULE [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/dev); PATTERN: only lines that match
 #
-# The faults stand in operators.txt. First everything is built and the named tests must be green; then a fault costs the compilation of what
-# it touches, the links, and its tests. Every file is put back, whatever happens, and all is built again at the end.
-# Exit code 9 when a fault goes unnoticed, 1 when a test is red without any.
+# The faults stand in MODULE.txt, the tests in the executable test_MODULE. First that is built and the named tests must be green; then a
+# fault costs the compilation of what it touches, the links, and its tests, which may take as long as a hang needs to be told from work.
+# Every file is put back, whatever happens, and all is built again at the end.
+# Exit code 9 when a fault goes unnoticed, 1 when a test is red without any, 2 when there is no such list.
 set -euo pipefail
+shopt -s inherit_errexit
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${1:-$root/build/dev}
-pattern=${2:-}
-list=$root/tests/mutations/operators.txt
+module=${1:-}
+build=${2:-$root/build/dev}
+pattern=${3:-}
+list=$root/tests/mutations/$module.txt
+folder=$root/lib/mxtrain/$module
+tests=test_$module
+limit_s=300  # a fault that lets a test hang is noticed too
+if [[ -z $module || ! -f $list ]]; then
+  echo "run.sh: name a module with a list: $(cd "$root/tests/mutations" && echo *.txt | sed 's/\.txt//g')" >&2
+  exit 2
+fi
 kept=$(mktemp)
 broken=""
 
@@ -29,34 +39,40 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 trim() { sed -e 's/^[[:space:]]*//' -e 's/[[:space:]]*$//' <<<"$1"; }
-build_target() { cmake --build "$build" --target "$1" >/dev/null 2>&1; }
-passes() { "$build/bin/test_operators" --test-case="$1" >/dev/null 2>&1; }
+build_tests() { cmake --build "$build" --target "$tests" >/dev/null 2>&1; }
+passes() { timeout -k 5 "$limit_s" "$build/bin/$tests" --test-case="$1"; } >/dev/null 2>&1  # with what the shell says of a crash
+names_a_case() { [[ $("$build/bin/$tests" --test-case="$1" --count --no-colors) != *": 0" ]]; }
 
 files=() expressions=() filters=()
-while IFS='|' read -r file expression filter; do
-  file=$(trim "$file")
-  if [[ -z $file || $file == \#* || ! $file =~ $pattern ]]; then continue; fi
-  files+=("$file")
+while IFS= read -r line; do
+  if [[ -z $(trim "$line") || $line == \#* || ! $line =~ $pattern ]]; then continue; fi
+  IFS='|' read -r file expression filter <<<"$line"
+  files+=("$(trim "$file")")
   expressions+=("$(trim "$expression")")
   filters+=("$(trim "$filter")")
 done <"$list"
+if ((${#files[@]} == 0)); then
+  echo "run.sh: no line of $module.txt matches '$pattern'" >&2
+  exit 2
+fi
 
-build_target test_operators || { echo "run.sh: $build does not build test_operators" >&2; exit 1; }
+build_tests || { echo "run.sh: $build does not build $tests" >&2; exit 1; }
 while IFS= read -r filter; do
+  names_a_case "$filter" || { echo "run.sh: '$filter' names no case of $tests" >&2; exit 1; }
   passes "$filter" || { echo "run.sh: '$filter' is red without a fault" >&2; exit 1; }
 done < <(printf '%s\n' "${filters[@]}" | sort -u)
 
 missed=0
 printf '%-45s %-50s %s\n' file test outcome
 for i in "${!files[@]}"; do
-  path=$root/lib/mxtrain/operators/${files[i]}
+  path=$folder/${files[i]}
   cp "$path" "$kept"
   broken=$path
   sed -i -e "${expressions[i]}" "$path"
   outcome=red
   if cmp -s "$path" "$kept"; then
     outcome="the expression changes nothing"
-  elif ! build_target test_operators; then  # the tests too: one may include the header that is broken
+  elif ! build_tests; then  # the tests too: one may include the header that is broken
     outcome="does not compile"
   elif passes "${filters[i]}"; then
     outcome="NOT NOTICED"
@@ -64,7 +80,8 @@ for i in "${!files[@]}"; do
   [[ $outcome == red ]] || missed=$((missed + 1))
   restore
   printf '%-45s %-50s %s\n' "${files[i]}" "${filters[i]}" "$outcome"
+  [[ $outcome == red ]] || printf '    %s\n' "${expressions[i]}"
 done
-build_target test_operators
-echo "$((${#files[@]} - missed)) of ${#files[@]} faults turn their test red"
+build_tests
+echo "$((${#files[@]} - missed)) of ${#files[@]} faults turn their tests red"
 if ((missed > 0)); then exit 9; fi
