@@ -12,12 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/build_paths.h"
+
 namespace mxtrain::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = MXTRAIN_SOURCE_DIR;
+const fs::path kRoot = SourceDir();
 
 struct SourceFile {
   std::string path;                                // "lib/mxtrain/engine/engine.h"
@@ -51,7 +53,7 @@ std::vector<SourceFile> AllSources() {
 // "module: dependency dependency..." a line each, written by the build.
 std::map<std::string, std::set<std::string>> DeclaredEdges() {
   std::map<std::string, std::set<std::string>> edges;
-  std::ifstream in(fs::path(MXTRAIN_BINARY_DIR) / "modules.txt");
+  std::ifstream in(BinaryDir() / "modules.txt");
   REQUIRE(in.good());
   std::string line;
   while (std::getline(in, line)) {

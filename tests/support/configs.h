@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "tests/support/build_paths.h"
+
 namespace mxtrain::test {
 
 inline std::vector<std::filesystem::path> WholeConfigs() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(MXTRAIN_SOURCE_DIR) / "configs")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceDir() / "configs")) {
     const std::filesystem::path& file = entry.path();
     const bool part = file.filename().string().starts_with("data_") || file.parent_path().filename() == "names";
     if (file.extension() == ".yaml" && !part) files.push_back(file);

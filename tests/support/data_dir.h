@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/build_paths.h"
+
 namespace mxtrain::test {
 
 // The folder of a data set ("mnist", "clothing"): in MXTRAIN_DATA_DIR, or in data/ of the source tree, or in ../shared/data beside it.
 inline std::optional<std::string> DataDir(const std::string& name) {
   const char* given = std::getenv("MXTRAIN_DATA_DIR");
-  const std::filesystem::path root = MXTRAIN_SOURCE_DIR;
+  const std::filesystem::path root = SourceDir();
   for (const std::filesystem::path& base : {given ? std::filesystem::path(given) : root / "data", root / "data", root / "../shared/data"}) {
     std::error_code ignored;
     const std::filesystem::path folder = base / name;

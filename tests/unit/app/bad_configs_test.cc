@@ -9,6 +9,7 @@
 #include "config_test.h"
 #include "mxtrain/base/file.h"
 #include "shape_operators.h"
+#include "tests/support/build_paths.h"
 
 namespace mxtrain::test {
 namespace {
@@ -27,7 +28,7 @@ std::string Heads(const Outcome& outcome, bool with_help) {
 }
 
 TEST_CASE("malformed configurations give the expected findings and no cascades") {
-  const fs::path folder = fs::path(MXTRAIN_SOURCE_DIR) / "tests" / "cli" / "bad_configs";
+  const fs::path folder = SourceDir() / "tests" / "cli" / "bad_configs";
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml" && fs::exists(fs::path(entry.path()).replace_extension(".txt"))) files.push_back(entry.path());

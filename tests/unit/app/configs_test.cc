@@ -5,6 +5,7 @@
 
 #include "config_test.h"
 #include "shape_operators.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/configs.h"
 
 namespace mxtrain::test {
@@ -41,7 +42,7 @@ TEST_CASE("the numbers of parameters are the published ones") {
                                                     {"resnet50", 25557032}, {"mobilenet_v2", 3504872}, {"googlenet", 6624904}};
   for (const auto& [name, count] : published) {
     CAPTURE(name);
-    const Outcome o = Load(fs::path(MXTRAIN_SOURCE_DIR) / "configs" / "imagenet" / (name + ".yaml"));
+    const Outcome o = Load(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
     REQUIRE(o.text == "");
     CHECK(CountParameters(o.net) == count);
     const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
@@ -63,7 +64,7 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
 }
 
 TEST_CASE("the siamese net shares its weights") {
-  const Outcome o = Load(fs::path(MXTRAIN_SOURCE_DIR) / "configs" / "siamese" / "pairs.yaml");
+  const Outcome o = Load(SourceDir() / "configs" / "siamese" / "pairs.yaml");
   CHECK(CountParameters(o.net) == (32 * 2 + 32) + (8 * 32 + 8) + (2 * 8 + 2) + (8 + 1));
 }
 

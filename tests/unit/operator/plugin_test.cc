@@ -2,12 +2,13 @@
 
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/operator/registry.h"
+#include "tests/support/build_paths.h"
 
 namespace mxtrain {
 namespace {
 
 std::string PluginFile(const std::string& name) {
-  return std::string(MXTRAIN_BINARY_DIR) + "/lib/" + name + ".so";
+  return (test::BinaryDir() / "lib" / (name + ".so")).string();
 }
 
 std::string LoadError(const std::string& path) {
