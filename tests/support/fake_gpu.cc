@@ -48,6 +48,10 @@ class FakeGpu final : public ChoosingBackend {
   std::unique_ptr<Stream> NewStream(Context, int) override { return std::make_unique<FakeStream>(++streams_, true); }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
   void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+    const auto apart = [](const void* a, int64_t bytes, const void* b) {
+      return reinterpret_cast<uintptr_t>(a) + static_cast<uintptr_t>(bytes) <= reinterpret_cast<uintptr_t>(b);
+    };
+    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src)) Throw(ErrorKind::kBug, "a GPU copies between ranges that overlap");
     Do(ctx, [cpu = cpu_.get(), from, src = ToHost(src), to, dst = ToHost(dst)] {
       SetTeamSize(1);
       cpu->Reorder({}, from, src, to, dst);

@@ -1,5 +1,6 @@
 #pragma once
 // A thread's mark that it runs functions of an engine: a wait under the mark would wait for itself and is refused.
+#include "mxtrain/base/macros.h"
 
 namespace mxtrain::engine {
 
@@ -20,7 +21,8 @@ class FunctionScope {
   FunctionScope* outer_;
 };
 
-// Throws kBug when the calling thread is inside a function of `engine`; `what` is the call that is refused.
-void RefuseInsideFunction(const Engine* engine, const char* what);
+// Throws kBug when the calling thread is inside a function of `engine`; `what` is the call that is refused. For whoever waits after a push:
+// the wait would refuse as well, but what was pushed would run.
+MXTRAIN_API void RefuseInsideFunction(const Engine* engine, const char* what);
 
 }  // namespace mxtrain::engine

@@ -8,6 +8,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/engine/function_scope.h"
 #include "mxtrain/ndarray/chunk.h"
 
 namespace mxtrain {
@@ -128,8 +129,8 @@ void NDArray::CopyFrom(const NDArray& from, int priority) {
           from.shape().ToString(), who(), NameOf(dtype()), shape().ToString());
   }
   if (SameView(from)) return;
-  // In another layout an element could be written before it is read; bytes are moved as a whole.
-  if (Overlaps(from) && layout() != from.layout()) return PushReorder(from.Copy(from.ctx()), priority);
+  // In another layout an element could be written before it is read, and a GPU may copy in any order; the CPU moves bytes as a whole.
+  if (Overlaps(from) && (layout() != from.layout() || OnGpu(ctx()))) return PushReorder(from.Copy(from.ctx()), priority);
   if (OneDevice(ctx(), from.ctx())) return PushReorder(from, priority);
   const NDArray source = from.ToPlain();
   if (layout().plain()) return PushTransfer(source, priority);
@@ -164,6 +165,7 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
     Throw(ErrorKind::kConfig, "{} bytes from the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
           shape().ToString(), PlainBytes());
   }
+  engine::RefuseInsideFunction(&runtime().engine(), "CopyFromHost");
   if (!layout().plain()) {
     NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
     plain.CopyFromHost(elements, bytes);

@@ -267,6 +267,23 @@ TEST_CASE("an error reaches whoever reads the array, once") {
   });
 }
 
+TEST_CASE("values of the host are not taken inside an engine function, and nothing of the call stays behind") {
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    Runtime runtime(With(engine), nullptr);
+    NDArray plain = NDArray::FromVector(runtime, {3}, {1, 2, 3});
+    NDArray blocked(runtime, {1, 3, 1, 1}, DType::kFloat32, kCpu, Blocked(runtime, "aBcd8b"));
+    blocked.Fill(4);
+    for (NDArray* target : {&plain, &blocked}) {
+      const std::vector<float> before = target->ToVector();
+      std::vector<float> values = {7, 8, 9};
+      runtime.engine().PushSync([&](RunContext) { target->CopyFromHost(values.data(), 12); }, {}, {}, {.name = "inside"});
+      CHECK_THROWS_WITH_AS(runtime.engine().WaitForAll(), doctest::Contains("inside: CopyFromHost was called inside an engine function"), Error);
+      CHECK(target->ToVector() == before);
+    }
+  }
+}
+
 TEST_CASE("many small operations from several threads") {
   Runtime runtime(With("threaded"), nullptr);
   std::vector<std::thread> threads;
