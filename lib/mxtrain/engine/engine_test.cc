@@ -411,6 +411,33 @@ TEST_CASE("an operator is pushed many times; its deletion waits for the pushes")
   }
 }
 
+TEST_CASE("operators and sequences that nobody deleted go with the engine, before its workers") {
+  for (const char* type : kTypes) {
+    CAPTURE(type);
+    auto owned = std::make_shared<int>(0);
+    bool freed = false;
+    {
+      auto engine = Make(type);
+      VarHandle var = engine->NewVar(), dies_late = engine->NewVar();
+      // What a closure owns may push when it dies.
+      const std::shared_ptr<void> guard(nullptr, [&freed, dies_late, engine = engine.get()](void*) {
+        engine->DeleteVariable(dies_late, [&freed](RunContext) { freed = true; }, Context::cpu());
+      });
+      OprHandle opr = engine->NewOperator([owned, guard](RunContext, Callback callback) { callback(); }, {}, Vars{var}, {});
+      engine->Push(opr, 0);
+      SequenceOp op;
+      op.fn = [owned](RunContext) {};
+      op.writes = {0};
+      std::vector<SequenceOp> ops;
+      ops.push_back(std::move(op));
+      SequenceHandle sequence = engine->NewSequence(std::move(ops), 1);
+      engine->Push(sequence, Vars{var});
+    }
+    CHECK(owned.use_count() == 1);
+    CHECK(freed);
+  }
+}
+
 TEST_CASE("what a function owned is gone when a wait returns") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
@@ -435,6 +462,29 @@ TEST_CASE("a worker that cannot start fails its functions with the reason") {
   CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "read: no threads left");
   engine->PushSync([](RunContext) {}, {}, Vars{var}, {});
   engine->WaitForAll();
+}
+
+TEST_CASE("a deletion needs no worker: what it frees is freed where none can start") {
+  for (const char* type : kTypes) {
+    CAPTURE(type);
+    for (const bool by_stream : {false, true}) {
+      CAPTURE(by_stream);
+      EngineOptions options;
+      options.type = type;
+      if (!by_stream) options.on_worker_start = [](Context, FnProperty) { Fail("no threads left"); };
+      if (by_stream) options.new_stream = [](Context, FnProperty) -> std::unique_ptr<Stream> { Fail("no streams left"); };
+      bool freed = false;
+      {
+        auto engine = Create(std::move(options));
+        VarHandle var = engine->NewVar();
+        engine->PushSync([](RunContext) {}, {}, Vars{var}, {.name = "works"});
+        engine->DeleteVariable(var, [&](RunContext) { freed = true; }, Context::cpu());
+        CHECK(MessageOf([&] { engine->WaitForAll(); }).starts_with("works: no "));
+        engine->WaitForAll();  // the deletion itself has not failed
+      }
+      CHECK(freed);
+    }
+  }
 }
 
 TEST_CASE("workers hand their stream to the functions") {

@@ -79,6 +79,10 @@ NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)), 
 NaiveEngine::~NaiveEngine() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return !running_; });
+  // What their functions own may push when it dies.
+  auto oprs = std::move(oprs_);
+  auto sequences = std::move(sequences_);
+  lock.unlock();
 }
 
 void NaiveEngine::CheckContext(Context ctx, const char* name) {
@@ -109,8 +113,16 @@ void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
 }
 
 void NaiveEngine::EnterThread() {
-  thread_local std::set<uint64_t> entered;  // serials of the engines that this thread has begun to work for
-  if (entered.insert(serial_).second && options_.on_worker_start) options_.on_worker_start(Context::cpu(), FnProperty::kNormal);
+  thread_local std::map<uint64_t, std::exception_ptr> entered;  // by the serials of the engines that this thread has begun to work for
+  const auto [known, fresh] = entered.try_emplace(serial_);
+  if (fresh && options_.on_worker_start) {
+    try {
+      options_.on_worker_start(Context::cpu(), FnProperty::kNormal);
+    } catch (...) {
+      known->second = std::current_exception();
+    }
+  }
+  startup_error_ = known->second;
 }
 
 RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
@@ -123,6 +135,7 @@ RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
 
 std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority, const char* name) {
   try {
+    if (startup_error_) std::rethrow_exception(startup_error_);
     ProfileScope span(profiler_, profiler_.on() ? profiler_.Row("caller") : 0, name, priority);
     const RunContext context = MakeRunContext(ctx, property);
     body(context);
@@ -176,7 +189,11 @@ void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
   CheckContext(ctx, "DeleteVariable");
   Submit(
       [this, var, ctx, free = std::move(on_free)]() mutable {
-        if (free) Try(free, ctx, FnProperty::kNormal, 0, "DeleteVariable");
+        try {
+          if (free) free(RunContext{ctx, nullptr});
+        } catch (...) {
+          ledger_.Enter(NameError(std::current_exception(), "DeleteVariable"), num_failures_++);
+        }
         std::lock_guard lock(mutex_);
         vars_.erase(var);
       },

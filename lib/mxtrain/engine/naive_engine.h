@@ -51,7 +51,7 @@ class NaiveEngine final : public Engine {
   void CheckContext(Context ctx, const char* name);  // kDevice where there is none
   // Counts the writes and runs the job, or leaves it to the thread that runs jobs now.
   void Submit(Job job, std::span<const VarHandle> writes);
-  void EnterThread();  // with mutex_ held
+  void EnterThread();  // that will run jobs; with mutex_ held
   // Runs `body` unless one of the variables carries an error; an error of either kind goes to the written ones.
   void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options);
   // Null, or the named and entered error.
@@ -74,7 +74,8 @@ class NaiveEngine final : public Engine {
   std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
   std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
 
-  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone, as num_failures_
+  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone, as what follows
+  std::exception_ptr startup_error_;                     // of that thread: its functions fail with it
   uint64_t num_failures_ = 0;
 };
 

@@ -29,6 +29,9 @@ ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(optio
 
 ThreadedEngine::~ThreadedEngine() {
   WaitUntilIdle();
+  oprs_.DeleteAll();
+  sequences_.DeleteAll();
+  WaitUntilIdle();  // for what their functions pushed when they died
   for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();  // completers first: they call workers
   for (Pools* pools : {&pools_, &gpu_pools_}) {
     for (auto& [kind, pool] : *pools) pool->Stop();
@@ -133,12 +136,10 @@ void ThreadedEngine::PushAsync(AsyncFn fn, Vars reads, Vars writes, const PushOp
 }
 
 void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
-  const PushOptions options{.ctx = ctx, .name = "DeleteVariable"};
-  WorkerPool* pool = on_free ? PoolFor(ctx, FnProperty::kNormal, options.name) : nullptr;
   ReadyList ready;
   {
     std::lock_guard lock(push_lock_);
-    Task* task = NewTask(pool, options);
+    Task* task = NewTask(nullptr, {.ctx = ctx, .name = "DeleteVariable"});
     task->kind = WorkKind::kDeletion;
     if (on_free) task->function.emplace<Fn>(std::move(on_free));
     Submit(task, {}, {&var, 1}, false, &ready);
@@ -162,7 +163,7 @@ OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes, const
   opr->reads.assign(reads.begin(), reads.end());
   opr->writes.assign(writes.begin(), writes.end());
   opr->options = options;
-  return opr.release();
+  return oprs_.Add(std::move(opr));
 }
 
 void ThreadedEngine::Push(OprHandle handle, int priority) {
@@ -187,7 +188,7 @@ SequenceHandle ThreadedEngine::NewSequence(std::vector<SequenceOp> ops, int num_
   std::vector<PortUse> port_uses = CheckSequence(ops, num_ports);
   std::vector<WorkerPool*> pools;
   for (const SequenceOp& op : ops) pools.push_back(PoolFor(op.ctx, op.property, op.name.c_str()));
-  return new FrozenSequence(std::move(ops), std::move(port_uses), pools);
+  return sequences_.Add(std::make_unique<FrozenSequence>(std::move(ops), std::move(port_uses), pools));
 }
 
 void ThreadedEngine::SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready) {
@@ -249,14 +250,26 @@ void ThreadedEngine::Settle(Claim* claim, ReadyList* ready) {
     case WorkKind::kWaiter:
       return SettleWaiter(static_cast<Waiter*>(claim), ready);
     case WorkKind::kDeletion:
-      Release(static_cast<Task*>(claim), ready);
-      CountFinishedByOutsider();
-      return;
+      return RunDeletion(static_cast<Task*>(claim), ready);
     case WorkKind::kTask:
     case WorkKind::kSequenceOp:
       break;
   }
   MXTRAIN_ASSERT(!"a function without workers became ready");
+}
+
+// By whoever grants it, so that what it frees is free before the next function runs, and that no worker has to be there for it.
+void ThreadedEngine::RunDeletion(Task* deletion, ReadyList* ready) {
+  FunctionScope scope(this);
+  if (Fn* on_free = std::get_if<Fn>(&deletion->function)) {
+    try {
+      (*on_free)(RunContext{deletion->ctx, nullptr});
+    } catch (...) {
+      deletion->outcome = EnterFailure(std::current_exception(), deletion->name, deletion->order);
+    }
+  }
+  Release(deletion, ready);
+  CountFinishedByOutsider();
 }
 
 void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
@@ -281,16 +294,15 @@ bool ThreadedEngine::AwaitDevices(Work* work) {
     auto* op = static_cast<SequenceOpWork*>(work);
     op->run->CollectMarks(op->index);
   }
-  const bool deletion = work->kind == WorkKind::kDeletion;
-  const DeviceLane* lane = work->pool && !deletion ? work->pool->lane() : nullptr;
-  if (lane) {
+  if (const DeviceLane* lane = work->pool ? work->pool->lane() : nullptr) {
     for (const DeviceMark& mark : *claim->marks) {
       if (mark.lane != lane) mark.lane->SetEventBehind(mark.ticket);
     }
     return false;
   }
-  if (deletion && !work->pool) return false;  // nothing is freed
-  return Park(claim);
+  const bool frees_nothing =
+      work->kind == WorkKind::kDeletion && std::holds_alternative<std::monostate>(static_cast<Task*>(work)->function);
+  return !frees_nothing && Park(claim);
 }
 
 bool ThreadedEngine::Park(Claim* claim) {
@@ -360,9 +372,9 @@ Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
 }
 
 Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
-  DeviceLane* lane = task->kind == WorkKind::kTask ? worker.pool->lane() : nullptr;
+  DeviceLane* lane = worker.pool->lane();
   if (lane) BeginIssue(lane, task);
-  if (task->kind == WorkKind::kTask && task->error.get()) {
+  if (task->error.get()) {
     task->outcome = task->error.get();
   } else if (Fn* fn = std::get_if<Fn>(&task->function)) {
     const auto body = [&](RunContext context) {
@@ -479,11 +491,11 @@ void ThreadedEngine::Release(Task* task, ReadyList* ready) {
 }
 
 void ThreadedEngine::DropUse(ThreadedOpr* opr) {
-  if (opr->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete opr;
+  if (opr->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) oprs_.Delete(opr);
 }
 
 void ThreadedEngine::DropUse(FrozenSequence* sequence) {
-  if (sequence->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete sequence;
+  if (sequence->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) sequences_.Delete(sequence);
 }
 
 // Either this thread sees the waiter's mark, or the waiter sees the new count: both orders are sequentially consistent.

@@ -1,7 +1,7 @@
 #pragma once
 // The engine with workers. A push enters its function into the queues of its variables (threaded_var.h) and counts what is missing; who
 // grants the last variable puts the function before the workers of its lane (worker_pool.h), or settles it at once when it is a wait, a
-// port or a deletion without a function.
+// port or a deletion.
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -13,6 +13,7 @@
 #include "mxtrain/engine/error_ledger.h"
 #include "mxtrain/engine/free_list.h"
 #include "mxtrain/engine/frozen_sequence.h"
+#include "mxtrain/engine/handle_table.h"
 #include "mxtrain/engine/profiler.h"
 #include "mxtrain/engine/task.h"
 #include "mxtrain/engine/worker_pool.h"
@@ -65,6 +66,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   Work* Dispatch(ReadyList& ready, const WorkerPool* here);
   void Settle(Claim* claim, ReadyList* ready);
   void SettleWaiter(Waiter* waiter, ReadyList* ready);
+  void RunDeletion(Task* deletion, ReadyList* ready);
 
   // Work of devices. A work that became ready and follows some: true when it belongs to the host and waits for it now; what runs on a
   // device finds the events set that its stream will wait for.
@@ -117,6 +119,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   uint64_t next_order_ = 0;
   ObjectPool<ThreadedVar> vars_;
   ObjectPool<Task> tasks_;
+  HandleTable<ThreadedOpr> oprs_;
+  HandleTable<FrozenSequence> sequences_;
 
   // Nothing is under way when the two are equal. They stand apart: one is written by pushing threads, the other by workers.
   alignas(64) std::atomic<uint64_t> pushed_{0};  // written under push_lock_

@@ -1,0 +1,36 @@
+#pragma once
+// Owns what handles point to. Whoever makes a handle may forget to delete it: it goes with the engine then.
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace mxtrain::engine {
+
+// Thread-safe. Objects die outside the lock: what their functions own may come back to the engine.
+template <typename T>
+class HandleTable {
+ public:
+  T* Add(std::unique_ptr<T> object) {
+    T* handle = object.get();
+    const std::lock_guard lock(mutex_);
+    objects_.emplace(handle, std::move(object));
+    return handle;
+  }
+  void Delete(T* handle) {
+    std::unique_lock lock(mutex_);
+    const auto node = objects_.extract(handle);
+    lock.unlock();
+  }
+  void DeleteAll() {
+    std::unique_lock lock(mutex_);
+    const auto objects = std::exchange(objects_, {});
+    lock.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<T*, std::unique_ptr<T>> objects_;  // guarded by mutex_
+};
+
+}  // namespace mxtrain::engine
