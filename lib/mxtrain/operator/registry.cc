@@ -8,6 +8,7 @@
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/gpu_library.h"
+#include "mxtrain/operator/simple_op_entries.h"
 
 namespace mxtrain {
 namespace {
@@ -150,10 +151,12 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
   }
   const Impl::Tables before = impl_->tables;
   const size_t rows = impl_->rows.size();
+  const std::function<void()> restore_simple_ops = KeepSimpleOps(*this);
   try {
     enter(*this);
   } catch (...) {
     impl_->tables = before;
+    restore_simple_ops();
     while (impl_->rows.size() > rows) impl_->rows.pop_back();
     RethrowWithPrefix(std::current_exception(), format("plug-in {} ({})", path, info->name));
   }

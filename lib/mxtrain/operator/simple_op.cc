@@ -5,6 +5,8 @@
 #include <map>
 #include <variant>
 
+#include "mxtrain/operator/simple_op_entries.h"
+
 namespace mxtrain {
 
 // Everything that was said about an operator. Written while the registry is filled, read-only afterwards.
@@ -363,6 +365,17 @@ SimpleOp::SimpleOp(OperatorRegistry& registry, const std::string& name) {
   entry_->name = name;
   entry_->registry = &registry;
   registry.AddProperty(name, {}, [entry = entry_] { return std::make_unique<SimpleOpProperty>(entry); });
+}
+
+std::function<void()> KeepSimpleOps(const OperatorRegistry& registry) {
+  std::vector<std::pair<std::shared_ptr<SimpleOp::Entry>, SimpleOp::Entry>> kept;
+  for (const std::string& name : registry.Names()) {
+    const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
+    if (const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get())) kept.emplace_back(simple->entry(), *simple->entry());
+  }
+  return [kept = std::move(kept)] {
+    for (const auto& [entry, before] : kept) *entry = before;
+  };
 }
 
 SimpleOp& SimpleOp::set_shape_function(UnaryShapeFunction function) {

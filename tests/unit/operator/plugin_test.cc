@@ -64,6 +64,12 @@ TEST_CASE("an operator that exists is not replaced by a plug-in, and nothing of 
   CHECK(registry.Names() == names);
   CHECK(registry.Rows("thrice", DeviceType::kCPU).empty());
   CHECK_FALSE(registry.Has("thrice"));
+  // What it added to an operator that was there is gone too.
+  CHECK_FALSE(registry.Has("tris"));
+  const auto twice = registry.CreateUninitialized("twice");
+  CHECK(twice->Description() == "");
+  CHECK(twice->DescribeParams().empty());
+  CHECK(twice->ForwardResource({TShape{3}}).empty());
 }
 
 TEST_CASE("a plug-in that is loaded already is left alone, by whatever path it is named") {

@@ -1,4 +1,4 @@
-// A plug-in that fails half way: an operator of its own, then one that the plug-in `twice` has.
+// A plug-in that fails half way: an operator of its own, then one that the plug-in `twice` has, to which it adds before it fails.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
 
@@ -14,6 +14,7 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
 
 MXTRAIN_OPERATOR(thrice, registry) {
   SimpleOp(registry, "thrice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
+  SimpleOp(registry, "twice").describe("thrice").set_enable_scalar(true, 3).set_resource_request(ResourceRequest::kRandom).add_alias("tris");
   SimpleOp(registry, "twice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
 }
 
