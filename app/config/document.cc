@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
+constexpr size_t kMostBytes = size_t{64} << 20;  // of a configuration
 
 std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
@@ -53,7 +54,7 @@ class DocumentLoader {
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
     if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a relative path on the command line begins in the working folder", file);
     if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder; name a configuration file (YAML) in it", file);
-    return ReadFile(path.string());
+    return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
   }
 
   Value LoadFile(const std::string& name, const fs::path& path, std::string text) {
@@ -93,7 +94,7 @@ class DocumentLoader {
     }
     std::string text;
     try {
-      text = ReadFile(path.string());
+      text = ReadFile(path.string(), kMostBytes);
     } catch (const Error&) {
       diagnostics_.Error(file.place, format("cannot read the included file '{}'", file.text),
                          format("a path is relative to the file that names it; looked for {}", path.string()));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,28 +20,95 @@
 namespace mxtrain {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kBeside = ".tmp-";  // and the number of the process that writes
+constexpr size_t kLongestName = 255;           // of Linux' file systems
+constexpr size_t kPiece = size_t{64} << 10;
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : path_(path), fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) Fail("open");
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int fd() const { return fd_; }
-  [[noreturn]] void Fail(const char* verb) const {
-    const int error = errno;
-    Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path_, ReasonOf(error));
-  }
+[[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
+  Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
+}
 
- private:
-  std::string path_;
-  int fd_;
-};
+// To the system a path ends at its first NUL.
+const std::string& WithoutNul(const std::string& path) {
+  if (path.find('\0') != std::string::npos) Throw(ErrorKind::kFileSystem, "no file or folder can be called '{}': there is a NUL in its name", path.c_str());
+  return path;
+}
+
+int OpenOrFail(const std::string& path, int flags, const char* verb) {
+  const int fd = open(WithoutNul(path).c_str(), flags | O_CLOEXEC | O_NOCTTY, 0666);
+  if (fd >= 0) return fd;
+  if (errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
+    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not followed here; remove it", verb, path);
+  }
+  Fail(verb, path, errno);
+}
+
+const char* NameOfKind(mode_t mode) {
+  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : S_ISLNK(mode) ? "a symbolic link" : "a device";
+}
+
+[[noreturn]] void RefuseKind(const char* verb, const std::string& path, mode_t mode) {
+  Throw(ErrorKind::kFileSystem, "cannot {} {}: it is {}{}", verb, path, NameOfKind(mode), S_ISDIR(mode) ? "" : ", not a regular file");
+}
+
+// A pipe that was opened without waiting looks ended until its first writer comes: waits for it, and lets reads wait from now on.
+void AwaitWriter(int fd, const std::string& path) {
+  pollfd readable{fd, POLLIN, 0};
+  if (poll(&readable, 1, -1) < 0) Fail("read", path, errno);  // also for a signal that asks the program to end
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// PATH.tmp-PROCESS, cut where a name would be too long, which no file has. One of that name can only be what a killed process of our number
+// left: it goes, and were it a link, not what that leads to.
+std::string FreeNameBeside(const std::string& path) {
+  const std::string suffix = format("{}{}", kBeside, getpid());
+  const fs::path whole(WithoutNul(path));
+  const std::string name = whole.filename().string();
+  const std::string beside = (whole.parent_path() / (name.substr(0, kLongestName - suffix.size()) + suffix)).string();
+  unlink(beside.c_str());
+  return beside;
+}
+
+// A rename would put a file in the place of /dev/null.
+const std::string& ReplaceableByFile(const std::string& path) {
+  struct stat info {};
+  if (stat(WithoutNul(path).c_str(), &info) == 0 && !S_ISREG(info.st_mode)) RefuseKind("write", path, info.st_mode);
+  return path;
+}
+
+// The file has no name but this, or is not there.
+const std::string& OnlyNameOfItsFile(const std::string& path) {
+  struct stat info {};
+  if (lstat(WithoutNul(path).c_str(), &info) != 0) return path;
+  if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) RefuseKind("write", path, info.st_mode);
+  if (S_ISREG(info.st_mode) && info.st_nlink > 1) WriteFileAtomically(path, ReadFile(path));
+  return path;
+}
+
+int64_t SizeOfRegular(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) Fail("write", path, errno);
+  if (!S_ISREG(info.st_mode)) RefuseKind("write", path, info.st_mode);
+  return info.st_size;
+}
+
+// That a name stays after the power fails. Some file systems cannot sync a folder: there it is as safe as they make it.
+void SyncFolder(const std::string& folder) {
+  const FileDescriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, "open");
+  if (fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) Fail("sync", folder, errno);
+}
 
 // What the last four bytes of a gzip file say about the size of its contents (modulo 2^32, of its last member).
 size_t SizeAtEnd(std::string_view packed) {
@@ -81,28 +149,61 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
 
 std::string ReasonOf(int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
-  return format("{}{}", std::strerror(error), full ? "; make room there" : "");
+  const char* remedy = full               ? "; make room there"
+                       : error == EFBIG   ? "; a limit on the size of files ends it (ulimit -f), or the file system's own"
+                       : error == EMFILE  ? "; raise the limit (ulimit -n)"
+                                          : "";
+  return format("{}{}", std::strerror(error), remedy);
 }
 
-std::string ReadFile(const std::string& path) {
-  Descriptor file(path, O_RDONLY);
+FileDescriptor::FileDescriptor(const std::string& path, int flags, const char* verb) : fd_(OpenOrFail(path, flags, verb)) {}
+FileDescriptor::~FileDescriptor() { close(fd_); }
+
+FileReader::FileReader(std::string path, Readable readable) : path_(std::move(path)), file_(path_, O_RDONLY | O_NONBLOCK, "open") {
   struct stat info {};
-  if (fstat(file.fd(), &info) != 0) file.Fail("read");
-  if (S_ISDIR(info.st_mode)) Throw(ErrorKind::kFileSystem, "cannot read {}: it is a folder", path);
-  std::string bytes;
-  bytes.reserve(static_cast<size_t>(info.st_size));
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t n = read(file.fd(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) file.Fail("read");
-    if (n == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(n));
+  if (fstat(file_.get(), &info) != 0) Fail("read", path_, errno);
+  if (S_ISREG(info.st_mode)) {
+    size_ = static_cast<uint64_t>(info.st_size);
+  } else if (readable == Readable::kFileOrPipe && (S_ISFIFO(info.st_mode) || isatty(file_.get()) != 0)) {
+    AwaitWriter(file_.get(), path_);
+  } else {
+    RefuseKind("read", path_, info.st_mode);
   }
 }
 
-std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
-  std::string packed = ReadFile(path);
+size_t FileReader::Read(std::span<char> to) {
+  size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t n = read(file_.get(), to.data() + done, to.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) Fail("read", path_, errno);
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+std::string ReadFile(const std::string& path, size_t max_bytes, Readable readable) {
+  FileReader file(path, readable);
+  // The size alone does not bound it: a file may grow meanwhile, and those of /proc say 0.
+  const auto check = [&](uint64_t bytes) {
+    if (bytes > max_bytes) Throw(ErrorKind::kData, "{} holds more than {} bytes, which is the most that is read", path, max_bytes);
+  };
+  check(file.size());
+  std::string bytes(static_cast<size_t>(file.size()), '\0');
+  bytes.resize(file.Read(bytes));
+  for (char more[kPiece];;) {
+    const size_t n = file.Read(more);
+    bytes.append(more, n);
+    check(bytes.size());
+    if (n < sizeof more) return bytes;
+  }
+}
+
+std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable readable) {
+  // Gzip makes what it cannot pack a little larger.
+  const size_t most_packed = max_bytes + max_bytes / 1000 + kPiece;
+  std::string packed = ReadFile(path, most_packed, readable);
   const bool gzip = packed.size() > 2 && packed[0] == '\x1f' && packed[1] == '\x8b';
   if (!gzip) {
     if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} holds {} bytes; at most {} are read", path, packed.size(), max_bytes);
@@ -111,45 +212,97 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes) {
   return Unpack(path, packed, max_bytes);
 }
 
+FileWriter::FileWriter(std::string path)
+    : path_(ReplaceableByFile(path)), beside_(FreeNameBeside(path_)), file_(beside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "open") {}
+
+FileWriter::~FileWriter() {
+  if (!committed_) unlink(beside_.c_str());
+}
+
+void FileWriter::Write(std::string_view bytes) {
+  if (buffer_.size() + bytes.size() > kPiece) Flush();
+  if (bytes.size() < kPiece) {
+    buffer_ += bytes;
+  } else if (!WriteAll(file_.get(), bytes)) {
+    Fail("write", path_, errno);
+  }
+}
+
+void FileWriter::Flush() {
+  if (!WriteAll(file_.get(), buffer_)) Fail("write", path_, errno);
+  buffer_.clear();
+}
+
+void FileWriter::Commit() {
+  Flush();
+  if (fsync(file_.get()) != 0) Fail("sync", path_, errno);
+  if (rename(beside_.c_str(), path_.c_str()) != 0) Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside_, path_, ReasonOf(errno));
+  committed_ = true;
+  SyncFolder(fs::path(path_).parent_path().string());
+}
+
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  const std::string beside = path + std::string(kBeside) + std::to_string(getpid());
-  try {
-    Descriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC);
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = write(file.fd(), bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) file.Fail("write");
-      done += static_cast<size_t>(n);
-    }
-    if (fsync(file.fd()) != 0) file.Fail("sync");
-  } catch (...) {
-    unlink(beside.c_str());
-    throw;
+  FileWriter file(path);
+  file.Write(bytes);
+  file.Commit();
+}
+
+FileAppender::FileAppender(std::string path, Begin begin)
+    : path_(begin == Begin::kNew ? path : OnlyNameOfItsFile(path)),
+      file_(path_, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (begin == Begin::kNew ? O_EXCL : 0), "open"),
+      size_(SizeOfRegular(file_.get(), path_)) {}
+
+void FileAppender::Append(std::string_view bytes) {
+  if (WriteAll(file_.get(), bytes)) {
+    size_ += static_cast<int64_t>(bytes.size());
+    return;
   }
-  if (rename(beside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(beside.c_str());
-    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside, path, ReasonOf(error));
+  const int error = errno;
+  // Half a line would spoil the next one, of a run that is resumed.
+  static_cast<void>(ftruncate(file_.get(), size_) + 1);
+  Fail("write", path_, error);
+}
+
+void MakeFolders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(WithoutNul(path), error);
+  if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path, ReasonOf(error.value()));
+}
+
+void MakeOwnFolder(const std::string& path) {
+  if (mkdir(WithoutNul(path).c_str(), 0777) == 0) return;
+  const int error = errno;
+  struct stat info {};
+  if (error != EEXIST || lstat(path.c_str(), &info) != 0) Fail("make the folder", path, error);
+  if (!S_ISDIR(info.st_mode)) {
+    Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {} stands there; remove it", path, S_ISREG(info.st_mode) ? "a file" : NameOfKind(info.st_mode));
   }
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-  fsync(directory.fd());  // some file systems refuse to sync a folder; the rename is then as safe as they make it
+}
+
+bool ReplaceLink(const std::string& target, const std::string& path) {
+  struct stat info {};
+  if (lstat(WithoutNul(path).c_str(), &info) == 0 && !S_ISLNK(info.st_mode)) return false;
+  const std::string beside = FreeNameBeside(path);
+  if (symlink(target.c_str(), beside.c_str()) != 0) return false;
+  if (rename(beside.c_str(), path.c_str()) == 0) return true;
+  unlink(beside.c_str());
+  return false;
 }
 
 int RemoveAbandonedFiles(const std::string& folder) {
   int removed = 0;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     const size_t at = name.rfind(kBeside);
-    if (at == std::string::npos || !entry.is_regular_file(ignored)) continue;
+    const fs::file_type type = entry.symlink_status(ignored).type();
+    if (at == std::string::npos || (type != fs::file_type::regular && type != fs::file_type::symlink)) continue;
     pid_t process = 0;
     const char *begin = name.data() + at + kBeside.size(), *end = name.data() + name.size();
     const auto [rest, error] = std::from_chars(begin, end, process);
     if (error != std::errc() || rest != end || process <= 0) continue;
     const bool gone = kill(process, 0) != 0 && errno == ESRCH;
-    if (gone && std::filesystem::remove(entry.path(), ignored)) ++removed;
+    if (gone && fs::remove(entry.path(), ignored)) ++removed;
   }
   return removed;
 }

@@ -1,10 +1,15 @@
 #include "mxtrain/base/file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "mxtrain/base/error.h"
 
@@ -62,6 +67,159 @@ TEST_CASE("a write that fails leaves the old file and nothing beside it") {
   CHECK(KindOf([&] { WriteFileAtomically(folder.File("none/a"), "x"); }) == ErrorKind::kFileSystem);
 }
 
+TEST_CASE("a file that is written piece by piece is seen at its end, or never") {
+  const TempFolder folder;
+  const std::string path = folder.File("a.bin"), large(200'000, 'x');
+  WriteFileAtomically(path, "old");
+  {
+    FileWriter file(path);
+    file.Write("begin ");
+    file.Write(large);
+    file.Write(" end");
+    CHECK(ReadFile(path) == "old");
+  }
+  CHECK(ReadFile(path) == "old");
+  CHECK(folder.Count() == 1);
+  FileWriter file(path);
+  for (const std::string& piece : {std::string("begin "), large, std::string(" end")}) file.Write(piece);
+  file.Commit();
+  CHECK(ReadFile(path) == "begin " + large + " end");
+  CHECK(folder.Count() == 1);
+}
+
+// What stands at `path` now leads to `foreign`, which holds "foreign".
+void Link(const std::string& path, const std::string& foreign) {
+  WriteFileAtomically(foreign, "foreign");
+  fs::create_symlink(foreign, path);
+}
+
+TEST_CASE("links lead no writer to another's file") {
+  const TempFolder folder;
+  const std::string foreign = folder.File("foreign"), own = folder.File("own"), beside = own + ".tmp-" + std::to_string(getpid());
+  SUBCASE("what is replaced") {
+    Link(own, foreign);
+    WriteFileAtomically(own, "mine");
+    CHECK(ReadFile(own) == "mine");
+    CHECK_FALSE(fs::is_symlink(own));
+  }
+  SUBCASE("the name beside") {
+    Link(beside, foreign);
+    WriteFileAtomically(own, "mine");
+    CHECK(ReadFile(own) == "mine");
+    CHECK_FALSE(fs::exists(beside));
+  }
+  SUBCASE("a file of the same process and name that was left beside") {
+    WriteFileAtomically(beside, "left");
+    fs::create_hard_link(beside, foreign);
+    WriteFileAtomically(own, "mine");
+    CHECK(ReadFile(foreign) == "left");
+    WriteFileAtomically(foreign, "foreign");
+  }
+  SUBCASE("a log") {
+    Link(own, foreign);
+    CHECK_THROWS_WITH_AS(FileAppender{own}, ("cannot open " + own + ": it is a symbolic link, which is not followed here; remove it").c_str(), Error);
+  }
+  SUBCASE("a log with a second name") {
+    WriteFileAtomically(foreign, "foreign");
+    fs::create_hard_link(foreign, own);
+    FileAppender(own).Append(", mine");
+    CHECK(ReadFile(own) == "foreign, mine");
+  }
+  SUBCASE("a new file") {
+    Link(own, foreign);
+    CHECK(KindOf([&] { FileAppender(own, FileAppender::Begin::kNew); }) == ErrorKind::kFileSystem);
+  }
+  SUBCASE("a folder of our own") {
+    fs::create_directory(folder.File("other"));
+    fs::create_directory_symlink(folder.File("other"), own);
+    CHECK_THROWS_WITH_AS(MakeOwnFolder(own), ("cannot make the folder " + own + ": a symbolic link stands there; remove it").c_str(), Error);
+    WriteFileAtomically(foreign, "foreign");
+  }
+  CHECK(ReadFile(foreign) == "foreign");
+}
+
+TEST_CASE("a log grows by whole pieces, also where it goes on") {
+  const TempFolder folder;
+  const std::string path = folder.File("log");
+  FileAppender(path).Append("one\n");
+  FileAppender log(path);
+  log.Append("two\n");
+  CHECK(ReadFile(path) == "one\ntwo\n");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit ten{10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &ten);
+  std::string text;
+  try {
+    log.Append("three\n");
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  CHECK(text == "cannot write " + path + ": File too large; a limit on the size of files ends it (ulimit -f), or the file system's own");
+  CHECK(ReadFile(path) == "one\ntwo\n");
+}
+
+TEST_CASE("pipes and devices are no files, and keep nobody waiting") {
+  const TempFolder folder;
+  const std::string pipe = folder.File("pipe"), link = folder.File("link");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("/dev/zero", link);
+  CHECK_THROWS_WITH_AS(ReadFile(pipe), ("cannot read " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(ReadFile(link), ("cannot read " + link + ": it is a device, not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(WriteFileAtomically(pipe, "x"), ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(WriteFileAtomically("/dev/null", "x"), "cannot write /dev/null: it is a device, not a regular file", Error);
+  CHECK_THROWS_WITH_AS(FileAppender{pipe}, ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
+  std::thread writer([&] {
+    const FileDescriptor end(pipe, O_WRONLY, "open");
+    CHECK(write(end.get(), "through", 7) == 7);
+  });
+  CHECK(ReadFile(pipe, 100, Readable::kFileOrPipe) == "through");
+  writer.join();
+}
+
+TEST_CASE("a file larger than the bound is not read") {
+  const TempFolder folder;
+  const std::string path = folder.File("a");
+  WriteFileAtomically(path, kText);
+  CHECK(ReadFile(path, kText.size()) == kText);
+  CHECK_THROWS_WITH_AS(ReadFile(path, kText.size() - 1), (path + " holds more than 34 bytes, which is the most that is read").c_str(), Error);
+  fs::resize_file(path, uintmax_t{1} << 40);  // holds nothing, and takes no room
+  CHECK(KindOf([&] { ReadFile(path, size_t{1} << 30); }) == ErrorKind::kData);
+}
+
+TEST_CASE("a name with a NUL is not cut there") {
+  const TempFolder folder;
+  const std::string path = folder.File(std::string("a\0b", 3));
+  WriteFileAtomically(folder.File("a"), kText);
+  CHECK(KindOf([&] { ReadFile(path); }) == ErrorKind::kFileSystem);
+  CHECK(KindOf([&] { WriteFileAtomically(path, "x"); }) == ErrorKind::kFileSystem);
+  CHECK(KindOf([&] { MakeFolders(path); }) == ErrorKind::kFileSystem);
+  CHECK(ReadFile(folder.File("a")) == kText);
+}
+
+TEST_CASE("a name of full length can be written") {
+  const TempFolder folder;
+  const std::string path = folder.File(std::string(255, 'n'));
+  WriteFileAtomically(path, kText);
+  CHECK(ReadFile(path) == kText);
+  CHECK(folder.Count() == 1);
+}
+
+TEST_CASE("a link is replaced, and nothing else") {
+  const TempFolder folder;
+  const std::string link = folder.File("latest");
+  CHECK(ReplaceLink("one", link));
+  CHECK(ReplaceLink("two", link));
+  CHECK(fs::read_symlink(link) == "two");
+  fs::remove(link);
+  fs::create_directory(link);
+  CHECK_FALSE(ReplaceLink("three", link));
+  CHECK(folder.Count() == 1);
+}
+
 TEST_CASE("missing files and folders are named") {
   const TempFolder folder;
   const std::string path = folder.File("missing");
@@ -109,7 +267,8 @@ TEST_CASE("what killed processes left beside their files is removed, and nothing
   for (const std::string& name : stay) WriteFileAtomically(folder.File(name), kText);
   for (const char* name : {"last.tmp-4194305", "best.new.tmp-4194306"}) WriteFileAtomically(folder.File(name), kText);
   fs::create_directory(folder.File("folder.tmp-4194305"));
-  CHECK(RemoveAbandonedFiles(fs::path(folder.File("last")).parent_path().string()) == 2);
+  fs::create_symlink("last", folder.File("latest.tmp-4194305"));
+  CHECK(RemoveAbandonedFiles(fs::path(folder.File("last")).parent_path().string()) == 3);
   for (const std::string& name : stay) {
     CAPTURE(name);
     CHECK(fs::exists(folder.File(name)));

@@ -46,7 +46,7 @@ void AddRow(const std::vector<std::string_view>& cells, int64_t line, bool keep_
 Table ReadTable(const std::string& path, bool words = false, bool header = false) {
   Table table;
   table.file = path;
-  ForEachLine(ReadMaybeGzip(path, size_t{16} << 30), [&](std::string_view line, int64_t number) {
+  ForEachLine(ReadMaybeGzip(path, size_t{16} << 30, Readable::kFileOrPipe), [&](std::string_view line, int64_t number) {
     const std::vector<std::string_view> cells = SplitCells(line, ',');
     float ignored = 0;
     if (table.columns == 0 && (words ? header : !ParseNumber(cells[0], &ignored))) {
@@ -281,7 +281,7 @@ class CsvSource final : public Source {
     values->resize(tables.size());
     for (size_t i = 0; i < tables.size(); ++i) {
       if (fields[i].kind == FieldKind::kPicture) {
-        (*values)[i].encoded = ReadFile(tables[i].words[static_cast<size_t>(index)]);
+        (*values)[i].encoded = ReadImageFile(tables[i].words[static_cast<size_t>(index)]);
         continue;
       }
       (*values)[i].values = {tables[i].cells.data() + static_cast<size_t>(index) * tables[i].columns, tables[i].columns};

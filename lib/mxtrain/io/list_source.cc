@@ -54,7 +54,7 @@ Line Parse(std::string_view text, int64_t number, const std::string& file, bool 
 
 std::vector<Line> ReadLines(const std::string& file, bool sets) {
   std::vector<Line> lines;
-  ForEachLine(ReadMaybeGzip(file, kMaxBytes), [&](std::string_view text, int64_t number) {
+  ForEachLine(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), [&](std::string_view text, int64_t number) {
     if (text.starts_with('#')) return;
     lines.push_back(Parse(text, number, file, sets));
     const size_t wanted = lines[0].labels.size();

@@ -13,6 +13,7 @@ namespace mxtrain::io {
 namespace {
 
 constexpr int64_t kMostClasses = 1'000'000;
+constexpr size_t kMostImageBytes = size_t{256} << 20;
 
 class PictureFiles final : public Source {
  public:
@@ -32,7 +33,7 @@ class PictureFiles final : public Source {
     sample->data.resize(1);
     sample->labels.resize(label_fields_.size());
     if (!label_fields_.empty()) sample->labels[0].values = Labels(index);
-    sample->data[0].encoded = ReadFile(table_.paths[static_cast<size_t>(index)]);
+    sample->data[0].encoded = ReadImageFile(table_.paths[static_cast<size_t>(index)]);
   }
   std::string Name(int64_t index) const override { return table_.paths[static_cast<size_t>(index)]; }
   std::optional<int> ClassOf(int64_t index) const override {
@@ -75,6 +76,8 @@ ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<s
 }
 
 }  // namespace
+
+std::string ReadImageFile(const std::string& path) { return ReadFile(path, kMostImageBytes); }
 
 std::unique_ptr<Source> NewPictureFiles(PictureTable table) {
   return std::make_unique<PictureFiles>(std::move(table));

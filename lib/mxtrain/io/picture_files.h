@@ -18,6 +18,9 @@ struct PictureTable {
   std::vector<std::string> warnings, losses;  // of the source
 };
 
+// The bytes of an encoded image: a regular file of at most 256 MiB, else kFileSystem or kData.
+std::string ReadImageFile(const std::string& path);
+
 // Fields: data (pictures of any size) and, where there are labels, softmax_label, () or [label_width].
 std::unique_ptr<Source> NewPictureFiles(PictureTable table);
 
