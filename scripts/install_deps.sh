@@ -7,7 +7,7 @@ packages=(
   g++ cmake ninja-build ccache git pkg-config
   libcli11-dev libyaml-cpp-dev libfmt-dev doctest-dev nlohmann-json3-dev
   libdnnl-dev libhwy-dev
-  libjpeg-dev libturbojpeg0-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
+  libjpeg-dev libturbojpeg0-dev libpng-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core
 )
 

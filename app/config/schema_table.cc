@@ -194,7 +194,7 @@ Section<DataConfig> DataSection() {
       .Choices({"none", "ram"})
       .Help("ram: keep decoded pictures, after the transforms that draw nothing at random");
   s.Add("cache_bytes", &C::cache_bytes).Default(0).Range(0).Help("most memory for the cache; 0: half of what is free at the start").Also({"cache_size"});
-  s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears").Also({"max_errors"});
+  s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears: damaged files, images of more than 100 million pixels or an edge above 65535").Also({"max_errors"});
   return s;
 }
 

@@ -56,6 +56,7 @@ find_package(CLI11 REQUIRED)
 find_package(XxHash REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(TurboJPEG REQUIRED)  # tests and benchmarks
+find_package(PNG REQUIRED)
 find_package(Stb REQUIRED)
 find_package(DejaVu REQUIRED)
 find_package(OpenCVCore REQUIRED)

@@ -9,7 +9,7 @@
 namespace mxtrain::io {
 namespace {
 
-constexpr int kLeastEdge = 128;
+constexpr int kLeastEdge = 128, kMostEdge = 4096;
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
 
 // Every pixel becomes `factor` x `factor` pixels.
@@ -38,13 +38,14 @@ std::string InAscii(const std::string& text) {
 void DrawLabel(const std::string& text, Image* image) {
   if (image->pixels.empty()) Throw(ErrorKind::kData, "cannot draw '{}' onto an empty picture", text);
   ConvertChannels(3, image);
-  const int edge = std::min(image->height, image->width);
-  if (edge < kLeastEdge) Enlarge((kLeastEdge + edge - 1) / edge, image);
+  const auto [shorter, longer] = std::minmax(image->height, image->width);
+  const int factor = std::min((kLeastEdge + shorter - 1) / shorter, kMostEdge / longer);
+  if (factor > 1) Enlarge(factor, image);
 
   const std::string line = InAscii(text);
   int below = 0;  // of the line on which letters stand
   const cv::Size unit = cv::getTextSize(line, kFont, 1, 1, &below);
-  const int margin = std::max(3, image->height / 100);
+  const int margin = std::min(std::max(3, image->height / 100), image->width / 4);
   const double by_width = double(image->width - 2 * margin) / std::max(unit.width, 1);
   const double scale = std::min(by_width, image->height / 12.0 / (unit.height + below));
   const int thickness = std::max(1, static_cast<int>(scale * 1.5 + 0.5));

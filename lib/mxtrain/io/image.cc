@@ -28,6 +28,12 @@ Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
   return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
 }
 
+std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes, const DecodeOptions& options, JpegCodec& jpeg, Image* image,
+                                Frame* frame) {
+  if (info.format == ImageFormat::kJpeg) return jpeg.Decode(bytes, info, options, image, frame);
+  return info.format == ImageFormat::kPng ? DecodePng(bytes, image) : DecodeBmp(bytes, info, image);
+}
+
 void GrayToRgb(Image* image) {
   const size_t pixels = image->pixels.size();
   image->Resize(image->height, image->width, 3);
@@ -65,10 +71,11 @@ std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const Decode
   if (int64_t{info->height} * info->width > options.max_pixels) {
     return Refusal{format("{}x{} pixels are more than the {} that are allowed", info->width, info->height, options.max_pixels)};
   }
+  if (std::max(info->height, info->width) > kLongestEdge) {
+    return Refusal{format("{}x{} pixels: the longer edge is more than the {} that are allowed", info->width, info->height, kLongestEdge)};
+  }
   *frame = {info->height, info->width, {0, 0, info->height, info->width}, 1};
-  const bool jpeg = info->format == ImageFormat::kJpeg;
-  const auto refusal = jpeg ? impl_->jpeg.Decode(bytes, *info, options, image, frame) : DecodeWithStb(bytes, *info, image);
-  if (refusal) return refusal;
+  if (auto refusal = DecodeAs(*info, bytes, options, impl_->jpeg, image, frame)) return refusal;
   ApplyOrientation(info->orientation, image);
   if (info->orientation != 1) frame->covers = {0, 0, image->height, image->width};
   if (options.channels != 0) ConvertChannels(options.channels, image);
@@ -78,6 +85,18 @@ std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const Decode
 void ConvertChannels(int channels, Image* image) {
   if (channels == 1 && image->channels == 3) RgbToGray(image);
   if (channels == 3 && image->channels == 1) GrayToRgb(image);
+}
+
+void ComposeOverWhite(Image* image) {
+  if (image->channels % 2 != 0) return;
+  const int colours = image->channels - 1;
+  const uint8_t* from = image->pixels.data();
+  uint8_t* to = image->pixels.data();
+  for (size_t left = image->pixels.size() / static_cast<size_t>(colours + 1); left > 0; --left, from += colours + 1) {
+    const int alpha = from[colours];
+    for (int c = 0; c < colours; ++c) *to++ = static_cast<uint8_t>((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
+  }
+  image->Resize(image->height, image->width, colours);
 }
 
 Expected<ImageInfo, Refusal> ProbeImage(std::string_view bytes) {

@@ -1,13 +1,16 @@
 #pragma once
-// Pictures in memory, and the files that they come from: JPEG (libjpeg-turbo), PNG and BMP (stb_image).
+// Pictures in memory, and the files that they come from: JPEG (libjpeg-turbo), PNG (libpng) and BMP.
 //
 // What each kind of file becomes:
 // - EXIF orientation of a JPEG is applied, so height and width are those that a viewer shows (a PNG's eXIf chunk is not read);
 // - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high byte);
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
-// A JPEG about which its decoder warns, or of more than 500 scans, a PNG whose checksums fail and a file that ends early are damaged:
-// refused, never half shown.
+// A JPEG about which its decoder warns, or of more than 500 scans, a PNG whose checksums fail, a BMP whose header makes no sense and a file
+// that ends early are damaged: refused, never half shown.
+//
+// Memory: decoding takes at most twice the bytes of the file's pixels at 8 bits per channel, and the file; a progressive JPEG two bytes
+// more for each of its samples. So the limits below bound it: at 100 million pixels in colour, 300 MB are decoded, and 600 MB taken.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,9 +61,11 @@ struct ImageInfo {
   int orientation = 1;        // EXIF, 1 .. 8
 };
 
+constexpr int kLongestEdge = 65'535;  // that of a JPEG
+
 struct DecodeOptions {
   int channels = 0;                  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
-  int64_t max_pixels = 100'000'000;  // larger pictures are refused by their header, before memory is taken
+  int64_t max_pixels = 100'000'000;  // larger pictures, and those of an edge above kLongestEdge, are refused by their header alone
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where `part` allows it, which changes pixel values a little, and no further
   // than `part` reaches, so that damage below it goes unnoticed in a file that is not cut off.
   bool exact = true;

@@ -25,11 +25,13 @@ class JpegCodec {
   std::unique_ptr<State> state_;
 };
 
-// stb_image.
+// libpng and stb_image. *image becomes gray or RGB, as the file is, alpha composed over white.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
+std::optional<Refusal> DecodePng(std::string_view bytes, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);
-// *image has the channels of the file, alpha composed over white: gray or RGB.
-std::optional<Refusal> DecodeWithStb(std::string_view bytes, const ImageInfo& info, Image* image);
+std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image);
+// Of 2 or 4 channels, the last of which is alpha, the others stay; others are left as they are.
+void ComposeOverWhite(Image* image);
 
 // The orientation in a JPEG's EXIF block; 1 where there is none or it makes no sense.
 int ExifOrientation(std::string_view jpeg);

@@ -71,10 +71,9 @@ int EighthsFor(double least) {
 }
 
 // Adobe writes CMYK inverted (0 is full ink): the product of what ink and black let through.
-void CmykToRgb(const std::vector<uint8_t>& cmyk, Image* image) {
-  const size_t pixels = cmyk.size() / 4;
-  for (size_t i = 0; i < pixels; ++i) {
-    for (size_t c = 0; c < 3; ++c) image->pixels[3 * i + c] = static_cast<uint8_t>((cmyk[4 * i + c] * cmyk[4 * i + 3] + 127) / 255);
+void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
+  for (int x = 0; x < width; ++x, cmyk += 4) {
+    for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);
   }
 }
 
@@ -92,7 +91,7 @@ struct JpegCodec::State {
   ErrorState errors;
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct info{};
-  std::vector<uint8_t> inks;
+  std::vector<uint8_t> inks;  // of a row
 };
 
 JpegCodec::JpegCodec() : state_(std::make_unique<State>()) {
@@ -166,15 +165,16 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
 
   image->Resize(box.height, box.width, gray && !cmyk ? 1 : 3);
   const size_t stride = static_cast<size_t>(box.width) * static_cast<size_t>(jpeg.output_components);
-  if (cmyk) state_->inks.resize(stride * static_cast<size_t>(box.height));
-  uint8_t* const rows = cmyk ? state_->inks.data() : image->pixels.data();
+  if (cmyk) state_->inks.resize(stride);
   const bool whole = static_cast<int>(jpeg.output_height) == box.y + box.height;
   const bool read_on = !whole && (options.exact || !bytes.ends_with("\xff\xd9"));
   good = Guarded([&] {
     if (box.y > 0) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(box.y));
     for (int y = 0; y < box.height;) {
-      JSAMPROW row = rows + stride * static_cast<size_t>(y);
-      y += static_cast<int>(jpeg_read_scanlines(&jpeg, &row, 1));
+      JSAMPROW row = cmyk ? state_->inks.data() : image->row(y);
+      if (jpeg_read_scanlines(&jpeg, &row, 1) == 0) continue;
+      if (cmyk) CmykToRgb(row, box.width, image->row(y));
+      ++y;
     }
     if (read_on && jpeg.output_scanline + 1 < jpeg.output_height) {
       jpeg_skip_scanlines(&jpeg, jpeg.output_height - 1 - jpeg.output_scanline);
@@ -188,7 +188,6 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
          });
   if (!good || state_->errors.text[0] != '\0') return Damage();
   if (info.orientation == 1) frame->covers = {box.y, box.x, box.height, box.width};
-  if (cmyk) CmykToRgb(state_->inks, image);
   return std::nullopt;
 }
 

@@ -50,15 +50,19 @@ std::string PngChunk(const std::string& type, const std::string& data) {
   return Number(static_cast<uint32_t>(data.size()), 4, true) + body + Number(static_cast<uint32_t>(sum), 4, true);
 }
 
-// A PNG by the letter of its specification: `rows` holds each row with its filter byte, 0.
-std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows) {
+std::string Packed(const std::string& rows) {
   std::string packed(compressBound(rows.size()), '\0');
   uLongf size = packed.size();
   compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), rows.size());
   packed.resize(size);
+  return packed;
+}
+
+// A PNG by the letter of its specification: `rows` holds each row with its filter byte, 0, pass after pass where it is interlaced.
+std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows, bool interlaced = false) {
   const std::string header = Number(width, 4, true) + Number(height, 4, true) + Number(static_cast<uint32_t>(bits), 1, true) +
-                             Number(static_cast<uint32_t>(colour_type), 1, true) + std::string(3, '\0');
-  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
+                             Number(static_cast<uint32_t>(colour_type), 1, true) + std::string(2, '\0') + Number(interlaced, 1, true);
+  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", Packed(rows)) + PngChunk("IEND", "");
 }
 
 // 24 bits per pixel, rows from the bottom, or from the top when `down`.
@@ -96,21 +100,118 @@ bool Has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a PNG whose data unpack to far more than its header says is refused before they take memory") {
+TEST_CASE("what a PNG holds behind its last row is passed over, however much it unpacks to") {
   const std::string bomb = Png(16, 16, 8, 2, std::string(size_t{256} << 20, '\0'));
   REQUIRE(bomb.size() < 300'000);
-  CHECK(WhyNot(bomb) == "damaged or unsupported PNG: it holds more data than its header says");
-  CHECK(DecodeImage(Png(16, 16, 8, 2, std::string(16 * 49 + 1000, '\0'))).has_value());  // a little more is legal: decoders pass over it
+  CHECK(DecodeImage(bomb)->pixels == std::vector<uint8_t>(16 * 16 * 3));
+  CHECK(DecodeImage(Png(16, 16, 8, 2, std::string(16 * 49 + 1000, '\0'))).has_value());
 }
 
-// stb_image gives no reason for this one, or that of an earlier file.
-TEST_CASE("a PNG whose compressed data describe no code is refused as damaged, whatever was refused before it") {
-  const std::string no_code("\x78\x9c\x07\0\0\0\0\0", 8), header("\0\0\0\x11\0\0\0\x09\x08\x02\0\0\0", 13);
-  const std::string png = "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", no_code) + PngChunk("IEND", "");
-  const std::string bomb = Png(16, 16, 8, 2, std::string(size_t{16} << 20, '\0'));
-  CHECK(Has(WhyNot(png), "damaged or unsupported PNG: "));
-  CHECK(Has(WhyNot(bomb), "it holds more data"));
-  CHECK(Has(WhyNot(png), "damaged or unsupported PNG: "));
+// stb_image gave no reason for the first, and then that of an earlier file.
+TEST_CASE("a PNG is refused for data that describe no code, for a wrong Adler-32, and for rows that are missing") {
+  const std::string header("\0\0\0\x11\0\0\0\x09\x08\x02\0\0\0", 13), rows(9 * 52, '\0');
+  const auto png = [&](const std::string& packed) {
+    return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
+  };
+  CHECK(Has(WhyNot(png(std::string("\x78\x9c\x07\0\0\0\0\0", 8))), "damaged or unsupported PNG: "));
+  std::string packed = Packed(rows);
+  CHECK(DecodeImage(png(packed)).has_value());
+  packed.back() ^= 1;
+  CHECK(Has(WhyNot(png(packed)), "damaged or unsupported PNG: "));
+  packed.resize(packed.size() - 4);
+  CHECK(Has(WhyNot(png(packed)), "damaged or unsupported PNG: "));
+  CHECK(WhyNot(png(Packed(rows.substr(52)))) == "damaged or unsupported PNG: rows are missing");
+}
+
+TEST_CASE("a PNG of an impossible colour type or depth is refused") {
+  const std::string rows(3 * 64, '\0');
+  for (const auto& [bits, type] : {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
+    CAPTURE(bits);
+    CHECK(Has(WhyNot(Png(3, 3, bits, type, rows)), "damaged or unsupported PNG"));
+  }
+}
+
+TEST_CASE("an interlaced PNG has the pixels of a plain one") {
+  constexpr struct {
+    int x, y, dx, dy;
+  } kPasses[] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+  for (const auto& [height, width] : {std::pair{1, 1}, {2, 3}, {13, 11}}) {
+    const Image image = Pattern(height, width, 3);
+    std::string rows;
+    for (const auto& pass : kPasses) {
+      for (int y = pass.y; y < height && pass.x < width; y += pass.dy) {
+        rows += '\0';
+        for (int x = pass.x; x < width; x += pass.dx) rows.append(reinterpret_cast<const char*>(image.row(y)) + 3 * x, 3);
+      }
+    }
+    const auto [h, w] = std::pair(static_cast<uint32_t>(height), static_cast<uint32_t>(width));
+    const auto decoded = DecodeImage(Png(w, h, 8, 2, rows, true));
+    REQUIRE(decoded.has_value());
+    CHECK(decoded->pixels == image.pixels);
+    CHECK(WhyNot(Png(w, h, 8, 2, rows.substr(0, rows.size() - 3 * w - 1), true)) == "damaged or unsupported PNG: rows are missing");
+  }
+}
+
+// A BMP of 2x2 pixels by the letter; `extra` is the palette or the masks.
+struct SmallBmp {
+  uint32_t bits = 24, compression = 0, colours = 0, header = 40, planes = 1;
+  std::string extra = {}, rows = {};
+  std::string bytes() const {
+    const auto n = [](uint32_t value, int size) { return Number(value, size, false); };
+    const uint32_t begin = 14 + header + static_cast<uint32_t>(extra.size());
+    const std::string fields = header == 12 ? n(12, 4) + n(2, 2) + n(2, 2) + n(planes, 2) + n(bits, 2)
+                                            : n(header, 4) + n(2, 4) + n(2, 4) + n(planes, 2) + n(bits, 2) + n(compression, 4) +
+                                                  std::string(12, '\0') + n(colours, 4) + n(0, 4);
+    return "BM" + n(0, 4) + n(0, 4) + n(begin, 4) + fields + extra + rows;
+  }
+};
+
+std::string Masks(std::initializer_list<uint32_t> masks) {
+  std::string text;
+  for (const uint32_t mask : masks) text += Number(mask, 4, false);
+  return text;
+}
+
+TEST_CASE("a BMP with a palette or with channel masks") {
+  using Pixels = std::vector<uint8_t>;
+  const std::string two("\x01\x02\x03\x00\x0a\x0b\x0c\x00", 8), two_old("\x01\x02\x03\x0a\x0b\x0c", 6);
+  const Pixels corners{3, 2, 1, 12, 11, 10, 12, 11, 10, 3, 2, 1};  // the rows lie from the bottom
+  CHECK(DecodeImage(SmallBmp{.bits = 1, .extra = two, .rows = std::string("\x80\0\0\0\x40\0\0\0", 8)}.bytes())->pixels == corners);
+  CHECK(DecodeImage(SmallBmp{.bits = 4, .colours = 2, .extra = two, .rows = std::string("\x10\0\0\0\x01\0\0\0", 8)}.bytes())->pixels == corners);
+  CHECK(DecodeImage(SmallBmp{.bits = 8, .extra = two, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())->pixels == corners);
+  CHECK(DecodeImage(SmallBmp{.bits = 8, .header = 12, .extra = two_old, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())->pixels == corners);
+  // 5 bits 0x10 become 0x84, 6 bits 0x20 become 0x82.
+  const std::string rows16("\x10\x42\0\0\0\0\xff\x7f", 8), rows565("\x10\x84\0\0\0\0\xff\xff", 8);
+  const Pixels grays{0, 0, 0, 255, 255, 255, 132, 132, 132, 0, 0, 0}, grays565{0, 0, 0, 255, 255, 255, 132, 130, 132, 0, 0, 0};
+  CHECK(DecodeImage(SmallBmp{.bits = 16, .rows = rows16}.bytes())->pixels == grays);
+  CHECK(DecodeImage(SmallBmp{.bits = 16, .compression = 3, .extra = Masks({0xf800, 0x7e0, 0x1f}), .rows = rows565}.bytes())->pixels == grays565);
+  const std::string rows32("\1\2\3\0\4\5\6\0\7\x8\x9\0\xa\xb\xc\0", 16);
+  const Pixels numbers{9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4};
+  CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = rows32}.bytes())->pixels == numbers);
+  CHECK(DecodeImage(SmallBmp{.bits = 32, .compression = 3, .extra = Masks({0xff0000, 0xff00, 0xff}), .rows = rows32}.bytes())->pixels == numbers);
+  std::string half = rows32;
+  half[3] = '\x80';  // now the fourth byte is alpha
+  CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = half}.bytes())->pixels == Pixels{255, 255, 255, 255, 255, 255, 129, 128, 128, 255, 255, 255});
+}
+
+TEST_CASE("a BMP whose header makes no sense is refused") {
+  const std::string rows(16, '\0'), palette(8, '\0');
+  const auto why = [](const SmallBmp& bmp) { return WhyNot(bmp.bytes()); };
+  REQUIRE(DecodeImage(SmallBmp{.rows = rows}.bytes()).has_value());
+  CHECK(why({.bits = 8, .colours = 257, .extra = palette, .rows = rows}) == "damaged or unsupported BMP: a palette of 257 colours for 8 bits per pixel");
+  CHECK(why({.bits = 8, .rows = rows}) == "damaged or unsupported BMP: no palette");
+  CHECK(why({.bits = 8, .compression = 1, .extra = palette, .rows = rows}) == "damaged or unsupported BMP: compression 1 of 8 bits per pixel");
+  CHECK(why({.compression = 0xff000000, .rows = rows}) == "damaged or unsupported BMP: compression 4278190080 of 24 bits per pixel");
+  CHECK(why({.bits = 2, .rows = rows}) == "damaged or unsupported BMP: 2 bits per pixel");
+  CHECK(why({.planes = 3, .rows = rows}) == "damaged or unsupported BMP: 3 planes");
+  CHECK(why({.bits = 32, .compression = 3, .rows = rows}) == "damaged or unsupported BMP: the pixels begin within the header");
+  for (const std::string& masks : {Masks({0, 0, 0}), Masks({0xf800, 0x7c0, 0x1f}), Masks({0xf800, 0x7e0, 0x3f}), Masks({0x1f0000, 0x7e0, 0x1f})}) {
+    CHECK(Has(why({.bits = 16, .compression = 3, .extra = masks, .rows = rows}), "channel masks"));
+  }
+  CHECK(Has(why({.bits = 32, .compression = 3, .extra = Masks({0xff0000, 0xff00, 0x7f}), .rows = rows}), "channel masks"));
+  std::string odd = SmallBmp{.rows = rows}.bytes();
+  odd[14] = 41;
+  CHECK(WhyNot(odd) == "damaged or unsupported BMP: a header of 41 bytes");
 }
 
 TEST_CASE("PNG and BMP come back bit for bit") {
@@ -276,5 +377,6 @@ TEST_CASE("a file that was cut off does no harm to a decoder that has worked bef
 TEST_CASE("a huge header is refused before memory is taken") {
   const std::string png = Png(60000, 60000, 8, 2, "");
   CHECK(WhyNot(png) == "60000x60000 pixels are more than the 100000000 that are allowed");
+  CHECK(WhyNot(Png(16777216, 1, 8, 0, "")) == "16777216x1 pixels: the longer edge is more than the 65535 that are allowed");
   CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) == "20x20 pixels are more than the 399 that are allowed");
 }

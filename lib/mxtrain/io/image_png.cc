@@ -1,0 +1,160 @@
+// libpng's push reader: it is given the file, hands over one row after another and holds two beside the image; what would unpack to more
+// than the header says costs nothing. It checks every chunk's CRC, the compressed data's Adler-32 and the header. As libjpeg, it reports
+// errors through a function that must not return: that jumps back to Guarded, over code that holds nothing to destroy.
+#include <png.h>
+
+#include <algorithm>
+#include <climits>
+#include <csetjmp>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/image_codecs.h"
+
+namespace mxtrain::io {
+namespace {
+
+// How the warnings begin that tell of no damage: decoders pass over what lies behind the last row.
+constexpr std::string_view kBeyondLastRow = "Extra compress";
+
+uint32_t BigEndian32(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+Refusal Damaged(std::string_view reason) {
+  return Refusal{format("damaged or unsupported PNG: {}", reason)};
+}
+
+class PngReader {
+ public:
+  PngReader() = default;
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  // Without alpha composed: 1 to 4 channels.
+  std::optional<Refusal> Read(std::string_view bytes, Image* image);
+
+ private:
+  static PngReader* Of(png_structp png) { return static_cast<PngReader*>(png_get_error_ptr(png)); }
+  static void OnError(png_structp png, png_const_charp text) {
+    Of(png)->Keep(text);
+    std::longjmp(Of(png)->jump_, 1);
+  }
+  static void OnWarning(png_structp png, png_const_charp text) {
+    if (!std::string_view(text).starts_with(kBeyondLastRow)) Of(png)->Keep(text);
+  }
+  static png_voidp Allocate(png_structp png, png_alloc_size_t bytes) {
+    void* const memory = std::malloc(bytes);
+    if (!memory) static_cast<PngReader*>(png_get_mem_ptr(png))->no_memory_ = true;
+    return memory;
+  }
+  static void Free(png_structp, png_voidp memory) { std::free(memory); }
+  static void OnHeader(png_structp png, png_infop);
+  static void OnRow(png_structp png, png_bytep row, png_uint_32 y, int pass);
+  static void OnEnd(png_structp png, png_infop) { static_cast<PngReader*>(png_get_progressive_ptr(png))->ended_ = true; }
+
+  void Keep(const char* text) {
+    if (text_[0] == '\0') std::strncpy(text_, text, sizeof text_ - 1);
+  }
+  template <typename F>
+  bool Guarded(F&& work);
+  std::optional<Refusal> Give(std::string_view bytes);
+  bool HasAllRows() const;
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::jmp_buf jump_;
+  char text_[128] = "";  // of the first error or warning; empty: none
+  bool no_memory_ = false, ended_ = false;
+  size_t left_ = 0;         // bytes behind the header
+  Image* image_ = nullptr;  // has its size once the header is read
+};
+
+// False when libpng gave up in `work`, which must own nothing.
+template <typename F>
+bool PngReader::Guarded(F&& work) {
+  if (setjmp(jump_) != 0) return false;
+  work();
+  return true;
+}
+
+// All chunks before the pixels have been read: asks for 8 bits without palette, and stops, so that the image can be made.
+void PngReader::OnHeader(png_structp png, png_infop info) {
+  png_set_expand(png);
+  png_set_strip_16(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+  static_cast<PngReader*>(png_get_progressive_ptr(png))->left_ = png_process_data_pause(png, 0);
+}
+
+void PngReader::OnRow(png_structp png, png_bytep row, png_uint_32 y, int) {
+  Image* const image = static_cast<PngReader*>(png_get_progressive_ptr(png))->image_;
+  if (row) png_progressive_combine_row(png, image->row(static_cast<int>(y)), row);
+}
+
+std::optional<Refusal> PngReader::Give(std::string_view bytes) {
+  const bool good = Guarded([&] {
+    const auto* data = reinterpret_cast<png_const_bytep>(bytes.data());
+    png_process_data(png_, info_, const_cast<png_bytep>(data), bytes.size());
+  });
+  if (good && text_[0] == '\0') return std::nullopt;
+  if (no_memory_) Throw(ErrorKind::kMemory, "no memory to decode a PNG");
+  return Damaged(text_);
+}
+
+// libpng reads on where the compressed data end before the last row.
+bool PngReader::HasAllRows() const {
+  constexpr int kPasses = 7;  // of an interlaced image
+  if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_ADAM7) return png_get_current_pass_number(png_) == kPasses;
+  return png_get_current_row_number(png_) == png_get_image_height(png_, info_);
+}
+
+std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
+  const bool good = Guarded([&] {
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning, this, Allocate, Free);
+    info_ = png_ ? png_create_info_struct(png_) : nullptr;
+    if (!info_) return;
+    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // what is no pixel: comments, profiles, ...
+    png_set_user_limits(png_, INT_MAX, INT_MAX);                             // DecodeOptions has the limits
+    png_set_chunk_malloc_max(png_, 0);
+    png_set_progressive_read_fn(png_, this, OnHeader, OnRow, OnEnd);
+  });
+  if (!good || !info_) Throw(ErrorKind::kMemory, "cannot make a PNG decoder: {}", text_);
+  image_ = image;
+  if (auto refusal = Give(bytes)) return refusal;
+  if (left_ > 0) {
+    image->Resize(static_cast<int>(png_get_image_height(png_, info_)), static_cast<int>(png_get_image_width(png_, info_)),
+                  png_get_channels(png_, info_));
+    if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
+  }
+  if (!ended_) return Damaged("the file ends early");
+  if (!HasAllRows()) return Damaged("rows are missing");
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Read here, so that an image over the limits is refused with its size.
+Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
+  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR") return Damaged("no header");
+  constexpr int kChannels[] = {1, 0, 3, 3, 2, 0, 4};  // of the colour types
+  const uint32_t width = BigEndian32(bytes, 16), height = BigEndian32(bytes, 20);
+  const auto type = static_cast<unsigned char>(bytes[25]);
+  const int channels = type < std::size(kChannels) ? kChannels[type] : 0;
+  if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0) return Damaged("impossible header");
+  return ImageInfo{ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels};
+}
+
+std::optional<Refusal> DecodePng(std::string_view bytes, Image* image) {
+  if (auto refusal = PngReader().Read(bytes, image)) return refusal;
+  ComposeOverWhite(image);
+  return std::nullopt;
+}
+
+}  // namespace mxtrain::io
