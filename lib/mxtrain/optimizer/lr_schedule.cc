@@ -201,6 +201,7 @@ class Falling : public Schedule {
     const double span = static_cast<double>(std::max<int64_t>(total_ - warmup_steps_, 1));
     return final_ + (1 - final_) * Left(std::clamp(static_cast<double>(step - warmup_steps_) / span, 0.0, 1.0));
   }
+  bool SpansRun() const override { return true; }
 
  private:
   // From 1 (t = 0) to 0 (t = 1).
@@ -246,6 +247,7 @@ class OneCycle final : public Schedule {
     if (at < top_) return Between(param_.start, 1, at / top_);
     return last_ > top_ ? Between(1, param_.final_factor, (at - top_) / (last_ - top_)) : 1;
   }
+  bool SpansRun() const override { return true; }
 
  private:
   double Between(double from, double to, double t) const {

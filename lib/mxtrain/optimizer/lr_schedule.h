@@ -24,6 +24,8 @@ class MXTRAIN_API LrSchedule {
   // Factor of the base learning rate for the step with this number (0 is the first).
   double Factor(int64_t step) const;
 
+  // Whether its form depends on where the run ends, so that a run which is cut short misses its low rates.
+  virtual bool SpansRun() const { return false; }
   // What an epoch came to, after the last of its steps.
   virtual void EndEpoch(double /*value*/, bool /*higher_is_better*/) {}
   // Exact, as text; empty where there is none. A text of another schedule is not read.

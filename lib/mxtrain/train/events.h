@@ -25,6 +25,7 @@ struct StepEvent {
   int64_t epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0, total_steps = 0;  // counted from 0
   double lr = 0;
   double loss = 0;                 // mean over the epoch so far
+  double recent_loss = 0;          // mean since the last event of this kind in this epoch
   double images_per_second = 0;    // since the last event of this kind
   double wait_share = 0;           // share of that time in which training waited for data (data_wait.h)
   double seconds = 0, seconds_left = 0;
@@ -33,6 +34,7 @@ struct StepEvent {
 struct EpochEvent {
   int64_t epoch = 0, step = 0;     // epochs and steps done
   double lr = 0, seconds = 0, images_per_second = 0;
+  std::vector<std::pair<double, double>> rates;  // learning rates of steps spread over the epoch, the first and the last among them: epochs done, rate
   NamedValues train, val;          // "loss", then the metrics; val is empty without validation data
   bool best = false;
   double loss_scale = 0;           // of training in float16; 0: there is none

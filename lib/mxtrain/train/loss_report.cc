@@ -24,6 +24,30 @@ double TermOf(const LossReport::Head& head, int64_t k, double p) {
   return -weight * std::pow(std::max(1 - p, 0.0), head.focal_gamma) * std::log(std::max(p, 1e-30));
 }
 
+// The sum of TermOf over all classes, `stride` apart.
+double SumOfTerms(const LossReport::Head& head, const float* p, int64_t classes, int64_t stride) {
+  double sum = 0;
+  if (!head.class_weights.empty() || head.focal_gamma > 0) {
+    for (int64_t k = 0; k < classes; ++k) sum += TermOf(head, k, p[k * stride]);
+    return sum;
+  }
+  constexpr int64_t kFactors = 8;  // a logarithm for so many: their product is 1e-240 or more
+  for (int64_t k = 0; k < classes; k += kFactors) {
+    double product = 1;
+    for (int64_t j = k; j < std::min(k + kFactors, classes); ++j) product *= std::max<double>(p[j * stride], 1e-30);
+    sum -= std::log(product);
+  }
+  return sum;
+}
+
+// The loss of the label k: 1 - smoothing of it, the rest spread over the other classes.
+double LossOfLabel(const LossReport::Head& head, const float* p, int64_t k, int64_t classes, int64_t stride) {
+  const double named = TermOf(head, k, p[k * stride]);
+  if (head.smoothing == 0 || classes == 1) return named;
+  const double other = head.smoothing / static_cast<double>(classes - 1);
+  return (1 - head.smoothing - other) * named + other * SumOfTerms(head, p, classes, stride);
+}
+
 // p: probabilities with the classes on the axis before `inner`; labels: one per row and inner position, or probabilities like p.
 double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count, double* weight) {
   const int axis = head.class_axis_1 ? 1 : p.shape.ndim() - 1;
@@ -48,7 +72,7 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
         Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name, y[r * inner + i], classes);
       }
       *weight += 1;
-      loss += TermOf(head, k, row[k * inner]);
+      loss += LossOfLabel(head, row, k, classes, inner);
     }
   }
   return loss;
@@ -73,6 +97,8 @@ LossReport::LossReport(const Symbol& symbol) {
       params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
       if (const std::string weights = ParamOf(*node.op, "class_weights"); !weights.empty()) params::Parse(weights, &head.class_weights);
       if (const std::string gamma = ParamOf(*node.op, "focal_gamma"); !gamma.empty()) params::Parse(gamma, &head.focal_gamma);
+      const std::string smoothing = ParamOf(*node.op, "smooth_alpha");
+      if (!head.class_axis_1 && !smoothing.empty()) params::Parse(smoothing, &head.smoothing);
     } else if (op == "LinearRegressionOutput") {
       head.kind = Head::Kind::kLinear;
     } else if (op == "LogisticRegressionOutput") {
@@ -128,6 +154,15 @@ double LossReport::Mean(int h) const { return sums_[h].weight > 0 ? sums_[h].los
 double LossReport::Total() const {
   double total = 0;
   for (size_t h = 0; h < heads_.size(); ++h) total += Mean(static_cast<int>(h));
+  return total;
+}
+
+double LossReport::TotalSince(const Sums& before) const {
+  double total = 0;
+  for (size_t h = 0; h < sums_.size(); ++h) {
+    const double weight = sums_[h].weight - before[h].weight;
+    if (weight > 0) total += (sums_[h].loss - before[h].loss) / weight;
+  }
   return total;
 }
 

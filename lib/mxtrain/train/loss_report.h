@@ -1,6 +1,7 @@
 #pragma once
-// The value of each loss of a net, for reports: loss operators output predictions, not losses. SoftmaxOutput: cross entropy, with the weights of
-// classes and the focal factor that the operator has, and without its smoothing of labels. Regression outputs:
+// The value of each loss of a net, for reports: loss operators output predictions, not losses. It is what training minimises, so that it may differ
+// from the metric cross_entropy. SoftmaxOutput: cross entropy, with the smoothing of labels, the weights of classes and the focal factor that the
+// operator has. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed over the outputs of an example. Other heads
 // (MakeLoss): their own mean over elements, times grad_scale left out. Each a mean over examples; the total is their sum.
 #include <map>
@@ -25,7 +26,12 @@ class MXTRAIN_API LossReport {
     bool class_axis_1 = false; // SoftmaxOutput: multi_output
     std::vector<double> class_weights;  // SoftmaxOutput; none: 1 each
     double focal_gamma = 0;             // SoftmaxOutput
+    double smoothing = 0;               // SoftmaxOutput: smooth_alpha, where the operator heeds it
   };
+  struct Sum {
+    double loss = 0, weight = 0;
+  };
+  using Sums = std::vector<Sum>;  // of each head
   explicit LossReport(const Symbol& symbol);
   const std::vector<Head>& heads() const { return heads_; }
 
@@ -34,15 +40,14 @@ class MXTRAIN_API LossReport {
   void Reset();
   double Mean(int h) const;  // 0 when nothing was added
   double Total() const;
+  const Sums& sums() const { return sums_; }
+  double TotalSince(const Sums& before) const;  // of what was added since these were the sums; 0 for nothing
   std::string SaveState() const;
   void RestoreState(const std::string& text);
 
  private:
-  struct Sum {
-    double loss = 0, weight = 0;
-  };
   std::vector<Head> heads_;
-  std::vector<Sum> sums_;
+  Sums sums_;
 };
 
 // How the optimizer must scale gradients, which are summed over `parts` of the batch: 1 / parts where every loss normalises itself (over its part),

@@ -86,11 +86,13 @@ struct TrainOptions {
   double report_seconds = 0.2;       // least time between two of them
 };
 
-// What ended a run: its epochs or steps, the flag, EarlyStop's patience, time_limit_seconds, EarlyStop's target.
-enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit, kTarget };
+// What ended a run: its epochs or steps, the flag, EarlyStop's patience, time_limit_seconds, EarlyStop's target, DivergedError.
+enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit, kTarget, kDiverged };
 
 struct TrainResult {
   int64_t epochs = 0, steps = 0;
+  int64_t total_steps = 0;           // that the run was to make; its schedule spans them
+  double lr = 0, last_lr = 0;        // learning rate of the step that was made last, and of the last that the run was to make
   std::vector<BestValue> best;       // of each of best_metrics
   bool higher_is_better = false;     // of the first
   NamedValues last;                  // validation values of the last epoch, or training values without validation data
@@ -132,8 +134,9 @@ class MXTRAIN_API Trainer {
   WeightsAccount Begin(const std::map<std::string, NDArray>& weights);
 
   // `stop`: when it becomes non-zero the step under way is finished, saved, and Run returns. 2 asks for a save without stopping, and the
-  // trainer sets it back to 0. Throws DivergedError when the loss is not finite.
+  // trainer sets it back to 0. Throws DivergedError when the loss is not finite; result() then says how far the run came.
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop = nullptr);
+  const TrainResult& result() const { return result_; }  // of the last Run that ended, or diverged
 
   // One batch: forward, backward, sums of losses and metrics, and with the last batch of a step the updates; waits until at most one older
   // batch is under way. What Run does between its reports; for benchmarks and loops of one's own.
@@ -181,11 +184,14 @@ class MXTRAIN_API Trainer {
   RunStart Describe() const;
   Checkpoint Snapshot() const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
-  TrainResult RunEpochs(TrainListener& listener, std::atomic<int>* stop);
+  RunEnd RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
+  void Summarize(RunEnd end, const Clock& clock);
   void TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   void ReportStep(TrainListener& listener, Clock* clock);
+  void WarnOfTimeLimit(TrainListener& listener, double seconds, double steps_per_second);
   void SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
-  void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result);
+  std::vector<std::pair<double, double>> RatesOfEpoch() const;
+  void EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock);
   bool ReportIsDue(const Clock& clock) const;
   bool OutOfTime(const Clock& clock) const;
   bool ReachesTarget(std::optional<double> value) const;  // of the first of best_metrics
@@ -210,15 +216,18 @@ class MXTRAIN_API Trainer {
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
   LossReport loss_;
+  LossReport::Sums reported_;                         // those of loss_ when a step was reported last, or the epoch was entered
   MetricSet metrics_;
   BestEpochs best_;
   std::optional<Patience> early_stop_;
   TrainState state_;
+  TrainResult result_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
   std::string rescale_reason_;
   engine::VarHandle sums_ = nullptr;                  // stands for loss_, metrics_ and diverged_
   std::optional<DivergedError> diverged_;             // what a step in flight threw; a wait gives it back as an Error of the engine
+  bool warned_of_limit_ = false;
   int64_t saved_step_ = -1;                           // where the last save of this process stands
   int64_t batches_ = 0;                               // that this process was given
   double push_seconds_ = 0;

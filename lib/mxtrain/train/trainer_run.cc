@@ -116,40 +116,49 @@ bool Trainer::ReachesTarget(std::optional<double> value) const {
 }
 
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
+  result_ = {};
+  Clock clock;
   try {
-    return RunEpochs(listener, stop);
+    Summarize(RunEpochs(listener, stop, &clock), clock);
+    return result_;
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kDiverged || !diverged_) throw;
+    if (e.kind() != ErrorKind::kDiverged) throw;
+    Summarize(RunEnd::kDiverged, clock);
+    if (!diverged_) throw;
+    result_.steps = diverged_->step();  // others may have been begun behind it
     throw DivergedError(*diverged_);
   }
 }
 
-TrainResult Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop) {
-  TrainResult result;
-  Clock clock;
+RunEnd Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   listener.OnStart(Describe());
-  clock.Resume(data_wait_.seconds());
-  while (!finished() && !Stops(stop) && !OutOfTime(clock)) {
-    TrainEpoch(listener, stop, &clock);
+  clock->Resume(data_wait_.seconds());
+  while (!finished() && !Stops(stop) && !OutOfTime(*clock)) {
+    TrainEpoch(listener, stop, clock);
     if (!state_.open || (Stops(stop) && state_.step_in_epoch < steps_per_epoch_)) break;
-    EndEpoch(listener, stop, &clock, &result);
+    EndEpoch(listener, stop, clock);
   }
   const bool complete = finished() && !Stops(stop);
   if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
-  const bool reached = complete && ReachesTarget(best_.first().value);
-  result.end = Stops(stop)           ? RunEnd::kStopped
-               : reached             ? RunEnd::kTarget
-               : state_.ended_early ? RunEnd::kNoImprovement
-               : complete            ? RunEnd::kComplete
-                                     : RunEnd::kTimeLimit;
-  result.epochs = state_.epoch;
-  result.steps = state_.step;
-  result.best = best_.values();
-  result.higher_is_better = best_.HigherIsBetter();
-  result.images_per_second = clock.ImagesPerSecond();
-  result.wait_share = clock.WaitShare();
-  return result;
+  if (Stops(stop)) return RunEnd::kStopped;
+  if (complete && ReachesTarget(best_.first().value)) return RunEnd::kTarget;
+  if (state_.ended_early) return RunEnd::kNoImprovement;
+  return complete ? RunEnd::kComplete : RunEnd::kTimeLimit;
+}
+
+void Trainer::Summarize(RunEnd end, const Clock& clock) {
+  result_.end = end;
+  result_.epochs = state_.epoch;
+  result_.steps = state_.step;
+  result_.total_steps = total_steps_;
+  const int64_t position = Position();
+  result_.lr = LearningRate(std::max<int64_t>(position - 1, 0));
+  result_.last_lr = LearningRate(std::max<int64_t>(position + total_steps_ - state_.step - 1, 0));
+  result_.best = best_.values();
+  result_.higher_is_better = best_.HigherIsBetter();
+  result_.images_per_second = clock.ImagesPerSecond();
+  result_.wait_share = clock.WaitShare();
 }
 
 void Trainer::Step(const DataBatch& batch) {
@@ -175,6 +184,7 @@ void Trainer::Step(const DataBatch& batch) {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   train_.Reset(state_.epoch, state_.step_in_epoch * options_.grad_accum);
+  reported_ = loss_.sums();
   DataBatch batch;
   const auto goes_on = [&] {
     if (summed_batches_ > 0) return true;  // a step is made whole
@@ -211,6 +221,8 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   runtime_.engine().WaitForVar(sums_);
   LookAtLossScale(listener);
   e.loss = loss_.Total();
+  e.recent_loss = loss_.TotalSince(reported_);
+  reported_ = loss_.sums();
   clock->Pause(data_wait_.seconds());
   e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
   e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
@@ -218,7 +230,24 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   if (e.images_per_second > 0) e.seconds_left = static_cast<double>((total_steps_ - state_.step) * ExamplesPerStep()) / e.images_per_second;
   if (options_.time_limit_seconds > 0) e.seconds_left = std::min(e.seconds_left, options_.time_limit_seconds - e.seconds);
   listener.OnStep(e);
+  if (clock->batches > kWarmupBatches) {
+    WarnOfTimeLimit(listener, e.seconds, static_cast<double>(clock->batches) / static_cast<double>(options_.grad_accum) / e.seconds);
+  }
   clock->BeginReport();
+}
+
+// Once, when a twentieth of the time is over, where the rest will not do for a schedule that falls until the last step. The schedule itself knows
+// nothing of time: the run would no longer be the same in every process (docs/decisions/0056-a-time-limit-does-not-bend-the-schedule.md).
+void Trainer::WarnOfTimeLimit(TrainListener& listener, double seconds, double steps_per_second) {
+  const double limit = options_.time_limit_seconds;
+  if (limit == 0 || warned_of_limit_ || seconds < limit / 20 || !schedule_->SpansRun()) return;
+  warned_of_limit_ = true;
+  const auto steps = static_cast<int64_t>(std::max(limit - seconds, 0.0) * steps_per_second);  // that are to come
+  if (static_cast<double>(steps) > 0.95 * static_cast<double>(total_steps_ - state_.step)) return;
+  const int64_t epochs = (Position() + steps) / steps_per_epoch_;
+  listener.OnWarning(format("at this speed train.time_limit ends the run after some {} of {} steps, before the schedule '{}' has come to its end; {}", state_.step + steps,
+                            total_steps_, options_.lr_schedule.name,
+                            epochs > 0 ? format("train.epochs={} fits into the time", epochs) : "an epoch takes longer than that"));
 }
 
 // Saves by steps, by time and on request.
@@ -252,11 +281,24 @@ void Trainer::LookAtLossScale(TrainListener& listener) {
   seen_loss_scale_ = now;
 }
 
-void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock, TrainResult* result) {
+// Of the epoch that is under way.
+std::vector<std::pair<double, double>> Trainer::RatesOfEpoch() const {
+  constexpr int64_t kMost = 32;
+  const int64_t steps = state_.step_in_epoch, count = std::min(steps, kMost);
+  std::vector<std::pair<double, double>> rates;
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t step = count > 1 ? k * (steps - 1) / (count - 1) : 0;
+    rates.emplace_back(static_cast<double>(state_.epoch) + static_cast<double>(step) / static_cast<double>(steps_per_epoch_), LearningRate(Position() - steps + step));
+  }
+  return rates;
+}
+
+void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   LookAtLossScale(listener);
   EpochEvent e;
   e.step = state_.step;
   e.lr = LearningRate(std::max<int64_t>(Position() - 1, 0));
+  e.rates = RatesOfEpoch();
   e.seconds = clock->epoch_seconds;
   e.images_per_second = clock->epoch_seconds > 0 ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds : 0;
   clock->epoch_seconds = 0;
@@ -267,7 +309,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     e.val = evaluation_->Run({}, [stop] { return Stops(stop); });
   }
   if (Stops(stop) && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
-  result->last = evaluation_ ? e.val : e.train;
+  result_.last = evaluation_ ? e.val : e.train;
 
   // A run that max_steps or the time limit ends inside an epoch keeps its place there, so that a longer run can go on from it.
   const bool whole = state_.step_in_epoch >= steps_per_epoch_;
@@ -279,13 +321,13 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     state_.examples_in_epoch = 0;
     loss_.Reset();
     metrics_.Reset();
-    if (const std::optional<double> value = FindValue(result->last, best_.first().metric)) {
+    if (const std::optional<double> value = FindValue(result_.last, best_.first().metric)) {
       schedule_->EndEpoch(*value, best_.HigherIsBetter());
       const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, best_.HigherIsBetter());
       state_.ended_early = (exhausted || ReachesTarget(value)) && state_.step < total_steps_;
     }
   }
-  std::vector<std::string> names = best_.Update(e.epoch, result->last);
+  std::vector<std::string> names = best_.Update(e.epoch, result_.last);
   e.best = !names.empty() && names[0] == "best";
   if (loss_scale_) {
     e.loss_scale = seen_loss_scale_.scale;

@@ -1,0 +1,76 @@
+// What is reported as the loss is what training minimises: with the numbers worked out by the definition, and by the gradient that the operator has.
+#include "mxtrain/train/loss_report.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+namespace {
+
+struct Row {
+  std::vector<float> probabilities;
+  float label;
+};
+
+// The mean over the rows of a net that ends in a SoftmaxOutput with these parameters.
+double LossOf(const Kwargs& params, std::vector<Row> rows) {
+  const auto classes = static_cast<int64_t>(rows[0].probabilities.size());
+  std::vector<float> p, y;
+  for (const Row& row : rows) p.insert(p.end(), row.probabilities.begin(), row.probabilities.end()), y.push_back(row.label);
+  const auto registry = BuiltinOperators();
+  const Symbol data = Symbol::Variable("data");
+  LossReport report(Symbol::Create(*registry, "SoftmaxOutput", "softmax", params, std::span(&data, 1)));
+  const auto count = static_cast<int64_t>(rows.size());
+  const TBlob output{p.data(), {count, classes}, DType::kFloat32, {}, {}}, label{y.data(), {count}, DType::kFloat32, {}, {}};
+  report.Update(0, output, &label, count);
+  return report.Total();
+}
+
+TEST_CASE("the loss has the smoothing of labels, with the weights of classes") {
+  const std::vector<Row> rows = {{{0.7f, 0.2f, 0.1f}, 0}, {{0.25f, 0.25f, 0.5f}, 1}};
+  const double plain = -(std::log(0.7) + std::log(0.25)) / 2;
+  CHECK(LossOf({}, rows) == doctest::Approx(plain));
+  // 0.4: the label keeps 0.6, the two others have 0.2 each.
+  const double smooth = -(0.6 * std::log(0.7) + 0.2 * std::log(0.2) + 0.2 * std::log(0.1)  //
+                          + 0.2 * std::log(0.25) + 0.6 * std::log(0.25) + 0.2 * std::log(0.5)) / 2;
+  CHECK(LossOf({{"smooth_alpha", "0.4"}}, rows) == doctest::Approx(smooth));
+  const double weighted = -(0.6 * 3 * std::log(0.7) + 0.2 * 1 * std::log(0.2) + 0.2 * 5 * std::log(0.1)  //
+                            + 0.2 * 3 * std::log(0.25) + 0.6 * 1 * std::log(0.25) + 0.2 * 5 * std::log(0.5)) / 2;
+  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"class_weights", "(3, 1, 5)"}}, rows) == doctest::Approx(weighted));
+}
+
+TEST_CASE("the smoothed loss of many classes, and of one; what the operator does not smooth; what is no number") {
+  Row many{{}, 20};
+  double sum = 0;
+  for (int k = 0; k < 21; ++k) {
+    many.probabilities.push_back(k == 0 ? 0.0f : static_cast<float>(k) / 210);
+    sum -= std::log(std::max<double>(many.probabilities.back(), 1e-30));
+  }
+  const double named = -std::log(20.0 / 210), other = 0.1 / 20;
+  CHECK(LossOf({{"smooth_alpha", "0.1"}}, {many}) == doctest::Approx((0.9 - other) * named + other * sum));
+  CHECK(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f}, 0}}) == doctest::Approx(-std::log(0.5)));
+  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"multi_output", "True"}}, {{{0.7f, 0.3f}, 0}}) == doctest::Approx(-std::log(0.7)));
+  CHECK(std::isnan(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f, NAN}, 0}})));
+}
+
+TEST_CASE("the loss since earlier sums") {
+  const auto registry = BuiltinOperators();
+  const Symbol data = Symbol::Variable("data");
+  LossReport report(Symbol::Create(*registry, "MAERegressionOutput", "gap", {}, std::span(&data, 1)));
+  float p[] = {1, 5}, y[] = {0, 0};
+  const TBlob output{p, {2, 1}, DType::kFloat32, {}, {}}, label{y, {2, 1}, DType::kFloat32, {}, {}};
+  const LossReport::Sums none = report.sums();
+  report.Update(0, output, &label, 1);
+  const LossReport::Sums one = report.sums();
+  CHECK(report.TotalSince(none) == 1);
+  CHECK(report.TotalSince(one) == 0);
+  report.Update(0, output, &label, 2);
+  CHECK(report.TotalSince(one) == 3);
+  CHECK(report.Total() == doctest::Approx(7.0 / 3));
+}
+
+}  // namespace
+}  // namespace mxtrain
