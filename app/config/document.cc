@@ -42,7 +42,8 @@ class DocumentLoader {
 
   Value Run() {
     Value root = Value::Map({});
-    for (const std::string& file : request_.files) {
+    for (const std::string& given : request_.files) {
+      const std::string file = FileOf(given);
       const fs::path path = request_.working_folder / file;
       Merge(LoadFile(file, path, ReadNamed(file, path)), &root);
     }
@@ -51,9 +52,15 @@ class DocumentLoader {
   }
 
  private:
+  // A run folder stands for its configuration.
+  std::string FileOf(const std::string& given) const {
+    const fs::path inside = fs::path(given) / "config.yaml";
+    return fs::exists(request_.working_folder / inside) ? inside.string() : given;
+  }
+
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
     if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a relative path on the command line begins in the working folder", file);
-    if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder; name a configuration file (YAML) in it", file);
+    if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder without config.yaml; name a configuration file (YAML), or a run folder", file);
     return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
   }
 
@@ -151,6 +158,10 @@ class DocumentLoader {
     const size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0) {
       diagnostics_.Error(place, format("'{}' is not of the form key.path=value", item), "write, for example, train.epochs=5");
+      return;
+    }
+    if (item.find_first_not_of(" \t", equals + 1) == std::string::npos) {
+      diagnostics_.Error(place, format("'{}' gives no value", item), format("write {0}VALUE, or {0}null for the default", item.substr(0, equals + 1)));
       return;
     }
     Value value = ParseOverride(item, equals, place);

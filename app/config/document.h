@@ -17,7 +17,7 @@
 namespace mxtrain::config {
 
 struct LoadRequest {
-  std::vector<std::string> files;      // the configuration, then those given by -c
+  std::vector<std::string> files;      // the configuration, then those given by -c; a folder stands for the config.yaml in it
   std::vector<std::string> overrides;  // "train.optimizer.lr=0.1"; a list index is a key: "net.layers.0.Convolution.num_filter=8"
   std::filesystem::path working_folder = std::filesystem::current_path();
   // The value of an environment variable. Empty: the process's own environment.

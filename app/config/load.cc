@@ -10,7 +10,6 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/metric/metric.h"
-#include "mxtrain/optimizer/lr_schedule.h"
 #include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
@@ -274,11 +273,7 @@ class Loader {
   std::vector<Place> broken_;  // values whose expression failed
 };
 
-std::unique_ptr<Metric> MetricOf(const Named& metric) {
-  Kwargs params = metric.params;
-  std::erase_if(params, [](const auto& item) { return item.first == "output" || item.first == "label"; });
-  return Metric::Create(metric.name, params);
-}
+std::unique_ptr<Metric> MetricOf(const Named& metric) { return Metric::Create(metric.name, ParamsOfMetric(metric.params)); }
 
 // "top_5_accuracy" of {top_k: 5}.
 std::string NameInReports(const Named& metric) { return MetricOf(metric)->name(); }
@@ -377,13 +372,6 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   };
   not_both("train.clip.value", "train.clip.norm");
   const TrainConfig& train = loaded.config.train;
-  if (diagnostics->num_errors() == 0) {
-    try {
-      LrSchedule::Create(train.lr_schedule.name, train.lr_schedule.params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000);
-    } catch (const Error& error) {
-      diagnostics->Error(train.lr_schedule.place, error.what());
-    }
-  }
   CheckValidation(loaded, diagnostics);
   CheckOptimizer(loaded, diagnostics);
   CheckLabelSets(loaded, diagnostics);
@@ -406,6 +394,12 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Of a configuration without a name of its own; the run's config.yaml, which is called like all others, keeps it.
+void TakeName(const std::string& name, LoadedConfig* loaded) {
+  loaded->config.name = name;
+  if (Member* written = loaded->resolved.Find("name")) written->value = Value::Scalar(name, {}, true);
+}
+
 }  // namespace
 
 Place LoadedConfig::PlaceOf(std::string_view path) const {
@@ -417,7 +411,7 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   CheckRelations(loaded, diagnostics);
-  if (loaded.config.name.empty() && !request.files.empty()) loaded.config.name = std::filesystem::path(request.files[0]).stem().string();
+  if (loaded.config.name.empty() && !request.files.empty()) TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
   return loaded;
 }
 

@@ -273,10 +273,11 @@ class Expander {
     std::vector<std::string> names = registry_.Names();
     for (const Member& m : config_.blocks.members) names.push_back(m.key);
     names.insert(names.end(), {"repeat", "Variable"});
-    const std::string other = OperatorOfOtherTools(key), advice = AdviceForOtherTools(key);
+    const std::string other = OperatorOfOtherTools(key), advice = AdviceForOtherTools(key), missing = MissingOperator(key);
     const std::string nearest = !other.empty() ? other : Nearest(key, names);
     Error(place, format("there is no operator or block '{}'", key),
           !advice.empty()   ? advice
+          : !missing.empty() ? missing
           : nearest.empty() ? "`mxtrain ops` lists the operators"
                             : format("did you mean '{}'?", nearest));
   }

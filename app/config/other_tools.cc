@@ -72,6 +72,18 @@ std::string OperatorOfOtherTools(const std::string& name) {
   return alike == names.end() ? "" : alike->second;
 }
 
+std::string MissingOperator(const std::string& name) {
+  static constexpr const char* kNone[] = {
+      "Deconvolution",     "Deconv",          "ConvTranspose", "ConvTranspose2d",    "Conv2DTranspose", "Conv1d",     "Conv1D",         "Conv3d",
+      "Conv3D",            "RNN",             "LSTM",          "GRU",                "BiLSTM",          "Bidirectional", "Embedding",  "EmbeddingBag",
+      "LayerNorm",         "LayerNormalization", "GroupNorm",  "GroupNormalization", "InstanceNorm",    "InstanceNorm2d", "RMSNorm",   "Attention",
+      "MultiheadAttention", "MultiHeadAttention", "Transformer", "TransformerEncoder", "UpSampling",    "Upsample",   "UpSampling2D",   "BilinearSampler",
+      "SpatialTransformer", "GridGenerator",  "Correlation",   "SVMOutput",          "CTCLoss",         "ctc_loss",   "MultiBoxPrior",  "MultiBoxTarget",
+      "MultiBoxDetection", "Proposal",        "RoIAlign",      "ROIAlign",           "PixelShuffle",    "SequenceMask", "SequenceLast", "SequenceReverse"};
+  const bool none = std::any_of(std::begin(kNone), std::end(kNone), [&](const char* known) { return Lower(known) == Lower(name); });
+  return none ? "there is none of that kind yet; `mxtrain ops` lists what there is, and a plug-in can add more" : "";
+}
+
 std::string ActivationOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> lines = {{"gelu", "LeakyReLU: {act_type: gelu}"},
                                                                         {"elu", "LeakyReLU: {act_type: elu}"},

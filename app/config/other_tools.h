@@ -10,6 +10,9 @@ namespace mxtrain::config {
 
 // "FullyConnected" for "Dense", "Activation: {act_type: relu}" for "ReLU"; "" for none.
 std::string OperatorOfOtherTools(const std::string& name);
+// What there is to say of an operator that other tools have and that there is none of here, so that no near word misleads: "there is no
+// operator of that kind yet"; "" for others.
+std::string MissingOperator(const std::string& name);
 // The layer that is meant by the name of an activation that `Activation` does not have: "LeakyReLU: {act_type: gelu}" for "gelu"; "" for none.
 std::string ActivationOfOtherTools(const std::string& name);
 // A sentence on a word that stands for no one word here, wherever it was written: "callbacks", "label_smoothing"; "" for none.

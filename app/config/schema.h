@@ -33,6 +33,7 @@ struct NamedKind {
   std::vector<FieldInfo> params = {};                                 // the first may be written as the value itself: resize: 144
   std::vector<std::string> also = {};                                 // names in other tools
   std::vector<std::pair<std::string, std::string>> params_also = {};  // {"gamma", "factor"}: what other tools call a parameter
+  std::function<void(const Kwargs&)> check = {};                      // throws kConfig as the factory would; empty: any parameters will do
 };
 
 // What a reader of values needs beside the value.
@@ -326,6 +327,9 @@ class Section {
  private:
   std::vector<Key> keys_;
 };
+
+// Those of a metric's parameters that its factory knows: without the output and the label that it is to be measured on.
+Kwargs ParamsOfMetric(Kwargs params);
 
 // The table: the rows of Config.
 const std::vector<Key>& Schema();

@@ -62,6 +62,7 @@ std::vector<NamedKind> MetricKinds() {
     NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
     kind.params.push_back(Field("output", "string", "", "name of the output; the first loss by default"));
     kind.params.push_back(Field("label", "string", "", "name of the label; that of the output by default"));
+    kind.check = [name](const Kwargs& params) { Metric::Create(name, ParamsOfMetric(params)); };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
   }
   return kinds;
@@ -75,6 +76,7 @@ std::vector<NamedKind> MakeInitializerKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : Initializer::Names()) {
     NamedKind& kind = kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
+    kind.check = [name](const Kwargs& params) { Initializer::Create(name, params); };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
   }
   return kinds;
@@ -230,6 +232,7 @@ std::vector<NamedKind> OptimizerKinds() {
                       {"lamda1", "lambda1"},
                       {"l1", "lambda1"},
                       {"trust_coefficient", "eta"}}});
+    kinds.back().check = [name](const Kwargs& params) { Optimizer::Create(name, params); };
   }
   return kinds;
 }
@@ -266,6 +269,7 @@ std::vector<NamedKind> LrScheduleKinds() {
                       {"threshold", "min_delta"},
                       {"min_lr", "min"},
                       {"exponent", "power"}}});
+    kinds.back().check = [name](const Kwargs& params) { LrSchedule::Create(name, params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000); };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kinds.back().also = also->second;
   }
   return kinds;
@@ -301,7 +305,7 @@ Section<TrainConfig> TrainSection() {
       .Also({"max_iter", "num_steps", "max_iters", "iterations"});
   s.Add("time_limit", &C::time_limit)
       .Default({})
-      .Help("end after so much time, as 90min: evaluated and saved, to be gone on with by --resume; 0: no limit")
+      .Help("end after so much time, as 90min: evaluated and saved, to be continued with --resume; the schedule stays that of all epochs; 0: no limit")
       .Also({"max_time", "time", "timeout", "max_hours"});
   Section<EarlyStopConfig> early;
   early.Add("patience", &EarlyStopConfig::patience)
@@ -473,6 +477,11 @@ const std::vector<Key>& Schema() {
     return s.Take();
   }();
   return schema;
+}
+
+Kwargs ParamsOfMetric(Kwargs params) {
+  std::erase_if(params, [](const auto& item) { return item.first == "output" || item.first == "label"; });
+  return params;
 }
 
 std::span<const NamedKind> InitializerKinds() {

@@ -174,6 +174,33 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
   return false;
 }
 
+// What the factory says against the parameters; "" for nothing.
+std::string Objection(const NamedKind& kind, const Kwargs& params) {
+  try {
+    if (kind.check) kind.check(params);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Against the parameters of `named`, at the first one without which the factory says something else.
+bool CheckParams(const NamedKind& kind, const Named& named, const Value* params, const ReadContext& context) {
+  const std::string objection = Objection(kind, named.params);
+  if (objection.empty()) return true;
+  Place place = named.place;
+  for (size_t i = 0; i < named.params.size(); ++i) {
+    Kwargs others = named.params;
+    others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+    if (Objection(kind, others) == objection) continue;
+    const Value* blamed = params && params->is_map() ? params->Get(named.params[i].first) : params;
+    if (blamed && blamed->place) place = blamed->place;
+    break;
+  }
+  context.diagnostics->Error(place, objection);
+  return false;
+}
+
 }  // namespace
 
 bool Read(const Value& value, const ReadContext& context, bool* out) {
@@ -371,7 +398,7 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
     context.diagnostics->Error(parts->place, format("{} needs the parameter '{}'", kind->name, param.name), DescribeField(param));
     good = false;
   }
-  return good;
+  return good && CheckParams(*kind, *out, parts->params, context);
 }
 
 bool Read(const Value& value, const ReadContext& context, PatternKinds* out) {
