@@ -16,7 +16,7 @@ using report::RunSummary;
 class Runs final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("runs", "a table of the runs in a folder");
+    Arguments arguments = line.Add("runs", "a table of the runs in a folder, and of those of the sweeps there");
     arguments.Option("folder", &folder_, "folder of run folders").Takes("FOLDER").ShowsDefault();
     arguments.Option("--sort", &sort_, "name, best (the best of each metric first) or time").OneOf({"name", "best", "time"}).ShowsDefault();
     arguments.Option("--format", &format_, "table, csv or jsonl (as --json: an object per line)")
@@ -37,7 +37,7 @@ class Runs final : public Command {
     if (format_ == "csv") {
       std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
       for (const RunSummary& run : runs) {
-        const Row row(run);
+        const Row row(run, folder_);
         std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name), report::NameOf(run.state), run.epochs, row.metric,
                             row.best, row.epoch, row.last, run.seconds);
       }
@@ -52,7 +52,7 @@ class Runs final : public Command {
  private:
   // The cells of a run; "" for what is not known.
   struct Row {
-    explicit Row(const RunSummary& run) : name(std::filesystem::path(run.path).filename().string()) {
+    Row(const RunSummary& run, const std::string& folder) : name(std::filesystem::path(run.path).lexically_relative(folder).string()) {
       if (!run.best) return;
       metric = run.best->metric;
       best = report::FormatNumber(run.best->value);
@@ -84,17 +84,17 @@ class Runs final : public Command {
             {"seconds", run.seconds}};
   }
 
-  static void Print(const std::vector<RunSummary>& runs) {
+  void Print(const std::vector<RunSummary>& runs) const {
     if (runs.empty()) return;
     size_t name_width = 3, metric_width = 6;
     for (const RunSummary& run : runs) {
-      name_width = std::max(name_width, Row(run).name.size());
-      metric_width = std::max(metric_width, Row(run).metric.size());
+      name_width = std::max(name_width, Row(run, folder_).name.size());
+      metric_width = std::max(metric_width, Row(run, folder_).metric.size());
     }
     std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric",
                         metric_width, "best", "at epoch", "last", "time");
     for (const RunSummary& run : runs) {
-      const Row row(run);
+      const Row row(run, folder_);
       std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", row.name, name_width, report::NameOf(run.state),
                           run.epochs, row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
     }

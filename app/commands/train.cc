@@ -3,10 +3,12 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/cpu_share.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
 #include "app/commands/session.h"
@@ -16,17 +18,29 @@
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
+#include "app/report/run_summary.h"
 #include "app/report/sample_sheet.h"
 #include "app/report/showing.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
 
 const char* EndName(RunEnd end) {
-  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit", "target"};
+  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit", "target", "diverged"};
   return kNames[static_cast<int>(end)];
+}
+
+// The run that CONFIG belongs to: the folder itself, or the one whose config.yaml it is; "" for any other file.
+std::string RunOf(const std::string& config) {
+  namespace fs = std::filesystem;
+  if (fs::is_directory(config)) return FollowLink(config);
+  if (fs::path(config).filename() != "config.yaml") return "";
+  const std::string folder = fs::path(config).parent_path().string(), run = FollowLink(folder.empty() ? "." : folder);
+  return report::IsRunFolder(run) ? run : "";
 }
 
 class Train final : public Command {
@@ -36,9 +50,9 @@ class Train final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("train", "train a net");
     config_.Declare(arguments);
-    arguments.Flag("--resume", &resume_, "go on with the newest run of this name (or with --out), from its last checkpoint");
+    arguments.Flag("--resume", &resume_, "continue the run, from its last checkpoint: the run folder that CONFIG names, or --out, else the newest run of this name");
     arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
-    arguments.Flag("--extend", &extend_, "go on with the newest run of this name (or with --out, or --resume-from), which is finished, for train.epochs more");
+    arguments.Flag("--extend", &extend_, "continue a finished run for train.epochs more: the one that --resume would take, or --resume-from");
     arguments.Flag("--or-begin", &or_begin_, "with --resume or --extend: begin a run where there is none yet, as in the first night of a nightly job");
     arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step, write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
@@ -47,7 +61,7 @@ class Train final : public Command {
     arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
     arguments.Option("--min-metric", &min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)").Takes("VALUE");
     arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
-                "  mxtrain train config.yaml --resume\n  mxtrain train config.yaml --extend train.epochs=5\n"
+                "  mxtrain train runs/longer-0001 --resume\n  mxtrain train config.yaml --extend train.epochs=5\n"
                 "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
   }
 
@@ -62,13 +76,14 @@ class Train final : public Command {
       throw;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kFileSystem || !folder_) throw;
-      Throw(ErrorKind::kFileSystem, "{}; then go on: {}", e.what(), HowToGoOn(*folder_));
+      Throw(ErrorKind::kFileSystem, "{}; then continue: {}", e.what(), HowToGoOn(*folder_));
     }
   }
 
  private:
   int RunOnce(const CommonFlags& flags, report::Console& console) {
     if (extend_ && resume_from_.empty()) resume_ = true;
+    if (resume_ && out_.empty() && name_.empty()) out_ = RunOf(config_.file);
     CatchSignals();
     Session session(config_, flags, console);
     if (or_begin_ && !HasRun(NameOfRun(session))) {
@@ -129,15 +144,26 @@ class Train final : public Command {
     report::Listeners listeners;
     for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest}) listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
-    const TrainResult result = trainer.Run(listeners, &StopFlag());
+    const auto begin = std::chrono::steady_clock::now();
+    const CpuTimes before_run = ReadCpuTimes();
+    TrainResult result;
+    try {
+      result = trainer.Run(listeners, &StopFlag());
+    } catch (const DivergedError&) {
+      folder.Write("result.json", report::JsonText(ToJson(folder, trainer.result(), report::PeakMemoryBytes()), 2) + "\n");
+      throw;
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
     console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
-    const Json summary = ToJson(folder, result);
+    const int64_t peak_memory = report::PeakMemoryBytes();  // of the process; what shows the run comes after it
+    const Json summary = ToJson(folder, result, peak_memory);
     if (!was_finished) folder.Write("result.json", report::JsonText(summary, 2) + "\n");
     report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
-    return Report(session, folder, *train, result, console);
+    return Report(session, folder, *train, result, peak_memory, console);
   }
 
   // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
@@ -284,15 +310,19 @@ class Train final : public Command {
   }
 
   // What limits the speed, and what to change.
-  static std::string Bottleneck(double wait_share, const config::DataConfig& data) {
+  static std::string Bottleneck(double wait_share, double given_share, const config::DataConfig& data) {
+    constexpr double kShared = 0.8;
     const std::string share = format("{:.0f} % of the time training waited for data", 100 * wait_share);
+    if (given_share < kShared) {
+      return format("limit: other programs on this machine ({:.0f} % of the processor time that training could have used was given to it; {})", 100 * given_share, share);
+    }
     if (wait_share < 0.05) return format("limit: computing ({}); a smaller net, or smaller pictures, would be faster: mxtrain plan shows the cost of each layer", share);
     const char* cache = data.cache == "none" ? "keep decoded pictures with data.cache=ram, " : "";
     return format("limit: {} ({}); {}store them smaller, or give reading more threads (data.workers)",
                   wait_share < 0.3 ? "computing, and reading data" : "reading data", share, cache);
   }
 
-  static Json ToJson(const report::RunFolder& folder, const TrainResult& r) {
+  static Json ToJson(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
     Json best = nullptr, last = Json::object();
     const BestValue& first = r.best[0];
     if (first.value) best = {{"epoch", first.epoch}, {"metric", first.metric}, {"value", *first.value}, {"higher_is_better", r.higher_is_better}};
@@ -300,17 +330,25 @@ class Train final : public Command {
     return {{"run", folder.path()},
             {"epochs", r.epochs},
             {"steps", r.steps},
+            {"total_steps", r.total_steps},
+            {"lr", r.lr},
             {"best", best},
             {"last", last},
             {"images_per_second", r.images_per_second},
             {"wait_share", r.wait_share},
-            {"peak_memory_bytes", report::PeakMemoryBytes()},
+            {"peak_memory_bytes", peak_memory},
             {"stopped", r.end == RunEnd::kStopped},
             {"end", EndName(r.end)}};
   }
 
   static std::string HowToGoOn(const report::RunFolder& folder) {
-    return format("mxtrain train {} --out {} --resume", report::QuoteShell(folder.File("config.yaml")), report::QuoteShell(folder.path()));
+    return format("mxtrain train {} --resume", report::QuoteShell(folder.path()));
+  }
+
+  // How far a schedule came that the end of the run cut; "" for one that had come to its last rate.
+  static std::string PlaceInSchedule(const Session& session, const TrainResult& r) {
+    if (r.lr == r.last_lr) return "";
+    return format(", where the schedule '{}' stands at a learning rate of {:.3g} and is to end at {:.3g}", session.config().train.lr_schedule.name, r.lr, r.last_lr);
   }
 
   // How the run ended, and what comes after it.
@@ -320,10 +358,11 @@ class Train final : public Command {
     const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
     switch (r.end) {
       case RunEnd::kStopped:
-        return format("stopped after {} steps, and saved; to go on: {}", r.steps, again);
+        return format("stopped after {} of {} steps, and saved; to continue: {}", r.steps, r.total_steps, again);
       case RunEnd::kTimeLimit:
-        return format("train.time_limit of {} reached after {} steps; to go on: {}",
-                      report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)), r.steps, again);
+        return format("train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
+                      report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)), r.steps, r.total_steps,
+                      PlaceInSchedule(session, r), again);
       case RunEnd::kNoImprovement:
         return format("ended early after {} epochs: {} in which {} did not improve (train.early_stop); {}", r.epochs,
                       session.config().train.early_stop.patience, r.best[0].metric, use);
@@ -331,12 +370,14 @@ class Train final : public Command {
         return format("{} has reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
                       report::FormatNumber(*session.config().train.early_stop.target), r.epochs, use);
       case RunEnd::kComplete:
+      case RunEnd::kDiverged:  // which is thrown
         break;
     }
     return use;
   }
 
-  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, report::Console& console) {
+  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, int64_t peak_memory,
+             report::Console& console) {
     const auto bad = train.stats().bad;
     if (!bad.empty()) {
       const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
@@ -350,8 +391,8 @@ class Train final : public Command {
     }
     // A run of a few steps has no speed worth a figure.
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
-    console.Message(LogLevel::kInfo, format("{}peak memory {}, {}", speed, FormatBytes(report::PeakMemoryBytes()), folder.path()));
-    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, session.config().data));
+    console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed, FormatBytes(peak_memory), folder.path()));
+    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, given_share_, session.config().data));
     console.Message(LogLevel::kInfo, Next(session, folder, r));
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + StopSignal();
@@ -375,6 +416,7 @@ class Train final : public Command {
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it is there
   int threads_ = 0;
+  double given_share_ = 1;  // of the processor time that the training could have used (cpu_share.h)
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ Cells ResultRow(const std::string& key, const Json& value) {
   }
   if (key == "images_per_second") return {"images/s", TextOf(value)};
   if (key == "wait_share") return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
-  if (key == "peak_memory_bytes") return {"peak memory", FormatBytes(value.get<int64_t>())};
+  if (key == "peak_memory_bytes") return {"peak memory of the process", FormatBytes(value.get<int64_t>())};
   return {Words(key), TextOf(value)};
 }
 

@@ -44,11 +44,11 @@ void JsonlListener::OnStart(const RunStart& s) {
         {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
 }
 void JsonlListener::OnStep(const StepEvent& e) {
-  Emit(file_, path_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
+  Emit(file_, path_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"recent_loss", e.recent_loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
 }
 void JsonlListener::OnEpoch(const EpochEvent& e) {
   Json fields = {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
-                 {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}};
+                 {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}, {"rates", e.rates}};
   if (e.loss_scale > 0) fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_left_out}});
   Emit(file_, path_, "epoch", fields);
 }
@@ -66,7 +66,7 @@ void TensorBoardListener::OnStart(const RunStart& s) {
   file_->Flush();
 }
 void TensorBoardListener::OnStep(const StepEvent& e) {
-  file_->AddScalar("step/loss", e.step, e.loss);
+  file_->AddScalar("step/loss", e.step, e.recent_loss);
   file_->AddScalar("step/learning_rate", e.step, e.lr);
   file_->AddScalar("step/images_per_second", e.step, e.images_per_second);
   file_->AddScalar("step/wait_share", e.step, e.wait_share);

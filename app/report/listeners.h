@@ -27,8 +27,8 @@ inline constexpr int kEventsSchema = 1;
 // events.jsonl: an object per line with "event" and "time" (seconds since 1970). A resumed run appends. Events and their fields are those
 // of mxtrain/train/events.h:
 //   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps, first_step, *_bytes
-//   step     epoch (counted from 0), step, loss (mean over the epoch so far), lr, images_per_second, wait_share
-//   epoch    epoch and step (that are done), lr, seconds, images_per_second, train {}, val {}, best; in float16 loss_scale, steps_left_out
+//   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since the event before it), lr, images_per_second, wait_share
+//   epoch    epoch and step (that are done), lr, rates ([epochs done, lr] of steps spread over the epoch), seconds, images_per_second, train {}, val {}, best; in float16 loss_scale, steps_left_out
 //   save     file, epoch, step, seconds
 //   warning  text
 class JsonlListener final : public TrainListener {

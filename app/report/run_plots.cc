@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "app/report/plot/chart.h"
+#include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
 namespace {
@@ -34,23 +37,39 @@ plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   return chart;
 }
 
-plot::Chart LearningRate(const MetricsTable& table) {
-  const std::vector<double> rates = table.Column("lr");
-  std::vector<double> sorted = rates;
+plot::Chart LearningRate(const std::vector<plot::Point>& points) {
+  std::vector<double> sorted;
+  for (const plot::Point& point : points) sorted.push_back(point.y);
   std::sort(sorted.begin(), sorted.end());
   // Where most of the run has rates that a linear axis would show as 0.
   const bool log = sorted.front() > 0 && sorted[sorted.size() / 2] < sorted.back() / 20;
   plot::Chart chart;
   chart.title = "learning rate";
   chart.x = EpochAxis();
-  chart.y = {.label = "learning rate at the end of the epoch", .log = log};
-  chart.series.push_back({.name = "", .points = Points(table.Column("epoch"), rates)});
+  chart.y = {.label = "learning rate", .log = log};
+  chart.series.push_back({.name = "", .points = points});
   return chart;
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table) {
+std::vector<plot::Point> ReadRates(const std::string& events_file) {
+  std::map<int64_t, std::vector<plot::Point>> epochs;
+  std::ifstream file(events_file);
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("\"rates\"") == std::string::npos) continue;
+    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (event.is_discarded()) continue;  // what a killed process left half written
+    std::vector<plot::Point>& points = epochs[event.at("epoch").get<int64_t>()];
+    points.clear();
+    for (const Json& rate : event.at("rates")) points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
+  }
+  std::vector<plot::Point> all;
+  for (const auto& [epoch, points] : epochs) all.insert(all.end(), points.begin(), points.end());
+  return all;
+}
+
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table, const std::vector<plot::Point>& rates) {
   std::vector<std::pair<std::string, plot::Drawing>> drawings;
   if (table.rows.empty()) return drawings;
   drawings.emplace_back("loss", plot::Draw(Curves(table, "loss")));
@@ -61,12 +80,12 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
     metrics = metrics ? plot::Stack(*metrics, one) : one;
   }
   if (metrics) drawings.emplace_back("metrics", std::move(*metrics));
-  drawings.emplace_back("learning_rate", plot::Draw(LearningRate(table)));
+  drawings.emplace_back("learning_rate", plot::Draw(LearningRate(rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates)));
   return drawings;
 }
 
 void SaveRunPlots(const std::string& run_folder) {
-  const auto drawings = DrawRun(ReadMetrics(run_folder + "/metrics.csv"));
+  const auto drawings = DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
   if (!drawings.empty()) std::filesystem::create_directories(run_folder + "/plots");
   for (const auto& [name, drawing] : drawings) plot::Save(drawing, run_folder + "/plots/" + name);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The pictures of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn from metrics.csv; so a run that was
-// resumed shows its whole life.
+// The pictures of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn from metrics.csv and events.jsonl; so a run that
+// was resumed shows its whole life.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -12,8 +12,11 @@
 
 namespace mxtrain::report {
 
-// By the name of their file; empty without rows.
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table);
+// The learning rate over the epochs, several points to each, from events.jsonl; that of the last run through an epoch counts. Empty where the file is
+// missing or of a version that did not write them.
+std::vector<plot::Point> ReadRates(const std::string& events_file);
+// By the name of their file; empty without rows. Without `rates` those of metrics.csv are drawn, at the ends of epochs.
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table, const std::vector<plot::Point>& rates);
 // Draws them into RUN/plots. Throws kFileSystem.
 void SaveRunPlots(const std::string& run_folder);
 

@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 void ReadResult(const std::string& path, RunSummary* run) {
   try {
     const Json result = Json::parse(ReadFile(path));
-    run->state = result.at("stopped").get<bool>() ? RunSummary::State::kStopped : RunSummary::State::kFinished;
+    run->state = result.at("stopped").get<bool>()             ? RunSummary::State::kStopped
+                 : result.value("end", std::string()) == "diverged" ? RunSummary::State::kDiverged
+                                                                : RunSummary::State::kFinished;
     const Json& best = result.at("best");
     if (best.is_null()) return;
     run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(), best.at("epoch").get<int64_t>(),
@@ -52,6 +54,8 @@ const char* NameOf(RunSummary::State state) {
       return "finished";
     case RunSummary::State::kStopped:
       return "stopped";
+    case RunSummary::State::kDiverged:
+      return "diverged";
     case RunSummary::State::kBrokenOff:
       return "broken off";
     case RunSummary::State::kUnknown:
@@ -85,7 +89,12 @@ RunSummary ReadRun(const std::string& path) {
 std::vector<RunSummary> ReadRuns(const std::string& parent, std::vector<std::string>* damaged) {
   std::vector<std::string> paths;
   for (const auto& entry : fs::directory_iterator(parent)) {
-    if (!entry.is_symlink() && IsRunFolder(entry.path())) paths.push_back(entry.path());
+    if (entry.is_symlink() || !entry.is_directory()) continue;
+    if (IsRunFolder(entry.path())) paths.push_back(entry.path());
+    if (!fs::exists(entry.path() / "sweep.json")) continue;
+    for (const auto& trial : fs::directory_iterator(entry.path())) {
+      if (!trial.is_symlink() && IsRunFolder(trial.path())) paths.push_back(trial.path());
+    }
   }
   std::sort(paths.begin(), paths.end());
   std::vector<RunSummary> runs;

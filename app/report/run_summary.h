@@ -13,9 +13,10 @@ struct RunSummary {
     kRunning,
     kFinished,
     kStopped,
+    kDiverged,
     kBrokenOff,
     kUnknown
-  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by an error; kUnknown: of a version that did not say
+  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by another error; kUnknown: of a version that did not say
   struct Best {
     std::string metric;
     double value = 0;
@@ -34,7 +35,7 @@ const char* NameOf(RunSummary::State state);
 bool IsRunFolder(const std::string& path);
 // Throws kFileSystem for what is no run folder, kData for files in it that are damaged.
 RunSummary ReadRun(const std::string& path);
-// The run folders in a folder, by name; what is wrong with those that cannot be read goes to `damaged`, a sentence each.
+// The run folders in a folder and in the sweeps there, by name; what is wrong with those that cannot be read goes to `damaged`, a sentence each.
 std::vector<RunSummary> ReadRuns(const std::string& parent, std::vector<std::string>* damaged);
 // A measure in the last row: of validation, of training where there is none; nothing where it was not measured.
 std::optional<double> LastValue(const MetricsTable& table, const std::string& measure);

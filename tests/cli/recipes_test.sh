@@ -38,9 +38,17 @@ expect 3 train points.yaml train.time_limit=5
 says "train.time_limit: expected a time with its unit such as 90min, 2h or 30s, got '5'"
 expect 0 train points.yaml --out timed train.epochs=100000000 train.save.every=1000000epochs train.time_limit=1s --json
 says "train.time_limit of 0:01 reached after"
-says "to go on: mxtrain train timed/config.yaml --out timed --resume"
+says "to continue: mxtrain train timed --resume"
 prints '"end":"time_limit"'
 holds "a run that its time limit ended is not saved" test -s timed/checkpoints/last
+prints '"total_steps":400000000,"lr":0.01'
+lacks() { ! grep -qF -- "$1" stderr; }
+holds "a schedule that stays is told" lacks "where the schedule"
+# a schedule that spans the run is cut: said as soon as that shows, and where it stands at the end
+expect 0 train points.yaml --out cut train.epochs=100000000 train.save.every=1000000epochs train.time_limit=1s train.lr_schedule=cosine train.report_every=40
+says "warning: at this speed train.time_limit ends the run after some"
+says "of 400000000 steps, before the schedule 'cosine' has come to its end; train.epochs="
+says "steps, where the schedule 'cosine' stands at a learning rate of 0.01 and is to end at 0; to continue: mxtrain train cut --resume"
 
 # --- several best checkpoints
 expect 0 train points.yaml --out bests train.epochs=3 'train.metrics=[accuracy, cross_entropy]' 'train.best=[cross_entropy, accuracy]'

@@ -43,6 +43,50 @@ expect 3 train points.yaml --out other --extend train.optimizer=adam
 says "the run goes on with another train.optimizer.name: adam, before sgd"
 says "it belongs to another net or another optimizer"
 
+# --- a run folder stands for its configuration, and is the run that is resumed, whatever newer runs have its name
+expect 0 train points.yaml --out mine train.max_steps=3
+expect 0 train points.yaml
+expect 0 train mine --resume train.max_steps=5 --json
+prints '"run":"mine","epochs":1,"steps":5'
+expect 0 train mine/config.yaml --resume train.max_steps=6 --json
+prints '"run":"mine","epochs":1,"steps":6'
+(cd mine && "$program" train config.yaml --resume train.max_steps=7 --json) >stdout 2>stderr
+holds "config.yaml in its own folder is not that run" grep -qF '"steps":7' stdout
+expect 0 train mine --extend train.epochs=1 --json
+prints '"run":"mine"'
+expect 0 train mine --resume --or-begin --json
+prints '"run":"mine"'
+holds "a newer run was touched" test "$(wc -l <runs/points-0001/command.txt)" -eq 1
+expect 0 train runs/latest --resume
+says "the run is finished after 8 steps"
+holds "another run was begun" test ! -e runs/points-0002
+expect 0 check mine
+mkdir empty
+expect 3 train empty
+says "empty is a folder without config.yaml; name a configuration file (YAML), or a run folder"
+# a configuration without a name is called like its file, in its run folder too
+sed '/^name:/d' points.yaml >nameless.yaml
+expect 0 train nameless.yaml train.max_steps=3
+expect 0 train runs/nameless-0001/config.yaml --resume train.max_steps=4 --json
+prints '"run":"runs/nameless-0001","epochs":1,"steps":4'
+expect 0 train runs/nameless-0001 train.max_steps=2 --json
+prints '"run":"runs/nameless-0002"'
+
+# --- an override without a value is a slip
+expect 3 train points.yaml train.epochs= --out nothing
+says "command line:1:1: error: 'train.epochs=' gives no value"
+says "help: write train.epochs=VALUE, or train.epochs=null for the default"
+expect 0 train points.yaml --out default train.epochs=null --json
+prints '"epochs":10'
+
+# --- a run that diverged says so, until it is resumed
+write_deep
+expect 7 train deep.yaml --out runs/wild train.optimizer.lr=1e20 train.save.every=1steps
+holds "result.json does not say what ended the run" grep -q '"end": "diverged"' runs/wild/result.json
+holds "result.json does not say where" grep -q '"steps": 2,' runs/wild/result.json
+expect 0 runs
+holds "runs does not say that it diverged" grep -q '^wild  *diverged ' stdout
+
 # --- classes stand for outputs by their place: folders that were renamed are refused
 "$helper" pictures shapes 8
 write_photos shapes shapes 4
@@ -113,7 +157,7 @@ if [ -e /dev/full ]; then
   ln -sf /dev/full full/events.jsonl
   expect 8 train points.yaml --out full --resume train.epochs=4
   says "cannot write full/events.jsonl: No space left on device"
-  says "make room there; then go on: mxtrain train full/config.yaml --out full --resume"
+  says "make room there; then continue: mxtrain train full --resume"
   rm full/events.jsonl
   ln -sf /dev/full full/mxtrain.log
   expect 0 train points.yaml --out full --resume train.epochs=4
@@ -142,7 +186,7 @@ draw() {
 }
 draw 80 points.yaml bars
 holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
-holds "how to go on is not said" grep -q "to go on: mxtrain train bars/config.yaml --out bars --resume" bars.txt
+holds "how to go on is not said" grep -q "to continue: mxtrain train bars --resume" bars.txt
 expect 0 train bars/config.yaml --out bars --resume train.epochs=1
 holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 80
 draw 40 points.yaml narrow
