@@ -1,5 +1,5 @@
 // mxtrain lr-find CONFIG: a learning rate range test (Smith 2015, "Cyclical Learning Rates for Training Neural Networks", section 3.3): the
-// rate rises step by step, and the loss says where it is too high.
+// rate rises step by step until the loss diverges, and the rate at which it fell fastest is a good one to begin with.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -18,25 +18,23 @@ struct RatePoint {
   double rate = 0, loss = 0, smooth = 0;  // loss of one step; its moving average
 };
 
-// Takes the loss of every step out of the means over the epoch that the trainer reports, and asks it to stop once the loss has clearly
-// risen.
+// Keeps the loss of every step, and asks the trainer to stop once it has clearly risen.
 class RateListener final : public TrainListener {
  public:
   explicit RateListener(std::atomic<int>* stop) : stop_(stop) {}
 
   void OnStep(const StepEvent& e) override {
-    const auto count = static_cast<double>(e.step_in_epoch);
-    const double sum = e.loss * count, loss = e.step_in_epoch == 1 ? sum : sum - sum_;
-    sum_ = sum;
-    average_ = kKept * average_ + (1 - kKept) * loss;
+    average_ = kKept * average_ + (1 - kKept) * e.recent_loss;
     weight_ = kKept * weight_ + (1 - kKept);
-    const RatePoint point{e.lr, loss, average_ / weight_};
+    const RatePoint point{e.lr, e.recent_loss, average_ / weight_};
     points_.push_back(point);
     lowest_ = std::min(lowest_, point.smooth);
-    if (points_.size() > kLeast && point.smooth > kRisen * lowest_) *stop_ = 1;
+    risen_ = points_.size() > kLeast && point.smooth > kRisen * lowest_;
+    if (risen_) *stop_ = 1;
   }
 
   const std::vector<RatePoint>& points() const { return points_; }
+  bool risen() const { return risen_; }
 
  private:
   static constexpr double kKept = 0.95;  // of the moving average, in each step
@@ -44,8 +42,33 @@ class RateListener final : public TrainListener {
   static constexpr size_t kLeast = 10;   // steps before that counts
   std::atomic<int>* stop_;
   std::vector<RatePoint> points_;
-  double sum_ = 0, average_ = 0, weight_ = 0, lowest_ = HUGE_VAL;
+  double average_ = 0, weight_ = 0, lowest_ = HUGE_VAL;
+  bool risen_ = false;
 };
+
+// The rate at which the loss falls fastest over the logarithm of the rate: the slope of least squares through the losses around each point, up to where
+// their mean is lowest. Nothing where the loss falls nowhere, or too few steps were made to tell.
+std::optional<double> SteepestDescent(const std::vector<RatePoint>& points) {
+  const auto count = static_cast<int64_t>(points.size()), around = std::max<int64_t>(count / 8, 3);
+  double least = HUGE_VAL, steepest = 0;
+  std::optional<double> rate, rate_so_far;
+  for (int64_t i = around; i < count - around; ++i) {
+    double sum = 0, slope = 0;
+    for (int64_t j = -around; j <= around; ++j) {
+      const double loss = points[static_cast<size_t>(i + j)].loss;
+      sum += loss;
+      slope += static_cast<double>(j) * loss;
+    }
+    if (slope < steepest) {
+      steepest = slope;
+      rate_so_far = points[static_cast<size_t>(i)].rate;
+    }
+    if (sum >= least) continue;
+    least = sum;
+    rate = rate_so_far;
+  }
+  return rate;
+}
 
 class LrFind final : public Command {
  public:
@@ -53,7 +76,7 @@ class LrFind final : public Command {
     Arguments arguments = line.Add("lr-find", "a learning rate range test: which rates train, and which are too high");
     config_.Declare(arguments);
     arguments.Option("--from", &from_, "the lowest rate; default: a thousandth of the configuration's").Takes("RATE").Positive();
-    arguments.Option("--to", &to_, "the highest rate; default: 30 times that of the configuration").Takes("RATE").Positive();
+    arguments.Option("--to", &to_, "the highest rate; default: 1000 times that of the configuration; the test ends before, where the loss diverges").Takes("RATE").Positive();
     arguments.Option("--steps", &steps_, "over so many steps the rate rises, by the same factor in each").Within(20, 100000).ShowsDefault();
     arguments.Option("--out", &out_, "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find").Takes("DIR");
     arguments.Examples("  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps 300 --json");
@@ -67,27 +90,30 @@ class LrFind final : public Command {
     const TrainOptions options = RisingRate(session.MakeTrainOptions());
     Trainer trainer(session.runtime(), options, *train, nullptr);
     RateListener listener(&StopFlag());
-    const bool diverged = Train(&trainer, &listener);
+    const bool diverged = Train(&trainer, &listener) || listener.risen();
     if (StopSignal() != 0) return 128 + StopSignal();
     const std::vector<RatePoint>& points = listener.points();
     if (points.empty()) Throw(ErrorKind::kDiverged, "the loss is not finite from the first step on; look at the data and the initializer");
-    const double suggestion = Suggest(points);
-    WriteFiles(session.config().name, points, suggestion);
+    const std::optional<double> steepest = SteepestDescent(points);
+    WriteFiles(session.config().name, points, steepest);
+    CheckCurve(points, steepest.has_value(), diverged, console);
+    const double suggestion = *steepest;
     if (flags.json) {
       std::cout << report::JsonText({{"suggestion", suggestion}, {"steps", points.size()}, {"diverged", diverged}, {"folder", out_}})
                 << "\n";
     } else {
       std::cout << format("{}\n", report::FormatNumber(suggestion));
     }
-    console.Message(LogLevel::kInfo, format("a rate to begin with: {}, a tenth of where the loss is lowest; the curve: {}/lr_find.svg",
-                                            report::FormatNumber(suggestion), out_));
+    const std::string end = diverged ? format(", and diverges at {}", report::FormatNumber(points.back().rate)) : "";
+    console.Message(LogLevel::kInfo, format("a rate to begin with: {}, where the loss falls fastest{}; the curve: {}/lr_find.svg",
+                                            report::FormatNumber(suggestion), end, out_));
     return 0;
   }
 
  private:
   // The configuration's run, with a rate that rises exponentially and nothing saved.
   TrainOptions RisingRate(TrainOptions options) {
-    constexpr double kBelow = 1000, kAbove = 30;  // times the configuration's rate
+    constexpr double kBelow = 1000, kAbove = 1000;  // times the configuration's rate
     Kwargs& given = options.optimizer.params;
     const double configured = Optimizer::Create(options.optimizer.name, given)->base_lr();
     if (from_ == 0) from_ = configured / kBelow;
@@ -115,13 +141,24 @@ class LrFind final : public Command {
     }
   }
 
-  static double Suggest(const std::vector<RatePoint>& points) {
-    const auto lowest =
-        std::min_element(points.begin(), points.end(), [](const RatePoint& a, const RatePoint& b) { return a.smooth < b.smooth; });
-    return lowest->rate / 10;
+  // What the curve does not tell, and what to do about it. Throws kCheckFailed where there is nothing to suggest.
+  void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged, report::Console& console) const {
+    const std::string first = report::FormatNumber(points.front().rate), last = report::FormatNumber(points.back().rate);
+    if (diverged && static_cast<int64_t>(points.size()) < steps_ / 5) {
+      Throw(ErrorKind::kCheckFailed, "the loss diverges after {} steps, at a rate of {}, which is too soon to tell (see {}/lr_find.svg); begin lower, with --from {}",
+            points.size(), last, out_, report::FormatNumber(from_ / 1000));
+    }
+    if (!falls) {
+      Throw(ErrorKind::kCheckFailed, "the loss falls at no rate from {} to {} (see {}/lr_find.svg); {}", first, last, out_,
+            diverged ? format("begin lower, with --from {}", report::FormatNumber(from_ / 1000))
+                     : "look at the data and the initializer, or give more --steps");
+    }
+    if (diverged) return;
+    console.Message(LogLevel::kWarning, format("the loss did not diverge up to a rate of {}: where rates are too high is not known, and a higher one may be better; "
+                                               "look further, with --to {}", last, report::FormatNumber(to_ * 100)));
   }
 
-  void WriteFiles(const std::string& name, const std::vector<RatePoint>& points, double suggestion) {
+  void WriteFiles(const std::string& name, const std::vector<RatePoint>& points, std::optional<double> suggestion) {
     if (out_.empty()) out_ = "runs/" + name + "-lr-find";
     std::filesystem::create_directories(out_);
     std::string table = "step,lr,loss,smooth_loss\n";
@@ -138,7 +175,7 @@ class LrFind final : public Command {
     chart.x = {.label = "learning rate", .log = true};
     chart.y = {.label = "loss of the batch", .log = true};
     chart.series = {each, smooth};
-    chart.marks = {{suggestion, "suggestion " + report::FormatNumber(suggestion)}};
+    if (suggestion) chart.marks = {{*suggestion, "suggestion " + report::FormatNumber(*suggestion)}};
     plot::Save(plot::Draw(chart), out_ + "/lr_find");
   }
 

@@ -21,6 +21,14 @@ holds "TensorBoard's file lacks the accuracy" grep -qa "val/accuracy" run/tb/eve
 holds "the environment lacks the build" grep -q "^mxtrain=" run/env.txt
 json run/result.json || fail "result.json is no JSON"
 
+# --- the learning rate within an epoch, and the loss of single steps
+write_points
+expect 0 train points.yaml --out warm train.epochs=1 'train.lr_schedule={name: cosine, warmup_steps: 2}' train.report_every=1
+rates=$(sed -n 's/.*"rates":\(\[\[.*\]\]\).*/\1/p' warm/events.jsonl)
+holds "the rates of the epoch are $rates" grep -qE '^\[\[0(\.0)?,0\.0033.*\],\[0\.25,0\.0066.*\],\[0\.5,0\.01\],\[0\.75,0\.005' <<<"$rates"
+holds "losses of steps do not make up the mean over the epoch" awk -F'"loss":|,"recent_loss":|,"lr":' '
+    /"event":"step"/ { sum += $3; ++n; if ((d = sum / n - $2) > 1e-6 || d < -1e-6) exit 1; differ = differ || $2 != $3 } END { exit !(n == 4 && differ) }' warm/events.jsonl
+
 # --- a run that goes on continues its curves, and has one more file for TensorBoard
 expect 0 train photos.yaml --out run --extend train.epochs=1
 holds "the curve has not three epochs" test "$(wc -l <run/metrics.csv)" -eq 4
@@ -116,9 +124,27 @@ holds "a sweep that is stopped ends with another code" test $? -eq 130
 holds "the run that was under way is not called stopped" grep -q "^0001,stopped" endless/results.csv
 holds "a run of a stopped sweep goes on" test ! -e endless/0002
 
-# --- a range test of the learning rate
-expect 0 lr-find points.yaml --steps 60 --to 10 --out rates
-says "a rate to begin with"
+# --- runs: those of sweeps and folds too
+expect 0 runs .
+holds "runs hides those of a sweep" grep -q '^search/0001  *finished ' stdout
+expect 0 runs . --format csv
+holds "runs hides those of a sweep in CSV" grep -q '^search/0001,finished,' stdout
+
+# --- a range test of the learning rate: the curve ends where the loss diverges, and the rate is one at which it falls
+write_deep
+expect 0 lr-find deep.yaml --steps 60 --out rates --json
+says "a rate to begin with: "
+says ", where the loss falls fastest, and diverges at "
+prints '"diverged":true'
+holds "the suggestion is a rate at which the loss rises" awk -F, -v rate="$(sed 's/.*"suggestion":\([^,]*\).*/\1/' stdout)" '
+    NR == 2 { first = $2 } NR > 1 { last = $2 } END { exit !(rate > first && rate < last / 3) }' rates/lr_find.csv
+expect 0 lr-find points.yaml --steps 60 --to 0.1 --out low
+says "warning: the loss did not diverge up to a rate of 0.1000: where rates are too high is not known, and a higher one may be better; look further, with --to 10.00"
+expect 9 lr-find points.yaml --steps 60 --from 1e5 --to 1e6 --out high
+says "the loss diverges after "
+says ", which is too soon to tell (see high/lr_find.svg)"
+says "begin lower, with --from 100.0"
+holds "there is no curve of a test without a suggestion" png high/lr_find.png
 holds "lr_find.csv has no rising rate" awk -F, 'NR > 2 && $2 <= before { exit 1 } { before = $2 }' rates/lr_find.csv
 holds "the picture is no PNG" png rates/lr_find.png
 
