@@ -84,7 +84,7 @@ class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("init", "a commented configuration for a folder of pictures, that trains at once");
-    arguments.Option("folder", &folder_, "with a folder of pictures per class; or with such folders in train/ and val/")
+    arguments.Option("folder", &folder_, "with a folder of pictures per class; or with such folders in train/, val/ and test/ (which is for eval alone)")
         .Required()
         .Takes("FOLDER");
     arguments.Option("--output", &output_, "file to write, - for stdout; default: FOLDER's name with .yaml, here").Takes("FILE");
@@ -124,7 +124,7 @@ class Init final : public Command {
     PictureFolder found;
     found.name = root.filename().string();
     if (output_.empty()) output_ = found.name + ".yaml";
-    const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev", "test"});
+    const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev"});
     const auto source = OpenFolder(train.empty() ? root.string() : train, {});
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     Count(*source, &found);
@@ -139,6 +139,7 @@ class Init final : public Command {
       found.train_pictures -= found.val_pictures;
     }
     found.train = Written(train.empty() ? root.string() : train);
+    if (const std::string test = SubFolder(root, {"test", "testing"}); !train.empty() && !test.empty()) found.test = Shown(test);
     Probe(*source, &found, console);
     return found;
   }
@@ -165,6 +166,12 @@ class Init final : public Command {
     return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
 
+  // As a user in the working folder calls it.
+  static std::string Shown(const std::string& path) {
+    const std::string relative = fs::path(path).lexically_relative(fs::current_path()).string();
+    return relative.empty() || relative.starts_with("../..") ? path : relative;
+  }
+
   void Report(const CommonFlags& flags, const PictureFolder& f, const TrainingChoice& c) const {
     if (flags.json) {
       Json classes = Json::object();
@@ -183,6 +190,7 @@ class Init final : public Command {
     }
     std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_pictures,
                         f.val_pictures, f.val.empty() ? " (a fifth of each class, held out)" : "");
+    if (!f.test.empty()) std::cout << format("{0} is kept for the end: mxtrain eval runs/latest {0}\n", report::QuoteShell(f.test));
     std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
     std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n", report::QuoteShell(output_));
   }

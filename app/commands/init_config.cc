@@ -35,13 +35,15 @@ std::string Sides(const PictureFolder& f) {
 }
 
 std::string Head(const PictureFolder& f, const std::string& file) {
+  const std::string test =
+      f.test.empty() ? "" : format("# No epoch is chosen by {0}, so that it says in the end how good the net is: `mxtrain eval runs/latest {0}`.\n", OneLine(f.test));
   return format(R"(# Made by `mxtrain init`: {} pictures to train on, {} to validate, {} classes ({}).
 # Pictures: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
-# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
+{}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
 name: {}
 seed: 1                                   # of everything that is drawn at random; the same seed gives the same run
 )",
-                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file),
+                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file), test,
                 QuoteYaml(f.name));
 }
 

@@ -11,6 +11,7 @@ namespace mxtrain::commands {
 struct PictureFolder {
   std::string name;                                      // of the run
   std::string train, val;                                // val empty: held out of the training folder
+  std::string test;                                      // kept for `eval`, as a user calls it; empty: there is none
   std::vector<std::pair<std::string, int64_t>> classes;  // with their training pictures
   int64_t train_pictures = 0, val_pictures = 0;          // what training sees, without what is held out
   double holdout = 0;                                    // part of the training folder that validates, where there is no val

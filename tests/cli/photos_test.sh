@@ -23,6 +23,14 @@ expect 0 train shapes.yaml train.epochs=4 --name shapes --json
 prints '"wait_share"'
 says "limit: "
 
+# --- init: train/ and test/ without val/: a part of train/ validates, so that no epoch is chosen by test/
+mkdir tested && cp -r shapes/train tested/train && cp -r shapes/val tested/test
+expect 0 init tested
+prints "to validate (a fifth of each class, held out)"
+prints "tested/test is kept for the end: mxtrain eval runs/latest tested/test"
+holds "the best epoch is chosen on test/" grep -q 'split: 0.2' tested.yaml
+holds "the file does not say what test/ is for" grep -qF '# No epoch is chosen by tested/test, so that it says in the end how good the net is: `mxtrain eval runs/latest tested/test`.' tested.yaml
+
 # --- init: one folder, of which a part is held out; quotes and colons in names; output elsewhere
 mkdir -p 'odd "names"' out
 cp -r shapes/train/* 'odd "names"'
