@@ -1,10 +1,11 @@
-// mxtrain help [TOPIC]: exit codes, commands and configuration keys explained, man pages.
+// mxtrain help [TOPIC]: exit codes, commands, configuration keys, nets and files of data explained, man pages.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "app/commands/command.h"
 #include "app/commands/exit_codes.h"
+#include "app/commands/help_topics.h"
 #include "app/commands/man_page.h"
 #include "app/config/key_help.h"
 #include "app/report/output.h"
@@ -45,11 +46,11 @@ class Help final : public Command {
 
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("help", "a command, a configuration key or an exit code explained");
-    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), a command, a key or what it may name (train.optimizer, transforms, adam), or `keys` for all "
-                     "keys; default: a list of the codes").Takes("TOPIC");
+    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), a command, a key or what it may name (train.optimizer, transforms, adam), `keys` for all "
+                     "keys, or how something is written (net, blocks, repeat, expressions, list, csv); default: a list of the codes").Takes("TOPIC");
     arguments.Flag("--man", &man_, "the man page of the command, or of the program, for `man -l -`");
     arguments.Option("--man-dir", &man_dir_, "write the man pages of the program and of every command into this folder").Takes("DIR");
-    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
+    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help net\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
@@ -61,6 +62,8 @@ class Help final : public Command {
       flags.json ? ListJson() : List();
     } else if (IsCommand()) {
       std::cout << line_.Help(topic_);
+    } else if (const HelpTopic* page = FindHelpTopic(topic_)) {
+      flags.json ? static_cast<void>(std::cout << report::JsonText({{"topic", page->names[0]}, {"title", page->title}, {"text", page->text}}) << "\n") : Show(*page);
     } else if (const std::string keys = config::HelpOnKey(topic_); !keys.empty() && !flags.json) {
       std::cout << keys;
       if (const ExitCode* code = FindExitCode(topic_)) {  // "data" is both
@@ -79,7 +82,15 @@ class Help final : public Command {
     std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
     for (const ExitCode& code : ExitCodes()) std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
     std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n"
-                 "`mxtrain help KEY` explains a key of the configuration, `mxtrain help keys` lists them; `mxtrain ops` is the reference of layers.\n";
+                 "`mxtrain help KEY` explains a key of the configuration, `mxtrain help keys` lists them; `mxtrain ops` is the reference of layers.\n\n"
+                 "How something is written:\n";
+    for (const HelpTopic& topic : HelpTopics()) std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
+  }
+
+  // With the keys of that name.
+  static void Show(const HelpTopic& topic) {
+    std::cout << format("{}: {}\n\n{}", topic.names[0], topic.title, topic.text);
+    if (const std::string keys = config::HelpOnKey(topic.names[0]); !keys.empty()) std::cout << "\nKeys:\n" << keys;
   }
 
   static void ListJson() {
@@ -109,10 +120,12 @@ class Help final : public Command {
     std::vector<std::string> known;
     for (const ExitCode& code : ExitCodes()) known.emplace_back(code.name);
     for (const CommandInfo& command : line_.commands()) known.push_back(command.name);
+    for (const HelpTopic& topic : HelpTopics()) known.insert(known.end(), topic.names.begin(), topic.names.end());
     for (std::string& topic : config::KeyTopics()) known.push_back(std::move(topic));
     const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;  // no number resembles another code
     const std::string guess = number ? "" : DidYouMean(topic_, known);
-    Throw(ErrorKind::kUsage, "there is no command, key or exit code '{}'{}", topic_, guess.empty() ? "; `mxtrain help` lists the codes, `mxtrain help keys` the keys" : guess);
+    Throw(ErrorKind::kUsage, "there is no command, key or exit code '{}'{}", topic_,
+          guess.empty() ? "; `mxtrain help` lists the codes and pages, `mxtrain help keys` the keys" : guess);
   }
 
   void WriteManPages() const {

@@ -11,6 +11,22 @@
 namespace mxtrain::commands {
 namespace {
 
+constexpr const char *kLayers = "layers", *kLosses = "losses", *kOfOne = "functions of every element", *kOfTwo = "arithmetic of two arrays",
+                     *kArrays = "shapes, sums and products of arrays", *kUpdates = "steps of optimizers, which train.optimizer chooses (no layers)";
+constexpr const char* kGroups[] = {kLayers, kLosses, kOfOne, kOfTwo, kArrays, kUpdates};
+
+// By what the operator says of itself, and by MXNet's names: those of layers begin with a capital.
+const char* GroupOf(const std::string& name, const OperatorProperty& property) {
+  if (name.ends_with("_update") || name == "clip_global_norm" || name == "multi_sum_sq") return kUpdates;
+  const bool has_outputs = property.NumVisibleOutputs() > 0;  // those of SliceChannel are as many as its parameter says
+  if (has_outputs && !property.NeedsHeadGradient() && name != "BlockGrad") return kLosses;
+  if (std::isupper(static_cast<unsigned char>(name[0]))) return kLayers;
+  const bool of_two = property.ListArguments().size() == 2;
+  if (of_two && name.starts_with("broadcast_") && name != "broadcast_like") return kOfTwo;
+  if (property.elementwise() != Elementwise::kNo) return of_two ? kOfTwo : kOfOne;
+  return kArrays;
+}
+
 class Ops final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -40,6 +56,8 @@ class Ops final : public Command {
     } catch (const Error& e) {
       const std::string other = config::OperatorOfOtherTools(name_);
       if (!other.empty()) Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, other);
+      const std::string missing = config::MissingOperator(name_);
+      if (!missing.empty()) Throw(e.kind(), "there is no operator '{}': {}", name_, missing);
       std::vector<std::string> holding = PublicOperators(registry);
       std::erase_if(holding, [&](const std::string& name) { return lower(name).find(lower(name_)) == std::string::npos; });
       if (holding.empty()) throw;
@@ -47,14 +65,20 @@ class Ops final : public Command {
     }
   }
 
+  // A group at a time: layers before what only nets of one's own making need, updates of optimizers last.
   static int List(const OperatorRegistry& registry) {
     size_t width = 0;
     for (const std::string& name : PublicOperators(registry)) width = std::max(width, name.size());
-    for (const std::string& name : PublicOperators(registry)) {
-      const auto property = registry.CreateUninitialized(name);
-      std::string text = property->Description();
-      if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
-      std::cout << format("{:<{}}  {}\n", name, width, text);
+    for (const char* group : kGroups) {
+      std::string lines;
+      for (const std::string& name : PublicOperators(registry)) {
+        const auto property = registry.CreateUninitialized(name);
+        if (GroupOf(name, *property) != group) continue;
+        std::string text = property->Description();
+        if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
+        lines += format("  {:<{}}  {}\n", name, width, text);
+      }
+      if (!lines.empty()) std::cout << format("{}{}:\n", group == kGroups[0] ? "" : "\n", group) << lines;
     }
     return 0;
   }
@@ -73,6 +97,7 @@ class Ops final : public Command {
                         {"help", f.help}, {"required", f.required}, {"ignored", f.ignored}});
     }
     return {{"name", name},
+            {"group", GroupOf(name, *property)},
             {"aliases", registry.Aliases(name)},
             {"description", property->Description()},
             {"parameters", fields},

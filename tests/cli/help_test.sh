@@ -23,9 +23,49 @@ holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json
 expect 2 help confguration
 says "there is no command, key or exit code 'confguration'; did you mean 'configuration'?"
 expect 2 help 77
-says "\`mxtrain help\` lists the codes, \`mxtrain help keys\` the keys"
+says "\`mxtrain help\` lists the codes and pages, \`mxtrain help keys\` the keys"
 expect 0 help check
 prints "Usage: "
+
+# --- pages: each is listed, and its example of a net is one
+expect 0 help
+cp stdout codes
+for page in net blocks repeat expressions list csv; do
+  holds "help does not list $page" grep -q "^  mxtrain help $page  " codes
+  expect 0 help $page
+  prints "$page: "
+  holds "a line of $page is too long" test "$(sed '/^Keys:/,$d' stdout | awk '{ print length }' | sort -n | tail -1)" -le 120
+  [ $page = list ] || [ $page = csv ] && continue
+  { sed '/^Keys:/,$d' stdout | grep '^    ' && echo '    data: {train: {source: mnist, path: digits}}'; } >page.yaml
+  expect 0 plan page.yaml
+done
+expect 0 help net
+prints "net.layers (required"
+expect 0 help repeat --json
+prints '"topic":"repeat"'
+expect 2 help repeet
+says "did you mean 'repeat'?"
+# the tables of the pages are read as they say
+expect 0 help csv
+sed -n '/^    a,b/,/^$/s/^    //p' stdout | sed '/^$/d' >points.csv
+{ cat points.csv; sed 1d points.csv; } >table.csv
+write_points
+mv table.csv points.csv
+expect 0 train points.yaml --out table -q
+
+# --- a missing operator is not taken for another
+expect 3 ops Deconvolution
+says "there is no operator 'Deconvolution': there is none of that kind yet; \`mxtrain ops\` lists what there is, and a plug-in can add more"
+expect 3 ops RNN
+says "there is none of that kind yet"
+expect 0 ops
+for group in layers losses "functions of every element" "steps of optimizers, which train.optimizer chooses (no layers)"; do
+  holds "ops has no group $group" grep -qxF "$group:" stdout
+done
+holds "an update is no step of an optimizer" sh -c "sed -n '/^steps of/,\$p' stdout | grep -q '^  adam_update '"
+holds "a layer is no layer" sh -c "sed -n '/^layers:/,/^\$/p' stdout | grep -q '^  SliceChannel '"
+expect 0 ops adam_update --json
+prints '"group": "steps of optimizers'
 
 # --- man pages: one for each command, which roff takes without a warning
 expect 0 help --man-dir man
