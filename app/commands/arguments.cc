@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <limits>
 #include <optional>
 
 #include "app/config/other_tools.h"
@@ -88,6 +89,12 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
   return format("{}; see `{}`", error.what(), help);
 }
 
+// NaN, which no comparison holds for, where the text is none; the option's own type says more about that.
+double NumberOf(const std::string& text) {
+  double number = 0;
+  return CLI::detail::lexical_cast(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
+}
+
 }  // namespace
 
 Argument& Argument::Required() {
@@ -124,11 +131,11 @@ template Argument& Argument::Within(int, int);
 template Argument& Argument::Within(int64_t, int64_t);
 template Argument& Argument::Within(double, double);
 Argument& Argument::Positive() {
-  option_->check(CLI::PositiveNumber);
+  option_->check([](const std::string& text) { return NumberOf(text) > 0 ? "" : format("expected a number above 0, got '{}'", text); });
   return *this;
 }
 Argument& Argument::NotNegative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check([](const std::string& text) { return NumberOf(text) >= 0 ? "" : format("expected a number of 0 or more, got '{}'", text); });
   return *this;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -11,6 +14,10 @@ constexpr double kDecisions[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0
 
 double Ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
+}
+
+double Mean(double sum, double count) {
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -29,8 +36,8 @@ std::vector<CalibrationBin> CalibrationBins(std::span<const Prediction> predicti
     bin.accuracy += p.right ? 1 : 0;
   }
   for (CalibrationBin& bin : bins) {
-    bin.confidence = Ratio(bin.confidence, static_cast<double>(bin.examples));
-    bin.accuracy = Ratio(bin.accuracy, static_cast<double>(bin.examples));
+    bin.confidence = Mean(bin.confidence, static_cast<double>(bin.examples));
+    bin.accuracy = Mean(bin.accuracy, static_cast<double>(bin.examples));
   }
   return bins;
 }
@@ -38,6 +45,7 @@ std::vector<CalibrationBin> CalibrationBins(std::span<const Prediction> predicti
 double ExpectedCalibrationError(std::span<const CalibrationBin> bins) {
   double gaps = 0, examples = 0;
   for (const CalibrationBin& bin : bins) {
+    if (bin.examples == 0) continue;
     gaps += static_cast<double>(bin.examples) * std::abs(bin.accuracy - bin.confidence);
     examples += static_cast<double>(bin.examples);
   }
@@ -53,7 +61,7 @@ std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Prediction
       ++kept;
       right += p.right ? 1 : 0;
     }
-    rows.push_back({threshold, Ratio(kept, static_cast<double>(predictions.size())), Ratio(right, kept)});
+    rows.push_back({threshold, Ratio(kept, static_cast<double>(predictions.size())), Mean(right, kept)});
   }
   return rows;
 }
@@ -68,10 +76,17 @@ std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> exampl
       positive += e.positive ? 1 : 0;
       hits += call && e.positive ? 1 : 0;
     }
-    const double precision = Ratio(hits, called), recall = Ratio(hits, positive);
-    rows.push_back({threshold, precision, recall, Ratio(2 * precision * recall, precision + recall)});
+    rows.push_back({threshold, Mean(hits, called), Ratio(hits, positive), Ratio(2 * hits, called + positive)});
   }
   return rows;
+}
+
+std::string TableCell(double value) {
+  return std::isnan(value) ? "-" : format("{:.4f}", value);
+}
+
+std::string CsvCell(double value) {
+  return std::isnan(value) ? "" : format("{}", value);
 }
 
 }  // namespace mxtrain::commands

@@ -1,7 +1,9 @@
 #pragma once
 // How far a classifier's probabilities can be believed: calibration, and what is gained by leaving out the predictions that are less sure.
+// A mean over nothing is NaN, which tables show as "-", CSV as an empty cell and JSON as null.
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace mxtrain::commands {
@@ -15,7 +17,7 @@ struct Prediction {
 // Predictions whose confidence lies in (low, high]; the first bin holds 0 as well.
 struct CalibrationBin {
   double low = 0, high = 0;
-  double confidence = 0, accuracy = 0;  // means over its predictions; 0 without any
+  double confidence = 0, accuracy = 0;  // means over its predictions
   int64_t examples = 0;
 };
 constexpr int kCalibrationBins = 15;
@@ -28,7 +30,7 @@ double ExpectedCalibrationError(std::span<const CalibrationBin> bins);
 struct ConfidenceThreshold {
   double threshold = 0;
   double kept = 0;      // part of the predictions
-  double accuracy = 0;  // of those; 0 where none is kept
+  double accuracy = 0;  // of those
 };
 std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Prediction> predictions);
 
@@ -39,8 +41,11 @@ struct Scored {
 };
 struct DecisionThreshold {
   double threshold = 0;
-  double precision = 0, recall = 0, f1 = 0;  // of the positive class; 0 where undefined
+  double precision = 0, recall = 0, f1 = 0;  // of the positive class; recall and F1 are 0 where they are undefined
 };
 std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> examples);
+
+std::string TableCell(double value);  // four digits after the point
+std::string CsvCell(double value);
 
 }  // namespace mxtrain::commands

@@ -34,7 +34,7 @@ std::string ConfusionCsv(const ClassReport& report) {
 std::string CalibrationCsv(const ClassReport& report) {
   std::string text = "low,high,confidence,accuracy,examples\n";
   for (const CalibrationBin& b : CalibrationBins(report.predictions())) {
-    text += format("{},{},{},{},{}\n", b.low, b.high, b.confidence, b.accuracy, b.examples);
+    text += format("{},{},{},{},{}\n", b.low, b.high, CsvCell(b.confidence), CsvCell(b.accuracy), b.examples);
   }
   return text;
 }
@@ -42,7 +42,7 @@ std::string CalibrationCsv(const ClassReport& report) {
 std::string ThresholdsCsv(const ClassReport& report) {
   std::string text = "confidence,kept,accuracy\n";
   for (const ConfidenceThreshold& t : ConfidenceThresholds(report.predictions())) {
-    text += format("{},{},{}\n", t.threshold, t.kept, t.accuracy);
+    text += format("{},{},{}\n", t.threshold, t.kept, CsvCell(t.accuracy));
   }
   return text;
 }
@@ -50,7 +50,7 @@ std::string ThresholdsCsv(const ClassReport& report) {
 std::string DecisionsCsv(const ClassReport& report) {
   std::string text = "threshold,precision,recall,f1\n";
   for (const DecisionThreshold& t : DecisionThresholds(report.scored())) {
-    text += format("{},{},{},{}\n", t.threshold, t.precision, t.recall, t.f1);
+    text += format("{},{},{},{}\n", t.threshold, CsvCell(t.precision), t.recall, t.f1);
   }
   return text;
 }

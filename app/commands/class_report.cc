@@ -163,13 +163,20 @@ void ClassReport::Print(int worst) const {
   }
 }
 
+// Every column as wide as its class's name.
 void ClassReport::PrintConfusion(size_t width) const {
+  constexpr size_t kLeast = 6;
+  std::vector<size_t> widths;
   std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n" << std::string(width, ' ');
-  for (size_t k = 0; k < counts_.size(); ++k) std::cout << format(" {:>6}", Name(static_cast<int64_t>(k)).substr(0, 6));
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    const std::string name = Name(static_cast<int64_t>(k));
+    widths.push_back(std::max(kLeast, name.size()));
+    std::cout << format(" {:>{}}", name, widths[k]);
+  }
   std::cout << "\n";
   for (size_t k = 0; k < counts_.size(); ++k) {
     std::cout << format("{:<{}}", Name(static_cast<int64_t>(k)), width);
-    for (int64_t n : counts_[k]) std::cout << format(" {:>6}", n);
+    for (size_t guess = 0; guess < counts_.size(); ++guess) std::cout << format(" {:>{}}", counts_[k][guess], widths[guess]);
     std::cout << "\n";
   }
 }
@@ -179,12 +186,12 @@ void ClassReport::PrintSureness() const {
   std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n", ExpectedCalibrationError(CalibrationBins(predictions_)), kCalibrationBins);
   std::cout << format("{:>10}  {:>6}  {:>8}\n", "confidence", "kept", "accuracy");
   for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions_)) {
-    std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8.4f}\n", row.threshold, row.kept, row.accuracy);
+    std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept, TableCell(row.accuracy));
   }
   if (scored_.empty()) return;
   std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n", Name(1), "threshold", "precision", "recall", "F1");
   for (const DecisionThreshold& row : DecisionThresholds(scored_)) {
-    std::cout << format("{:>9.3g}  {:>9.4f}  {:>7.4f}  {:>7.4f}\n", row.threshold, row.precision, row.recall, row.f1);
+    std::cout << format("{:>9.3g}  {:>9}  {:>7.4f}  {:>7.4f}\n", row.threshold, TableCell(row.precision), row.recall, row.f1);
   }
 }
 

@@ -40,6 +40,7 @@ class Eval final : public Command {
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although examples could not be read");
     arguments.Option("--worst", &worst_, "how many of the worst mistakes to list and to show").NotNegative().ShowsDefault();
     arguments.Option("--output", &output_, "write tables (CSV, JSON) and pictures into this folder; default: RUN/eval, where the model is a run folder").Takes("DIR");
+    arguments.Option("overrides", &overrides_, "values that override DATA's, where that is a configuration: data.val.path=photos/test").Takes("key=value");
     facts_.Declare(arguments);
     arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json\n"
                        "  mxtrain eval model.ckpt photos/test --output results");
@@ -47,6 +48,7 @@ class Eval final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
+    CheckArguments();
     auto [runtime, model] = OpenModel(flags, model_, console);
     facts_.Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
@@ -87,6 +89,20 @@ class Eval final : public Command {
   }
 
  private:
+  static bool IsConfiguration(const std::string& data) {
+    const std::string ending = fs::path(data).extension().string();
+    return ending == ".yaml" || ending == ".yml";
+  }
+
+  void CheckArguments() const {
+    if (!data_.empty()) CheckOrder(model_, data_, "eval");
+    const bool value = data_.find('=') != std::string::npos && !fs::exists(data_);
+    if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
+    const std::string own = fs::path(model_) / "config.yaml", config = fs::exists(own) ? report::QuoteShell(own) : "CONFIG";
+    Throw(ErrorKind::kUsage, "{} is a value for a configuration, and {}: mxtrain eval {} {} {}", value ? data_ : overrides_[0],
+          value ? "none is named" : data_ + " is none", report::QuoteShell(model_), config, report::QuoteShell(value ? data_ : overrides_[0]));
+  }
+
   // One table: that of the classes where the net has such heads, else that of its first head of values.
   static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) {
     const bool with_head = reports->size() > 1;
@@ -108,8 +124,7 @@ class Eval final : public Command {
       if (fs::exists(fs::path(data_) / file)) return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
     }
     if (data_ != "-" && !fs::exists(data_)) Throw(ErrorKind::kData, "there is no file or folder {}", data_);
-    const std::string ending = fs::path(data_).extension().string();
-    if (ending == ".yaml" || ending == ".yml") return Session({data_, {}, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
+    if (IsConfiguration(data_)) return Session({data_, overrides_, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
     const bool list = data_ == "-" || fs::is_regular_file(data_);
     if (list && spec.source == "csv") return TableLike(spec);
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
@@ -220,7 +235,7 @@ class Eval final : public Command {
 
   ModelFacts facts_;
   std::string model_, data_, format_ = "table", predictions_, output_;
-  std::vector<std::string> metrics_;
+  std::vector<std::string> metrics_, overrides_;
   int64_t batch_ = 0;
   int worst_ = 20;
   bool skip_bad_ = false;

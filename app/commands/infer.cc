@@ -59,6 +59,7 @@ class Infer final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
+    CheckOrder(model_, inputs_[0], "infer");
     if (format_.empty()) format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, console);

@@ -114,6 +114,15 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
 
 }  // namespace
 
+void CheckOrder(const std::string& model, const std::string& data, const std::string& command) {
+  const auto of_run = [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_directory(path / "checkpoints", error) || (path.parent_path().filename() == "checkpoints" && fs::is_regular_file(path, error));
+  };
+  if (of_run(model) || !of_run(data)) return;
+  Throw(ErrorKind::kUsage, "the model comes first, and {} is of a run: mxtrain {} {} {}", data, command, report::QuoteShell(data), report::QuoteShell(model));
+}
+
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
   OpenedModel opened;
   const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));

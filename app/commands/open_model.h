@@ -21,6 +21,9 @@ struct OpenedModel {
 // no longer where it was.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
 
+// Throws kUsage where the two are swapped: what stands for the data is a run, or a checkpoint of one, and what stands for the model is not.
+void CheckOrder(const std::string& model, const std::string& data, const std::string& command);
+
 // The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or
 // the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the
 // working folder); zero bytes end a path as line ends do.

@@ -187,9 +187,9 @@ class Plan final : public Command {
   static std::string Verdict(const executor::MemorySummary& m) {
     const double ratio = m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1;
     switch (m.optimality) {
-      case executor::Optimality::kMeetsBound: return "full over bound 1.000";
-      case executor::Optimality::kProvenSmallest: return format("{:.4f}; proof that the bound cannot be reached", ratio);
-      case executor::Optimality::kNotProven: return format("{:.4f}; not proven to be the smallest", ratio);
+      case executor::Optimality::kMeetsBound: return "1.000, the smallest there can be";
+      case executor::Optimality::kProvenSmallest: return format("{:.4f}, the smallest there can be: the bound is proven out of reach", ratio);
+      case executor::Optimality::kNotProven: return format("{:.4f}, not proven to be the smallest", ratio);
     }
     return "";
   }
@@ -237,11 +237,13 @@ class Plan final : public Command {
       flops += l.flops;
     }
     std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator", op_width, "output", shape_width, "parameters", "MFLOP");
+    const auto batch = static_cast<double>(session.config().data.batch_size);
     for (const Layer& l : layers) {
-      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.1f}\n", l.name, name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
-                          l.parameters, l.flops / 1e6);
+      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", l.name, name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
+                          l.parameters, l.flops / batch / 1e6);
     }
-    std::cout << format("\n{} parameters; {:.2f} GFLOP forward for a batch of {}\n", parameters, flops / 1e9, session.config().data.batch_size);
+    std::cout << format("\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
+                        parameters, flops / batch / 1e6, flops / 1e9, session.config().data.batch_size);
     auto row = [](const char* name, const executor::MemorySummary& m) {
       std::cout << format("{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {}\n", name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
                           FormatBytes(m.share_bytes), FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
@@ -252,6 +254,8 @@ class Plan final : public Command {
                         "both/none", "both/bound");
     row("training", training);
     row("inference", inference);
+    std::cout << "  of activations, their gradients and workspaces: each array by itself (none), written over its input, in memory shared over time, or\n"
+                 "  both, which is what training takes; the lower bound is what is alive at one time\n";
     std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {}, one batch {}, outputs {}; {} in all\n",
                         FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients), FormatBytes(outer.optimizer),
                         FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));

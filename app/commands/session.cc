@@ -200,6 +200,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   };
   net_ = config::BuildNet(config(), runtime_->operators(), classes, &diagnostics_);
   diagnostics_.ThrowIfErrors();
+  CheckInputOrder();
   try {
     net_.symbol.InferShape(config::BatchShapes(net_, std::max(config().data.batch_size, 1)));  // 0: not chosen yet
   } catch (const Error& e) {
@@ -216,6 +217,22 @@ void Session::BuildNet(int64_t resumed_batch) {
   WeighClasses();
   for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
+}
+
+// Pictures have their channels first; most other tools write them last.
+void Session::CheckInputOrder() {
+  constexpr int64_t kMostChannels = 4;
+  const config::SourceConfig& c = config().data.train;
+  for (const config::NetInput& input : net_.inputs) {
+    const bool pictures = c.source == "csv" ? std::any_of(c.columns.begin(), c.columns.end(), [this](const auto& column) { return IsPicture(column, net_.inputs); })
+                                            : !c.source.empty();
+    const TShape& s = input.shape;
+    if (!pictures || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
+    const config::Place& place = config().net.input.place ? config().net.input.place : config().net.inputs.place;
+    diagnostics_.Error(place ? place : config().net.place, format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width", input.name, s.ToString(), s[0], s[2], s[1]),
+                       format("write [{}, {}, {}]", s[2], s[0], s[1]));
+  }
+  diagnostics_.ThrowIfErrors();
 }
 
 // data.batch_size: auto. The configuration and its resolved form hold the number from now on.
@@ -372,6 +389,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
     AddMixing(&kwargs);
   }
   p.Init(kwargs, "data");
+  if (pass == Pass::kTraining) CheckBatch(*source, c);
   p.Feed(ctx());
   MeasureFor(c);
   const std::vector<io::TransformSpec> transforms = Transforms(c);
@@ -385,6 +403,15 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   }
   CheckIter(*iter, c, pass);
   return iter;
+}
+
+// Training has whole batches alone.
+void Session::CheckBatch(const io::Source& source, const config::SourceConfig& c) {
+  const int64_t batch = config().data.batch_size;
+  if (batch <= source.size()) return;
+  const config::Place place = loaded_.PlaceOf("data.batch_size");
+  diagnostics_.Error(place ? place : c.place, format("data.batch_size = {} is more than the {} examples there are", batch, source.size()), "take a smaller one");
+  diagnostics_.ThrowIfErrors();
 }
 
 // Mixed examples have labels that are distributions; the loss takes them as they are, so that its smoothing is the pipeline's.

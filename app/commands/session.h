@@ -62,6 +62,8 @@ class Session {
   std::vector<Context> Workers() const;  // of a training run
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void FollowWeights();
+  void CheckInputOrder();
+  void CheckBatch(const io::Source& source, const config::SourceConfig& c);
   void CheckPatterns();
   void CheckClassCount();
   void WeighClasses();

@@ -82,7 +82,12 @@ row 3 "cycle.yaml:4:" train cycle.yaml
 row 3 "more than 100000 values, aliases written out" train bomb.yaml
 row 3 "the pictures come out in different sizes" train photos.yaml 'data.train.transforms=[{resize: 8}]'
 row 3 "the data give [3, 9, 9] for input 'data', which the net declares as [3, 8, 8]" train photos.yaml 'data.train.transforms=[{resize: [9, 9]}]'
-row 3 "batch_size = 64 is more than the 16 examples there are" train photos.yaml data.batch_size=64
+row 3 "command line:1:17: error: data.batch_size = 64 is more than the 16 examples there are" train photos.yaml data.batch_size=64
+row 3 "command line:1:11: error: the input 'data' is [8, 8, 3]: 8 channels of 3x8; the order is channels, height, width" train photos.yaml 'net.input=[8, 8, 3]'
+says "help: write [3, 8, 8]"
+row 3 "the order is channels, height, width" check photos.yaml 'net.input=[8, 8, 3]'
+row 3 "there is none of that kind yet" train photos.yaml 'net.layers=[Deconvolution, SoftmaxOutput]'
+row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (>= 0)" train photos.yaml train.optimizer.lr=-1
 # data: 4
 row 4 "there is no" train photos.yaml "$(on gone)"
 row 4 "/empty_class/none holds no pictures" train photos.yaml "$(on empty_class)"
@@ -99,6 +104,7 @@ for bad in cut huge huge_jpeg scans text; do
   esac
   row 4 "more than max_bad = 0.01 (data.max_bad) allows; the last is" train photos.yaml "$(on $bad)"
   says "$why"
+  says "; \`mxtrain check\` names them all: repair or remove them, or allow more"
   row 0 "1 examples could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
   says "$why"
   row 9 "$why" check photos.yaml "$(on $bad)" data.max_bad=0.1

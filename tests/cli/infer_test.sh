@@ -7,6 +7,22 @@
 write_photos photos photos 4
 expect 0 train photos.yaml train.epochs=10 --out model
 
+# --- model and pictures swapped; values where there is no configuration
+expect 2 infer photos model
+says "the model comes first, and model is of a run: mxtrain infer model photos"
+expect 2 infer photos model/checkpoints/best
+says "mxtrain infer model/checkpoints/best photos"
+expect 2 eval photos model
+says "the model comes first, and model is of a run: mxtrain eval model photos"
+expect 2 eval model data.val.path=photos
+says "data.val.path=photos is a value for a configuration, and none is named: mxtrain eval model model/config.yaml data.val.path=photos"
+expect 2 eval model photos data.batch_size=2
+says "data.batch_size=2 is a value for a configuration, and photos is none: mxtrain eval model model/config.yaml data.batch_size=2"
+expect 0 eval model model/config.yaml data.val.path=photos --json
+prints '"examples":16'
+expect 2 infer model photos --top-k 0
+says "error: --top-k: expected a number above 0, got '0'; see \`mxtrain infer --help\`"
+
 # --- copies sorted into class folders: names kept, nothing overwritten, once more changes nothing
 expect 0 infer model photos --copy-to sorted --format csv --batch 5
 tail -n +2 stdout | awk -F, '{n = split($1, part, "/"); print $2 "/" part[n]}' | sort -u >wanted

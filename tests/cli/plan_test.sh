@@ -6,7 +6,7 @@ net="$source_dir/configs/imagenet/resnet18.yaml"
 bytes_of() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" stdout | head -1; }
 
 expect 0 plan "$net" data.batch_size=8
-prints "full over bound 1.000"
+prints "1.000, the smallest there can be"
 expect 0 plan "$net" data.batch_size=8 --json --plot plan.svg --memory 2GiB
 prints '"optimality": "meets_bound"'
 prints '"memory_bytes": 2147483648'

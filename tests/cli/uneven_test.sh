@@ -31,6 +31,8 @@ expect 0 train photos.yaml --out double train.optimizer.lr=0 'train.metrics=[cro
 times() { awk -v a="$1" -v b="$2" -v f="$3" 'BEGIN { exit !(b > 0.9999 * f * a && b < 1.0001 * f * a) }'; }
 holds "cross entropy is weighted" times "$(value frozen val_cross_entropy)" "$(value double val_cross_entropy)" 1
 holds "the loss is not weighted" times "$(value frozen val_loss)" "$(value double val_loss)" 2
+expect 0 train photos.yaml --out smooth train.optimizer.lr=0 'train.metrics=[cross_entropy]' 'net.layers=[Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax, smooth_alpha: 0.5}}]'
+holds "the loss is not smoothed" awk -v a="$(value smooth val_cross_entropy)" -v b="$(value smooth val_loss)" 'BEGIN { exit !(b > 1.01 * a) }'
 focal='net.layers=[Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax, focal_gamma: 2, smooth_alpha: 0.1}}]'
 expect 0 train photos.yaml --out focal train.optimizer.lr=0 "$focal"
 holds "the focal loss is not below the plain one" awk -v a="$(value frozen val_loss)" -v b="$(value focal val_loss)" 'BEGIN { exit !(b < a / 2) }'

@@ -292,8 +292,8 @@ void Pipeline::CheckBad() const {
   std::lock_guard lock(stats_mutex_);
   if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
   const auto& [name, reason] = stats_.bad.back();
-  Throw(ErrorKind::kData, "{} of {} examples cannot be had, more than max_bad = {} (data.max_bad) allows; the last is {}: {}", bad_.size(), examples_,
-        param_.max_bad, name, reason);
+  Throw(ErrorKind::kData, "{} of {} examples cannot be had, more than max_bad = {} (data.max_bad) allows; the last is {}: {}; `mxtrain check` names them all: "
+        "repair or remove them, or allow more", bad_.size(), examples_, param_.max_bad, name, reason);
 }
 
 void Pipeline::ReportFullCache() {

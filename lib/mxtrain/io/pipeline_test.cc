@@ -272,7 +272,8 @@ TEST_CASE("too many bad examples end training, with a name") {
   CHECK(iter->Next(&batch));
   CHECK(iter->Next(&batch));
   CHECK(WhyNot([&] { iter->Next(&batch); }) ==
-        "3 of 12 examples cannot be had, more than max_bad = 0.2 (data.max_bad) allows; the last is number 11: broken");
+        "3 of 12 examples cannot be had, more than max_bad = 0.2 (data.max_bad) allows; the last is number 11: broken; `mxtrain check` names them all: "
+        "repair or remove them, or allow more");
   for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);
   const auto hopeless = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
   CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be had") != std::string::npos);

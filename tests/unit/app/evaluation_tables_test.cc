@@ -39,7 +39,11 @@ TEST_CASE("calibration: every prediction in the one bin that holds it, the error
         ++n, confidence += p.confidence, right += p.right ? 1 : 0;
       }
       CHECK(bins[static_cast<size_t>(b)].examples == static_cast<int64_t>(n));
-      if (n == 0) continue;
+      if (n == 0) {
+        CHECK(TableCell(bins[static_cast<size_t>(b)].accuracy) == "-");
+        CHECK(CsvCell(bins[static_cast<size_t>(b)].confidence) == "");
+        continue;
+      }
       CHECK(bins[static_cast<size_t>(b)].accuracy == doctest::Approx(right / n));
       error += n / 500 * std::abs(right / n - confidence / n);
     }
@@ -58,9 +62,14 @@ TEST_CASE("thresholds of confidence keep what lies above them") {
       if (p.confidence >= row.threshold) ++kept, right += p.right ? 1 : 0;
     }
     CHECK(row.kept == doctest::Approx(kept / 200));
-    CHECK(row.accuracy == doctest::Approx(kept > 0 ? right / kept : 0));
+    if (kept > 0) CHECK(row.accuracy == doctest::Approx(right / kept));
   }
   CHECK(ConfidenceThresholds(predictions).front().kept == 1);
+  // Of none of these is anything as sure as that.
+  const std::vector<ConfidenceThreshold> unsure = ConfidenceThresholds(std::vector<Prediction>{{0.55, true}, {0.7, false}});
+  CHECK(unsure.back().kept == 0);
+  CHECK(TableCell(unsure.back().accuracy) == "-");
+  CHECK(TableCell(unsure.front().accuracy) == "0.5000");
 }
 
 TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked example") {
@@ -73,6 +82,8 @@ TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked exampl
     CHECK(row.f1 == doctest::Approx(2.0 / 3));
   }
   CHECK(DecisionThresholds(examples).front().recall == 1);
+  CHECK(TableCell(DecisionThresholds(examples).back().precision) == "-");  // nothing is called positive
+  CHECK(DecisionThresholds(examples).back().f1 == 0);
   CHECK(DecisionThresholds({}).front().f1 == 0);
 }
 
