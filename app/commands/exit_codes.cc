@@ -53,7 +53,7 @@ constexpr ExitCode kExitCodes[] = {
      "a loss of the net's own that divides by 0 or takes the logarithm of 0\n"
      "gradients beyond the range of float16, with train.amp: fp16",
      "The message names the step. Divide the learning rate by ten, add lr_schedule.warmup_epochs: 1 or clip: {norm: 1}, and look at the data of "
-     "that step. The last checkpoint is from before."},
+     "that step. The last checkpoint is from before. `mxtrain lr-find CONFIG` finds a rate to begin with; `mxtrain runs` shows which runs diverged."},
     {CodeOf(ErrorKind::kFileSystem), "file system", "a file or folder could not be read or written",
      "a full disk: also of stdout, where it is a file\n"
      "a folder without the right to write\n"
@@ -62,7 +62,8 @@ constexpr ExitCode kExitCodes[] = {
      "--resume. --overwrite replaces a run."},
     {CodeOf(ErrorKind::kCheckFailed), "check failed", "a check that you asked for did not pass",
      "`mxtrain check` found something in the data; where no training could begin it ends with 3, 4 or 8, as `mxtrain train` would\n"
-     "the best metric of a run did not reach --min-metric",
+     "the best metric of a run did not reach --min-metric\n"
+     "`mxtrain lr-find` found no rate at which the loss falls",
      "Nothing broke. Each finding was said on stderr, and with --json is on stdout."},
     {129, "hung up", "SIGHUP ended the command", "a terminal that was closed, a connection that was lost",
      "As 130: training has saved, and --resume goes on to the same bits. `nohup mxtrain train ...` goes on without its terminal."},
