@@ -98,9 +98,12 @@ class Eval final : public Command {
     if (!data_.empty()) CheckOrder(model_, data_, "eval");
     const bool value = data_.find('=') != std::string::npos && !fs::exists(data_);
     if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
-    const std::string own = fs::path(model_) / "config.yaml", config = fs::exists(own) ? report::QuoteShell(own) : "CONFIG";
-    Throw(ErrorKind::kUsage, "{} is a value for a configuration, and {}: mxtrain eval {} {} {}", value ? data_ : overrides_[0],
-          value ? "none is named" : data_ + " is none", report::QuoteShell(model_), config, report::QuoteShell(value ? data_ : overrides_[0]));
+    const std::string given = value ? data_ : overrides_[0], model = report::QuoteShell(model_), own = fs::path(model_) / "config.yaml";
+    if (const size_t equals = given.find('='); given.substr(0, equals).ends_with("path")) {
+      Throw(ErrorKind::kUsage, "{}: a folder or a list is named by itself: mxtrain eval {} {}", given, model, report::QuoteShell(given.substr(equals + 1)));
+    }
+    Throw(ErrorKind::kUsage, "{} is a value for a configuration, and {}: mxtrain eval {} {} {}", given, value ? "none is named" : data_ + " is none", model,
+          fs::exists(own) ? report::QuoteShell(own) : "CONFIG", report::QuoteShell(given));
   }
 
   // One table: that of the classes where the net has such heads, else that of its first head of values.

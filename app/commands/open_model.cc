@@ -120,7 +120,7 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
     return fs::is_directory(path / "checkpoints", error) || (path.parent_path().filename() == "checkpoints" && fs::is_regular_file(path, error));
   };
   if (of_run(model) || !of_run(data)) return;
-  Throw(ErrorKind::kUsage, "the model comes first, and {} is of a run: mxtrain {} {} {}", data, command, report::QuoteShell(data), report::QuoteShell(model));
+  Throw(ErrorKind::kUsage, "{} is a model, and the model comes first: mxtrain {} {} {}", data, command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {

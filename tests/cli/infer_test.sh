@@ -9,13 +9,15 @@ expect 0 train photos.yaml train.epochs=10 --out model
 
 # --- model and pictures swapped; values where there is no configuration
 expect 2 infer photos model
-says "the model comes first, and model is of a run: mxtrain infer model photos"
+says "model is a model, and the model comes first: mxtrain infer model photos"
 expect 2 infer photos model/checkpoints/best
 says "mxtrain infer model/checkpoints/best photos"
 expect 2 eval photos model
-says "the model comes first, and model is of a run: mxtrain eval model photos"
+says "model is a model, and the model comes first: mxtrain eval model photos"
 expect 2 eval model data.val.path=photos
-says "data.val.path=photos is a value for a configuration, and none is named: mxtrain eval model model/config.yaml data.val.path=photos"
+says "data.val.path=photos: a folder or a list is named by itself: mxtrain eval model photos"
+expect 2 eval model data.cache=ram
+says "data.cache=ram is a value for a configuration, and none is named: mxtrain eval model model/config.yaml data.cache=ram"
 expect 2 eval model photos data.batch_size=2
 says "data.batch_size=2 is a value for a configuration, and photos is none: mxtrain eval model model/config.yaml data.batch_size=2"
 expect 0 eval model model/config.yaml data.val.path=photos --json
