@@ -34,21 +34,20 @@ std::vector<std::string> PluginsOf(const std::string& config_text) {
   return plugins;
 }
 
-// Those of the flags, and those of the model that no flag replaces.
-std::vector<std::string> WantedPlugins(const CommonFlags& flags, const std::string& model_file) {
-  std::vector<std::string> wanted = flags.plugins;
-  if (model_file.empty()) return wanted;
+// A plug-in runs code of its own, so that a checkpoint, which may come from anywhere, cannot have one loaded: whoever opens it names what may be,
+// by the file's name, wherever it lies today.
+void RequirePluginsNamed(const std::vector<std::string>& named, const std::string& model_file) {
   PeekState(model_file);  // a damaged file is told as such, before its configuration is read
+  std::vector<std::string> missing, flags;
   for (const std::string& plugin : PluginsOf(PeekModel(model_file).config)) {
     const auto same_name = [&plugin](const std::string& given) { return fs::path(given).filename() == fs::path(plugin).filename(); };
-    if (std::any_of(flags.plugins.begin(), flags.plugins.end(), same_name)) continue;
-    if (!fs::exists(plugin)) {
-      Throw(ErrorKind::kConfig, "{} was trained with the plug-in {}, which is not there; say where it is: --plugin FILE", model_file,
-            plugin);
-    }
-    wanted.push_back(plugin);
+    if (std::any_of(named.begin(), named.end(), same_name)) continue;
+    missing.push_back(plugin);
+    flags.push_back("--plugin " + report::QuoteShell(plugin));
   }
-  return wanted;
+  if (missing.empty()) return;
+  Throw(ErrorKind::kConfig, "{} was trained with the plug-in{} {}; plug-ins run code of their own, so those of a checkpoint are loaded only where you name them: {}",
+        model_file, missing.size() > 1 ? "s" : "", join(missing, ", "), join(flags, " "));
 }
 
 bool IsList(const fs::path& path) {
@@ -125,9 +124,9 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
 
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
   OpenedModel opened;
-  const std::vector<std::string> plugins = WantedPlugins(flags, CheckpointOf(where));
+  if (const std::string file = CheckpointOf(where); !file.empty()) RequirePluginsNamed(flags.plugins, file);
   const Context device = DeviceOf(flags);
-  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(plugins, device.type), console);
+  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
   opened.model = LoadModel(*opened.runtime, where);
   if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device))) choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, console);

@@ -1,5 +1,5 @@
 #pragma once
-// What `eval` and `infer` share: a model with the plug-ins that it was trained with, and the pictures that a user names.
+// What `eval` and `infer` share: a model that a user names, and the pictures.
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,9 +16,8 @@ struct OpenedModel {
   Model model;
 };
 
-// The model, in a runtime with the plug-ins of the flags and those that its configuration names (where a flag gives a file of the same
-// name, that one). Where `where` is a link, as runs/latest, it says what that leads to. Throws as LoadModel, and kConfig for a plug-in that is
-// no longer where it was.
+// The model, in a runtime with the plug-ins of the flags and no others. Where `where` is a link, as runs/latest, it says what that leads to.
+// Throws as LoadModel, and kConfig where the model was trained with a plug-in of which no flag gives a file of the same name.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
 
 // Throws kUsage where the two are swapped: what stands for the data is a run, or a checkpoint of one, and what stands for the model is not.
