@@ -3,5 +3,6 @@
 #include <nlohmann/json.hpp>
 
 namespace mxtrain {
-using Json = nlohmann::ordered_json;  // keys stay in the order in which they were written
+using Json = nlohmann::ordered_json;  // keys stay in the order in which they were written, and are looked for one after the other
+using FileJson = nlohmann::json;      // for texts that come from outside: reading one takes time in proportion to it, whatever its keys
 }  // namespace mxtrain

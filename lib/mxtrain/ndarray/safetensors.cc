@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "mxtrain/base/error.h"
@@ -26,7 +27,7 @@ struct Entry {
   std::string_view bytes;
 };
 
-TShape ShapeOf(const Json& dims) {
+TShape ShapeOf(const FileJson& dims) {
   const auto shape = dims.get<std::vector<int64_t>>();
   if (shape.size() > TShape::kMaxDims) Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(), TShape::kMaxDims);
   int64_t size = 1;
@@ -44,7 +45,7 @@ DType TypeOf(const std::string& word) {
   Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not have; save it as F32", word);
 }
 
-Entry EntryOf(const std::string& name, const Json& item, std::string_view data) {
+Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
   Entry entry{name, ShapeOf(item.at("shape")), TypeOf(item.at("dtype").get<std::string>()), {}};
   const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
@@ -58,6 +59,34 @@ Entry EntryOf(const std::string& name, const Json& item, std::string_view data) 
   return entry;
 }
 
+// The header as an object in which no name stands twice.
+FileJson ParseHeader(std::string_view text, const std::string& file) {
+  std::set<std::string> names;
+  std::string twice;
+  const auto note_names = [&](int depth, FileJson::parse_event_t event, const FileJson& parsed) {
+    if (depth == 1 && event == FileJson::parse_event_t::key && !names.insert(parsed.get<std::string>()).second) twice = parsed;
+    return true;
+  };
+  FileJson header = FileJson::parse(text, note_names, /*allow_exceptions=*/false);
+  if (!header.is_object()) Throw(ErrorKind::kData, "{} is no safetensors file: its header is no JSON object", file);
+  if (!twice.empty()) Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, twice);
+  return header;
+}
+
+// Arrays lie side by side: what is read of a file is never more than the file.
+void RequireApart(const std::vector<Entry>& entries, const std::string& file) {
+  std::vector<const Entry*> by_place;
+  for (const Entry& entry : entries) {
+    if (!entry.bytes.empty()) by_place.push_back(&entry);
+  }
+  std::sort(by_place.begin(), by_place.end(), [](const Entry* a, const Entry* b) { return a->bytes.data() < b->bytes.data(); });
+  for (size_t i = 1; i < by_place.size(); ++i) {
+    const Entry &before = *by_place[i - 1], &after = *by_place[i];
+    if (before.bytes.data() + before.bytes.size() <= after.bytes.data()) continue;
+    Throw(ErrorKind::kData, "{}: the arrays '{}' and '{}' lie over each other; every array has bytes of its own", file, before.name, after.name);
+  }
+}
+
 std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes) Throw(ErrorKind::kData, "{} is no safetensors file: it has {} bytes", file, bytes.size());
@@ -65,20 +94,20 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
   if (length > std::min<uint64_t>(kMostHeaderBytes, bytes.size() - kLengthBytes)) {
     Throw(ErrorKind::kData, "{} is no safetensors file, or cut: its first number, {}, is no length of a header", file, length);
   }
-  const Json header = Json::parse(bytes.substr(kLengthBytes, length), nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) Throw(ErrorKind::kData, "{} is no safetensors file: its header is no JSON object", file);
+  const FileJson header = ParseHeader(bytes.substr(kLengthBytes, length), file);
   std::vector<Entry> entries;
   for (const auto& [name, item] : header.items()) {
     if (name == kMetadata) continue;
     try {
       entries.push_back(EntryOf(name, item, bytes.substr(kLengthBytes + length)));
-    } catch (const Json::exception&) {
+    } catch (const FileJson::exception&) {
       Throw(ErrorKind::kData, "{}: the header does not describe '{}' by dtype, shape and data_offsets", file, name);
     } catch (const Error& e) {
       Throw(ErrorKind::kData, "{}: array '{}': {}", file, name, e.what());
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  RequireApart(entries, file);
   return entries;
 }
 

@@ -67,6 +67,24 @@ TEST_CASE("safetensors: what is written is read back") {
   CHECK(back.arrays[1].shape() == TShape{2, 3});
 }
 
+TEST_CASE("safetensors: bytes that several arrays claim, and names that stand twice") {
+  Runtime runtime(Naive(), nullptr);
+  const std::string data(8, '\0');
+  CHECK(Says(ErrorOf(runtime, FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
+             "the arrays 'a' and 'b' lie over each other"));
+  CHECK(Says(ErrorOf(runtime, FileOf(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
+             "the header describes 'w' twice"));
+  CHECK(ErrorOf(runtime, FileOf(R"({"__metadata__":{"w":"1"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
+    "e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})", data)) == "");
+
+  // Three thousand arrays over one MiB are refused before the first is made.
+  std::string header = "{";
+  for (int i = 0; i < 3000; ++i) header += format(R"({}"a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}})", i ? "," : "", i);
+  const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
+  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))), "lie over each other"));
+  CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
+}
+
 TEST_CASE("safetensors: damaged files") {
   Runtime runtime(Naive(), nullptr);
   const std::string data(8, '\0');

@@ -7,8 +7,6 @@
 namespace mxtrain {
 namespace {
 
-using FileJson = nlohmann::json;  // looks keys up in logarithmic time, whatever the file holds
-
 template <typename... Args>
 [[noreturn]] void Bad(fmt::format_string<Args...> text, Args&&... args) {
   throw Error(ErrorKind::kData, "symbol file: " + fmt::format(text, std::forward<Args>(args)...));
