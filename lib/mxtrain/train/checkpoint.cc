@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "MXTRAIN1";
+constexpr size_t kKindBytes = 4;  // of "arg:" before an array's name
 
 void AppendU64(uint64_t value, std::string* out) { out->append(reinterpret_cast<const char*>(&value), sizeof value); }
 
@@ -35,10 +36,12 @@ Json ToJson(const std::vector<InputInfo>& inputs) {
   return list;
 }
 
-std::vector<InputInfo> InputsFromJson(const Json& list) {
+std::vector<InputInfo> InputsFromJson(const FileJson& list) {
   std::vector<InputInfo> inputs;
-  for (const Json& item : list) {
+  for (const FileJson& item : list) {
     inputs.push_back({item.at("name"), TShape(item.at("shape").get<std::vector<int64_t>>()), ParseDType(item.at("type").get<std::string>())});
+    const InputInfo& input = inputs.back();
+    if (input.shape.Size() < 0) Throw(ErrorKind::kData, "the shape of '{}' is {}", input.name, input.shape.ToString());
   }
   return inputs;
 }
@@ -47,7 +50,7 @@ Json ToJson(const LossScaleState& s) {
   return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_left_out}, {"at_lowest", s.at_lowest}};
 }
 
-LossScaleState LossScaleFromJson(const Json& j) { return {j.at("scale"), j.at("good_steps"), j.at("steps_left_out"), j.at("at_lowest")}; }
+LossScaleState LossScaleFromJson(const FileJson& j) { return {j.at("scale"), j.at("good_steps"), j.at("steps_left_out"), j.at("at_lowest")}; }
 
 Json HeaderOf(const Checkpoint& c) {
   const ModelInfo& m = c.model;
@@ -91,16 +94,23 @@ Json HeaderOf(const Checkpoint& c) {
             {"best", best}}}};
 }
 
-TrainState StateFromJson(const Json& j) {
+// A number of things that were done, or are in one; `otherwise` where an older file does not say it.
+int64_t CountFromJson(const FileJson& j, const char* key, std::optional<int64_t> otherwise = std::nullopt) {
+  const int64_t count = otherwise ? j.value(key, *otherwise) : j.at(key).get<int64_t>();
+  if (count < 0) Throw(ErrorKind::kData, "{} cannot be \"{}\"", count, key);
+  return count;
+}
+
+TrainState StateFromJson(const FileJson& j) {
   TrainState s;
-  s.step = j.at("step");
-  s.epoch = j.at("epoch");
-  s.step_in_epoch = j.at("step_in_epoch");
+  s.step = CountFromJson(j, "step");
+  s.epoch = CountFromJson(j, "epoch");
+  s.step_in_epoch = CountFromJson(j, "step_in_epoch");
   s.open = j.value("open", s.step_in_epoch > 0);
-  s.first_epoch = j.value("first_epoch", int64_t{0});
-  s.first_step = j.value("first_step", int64_t{0});
-  s.total_steps = j.value("total_steps", int64_t{0});
-  s.batches_per_step = j.value("batches_per_step", int64_t{1});
+  s.first_epoch = CountFromJson(j, "first_epoch", 0);
+  s.first_step = CountFromJson(j, "first_step", 0);
+  s.total_steps = CountFromJson(j, "total_steps", 0);
+  s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", 1));
   s.ended_early = j.value("ended_early", false);
   s.random_step = j.at("random_step");
   s.seed = j.at("seed");
@@ -109,15 +119,15 @@ TrainState StateFromJson(const Json& j) {
   s.loss_state = j.at("loss");
   s.schedule_state = j.value("schedule", "");
   s.early_stop_state = j.value("early_stop", "");
-  s.examples_in_epoch = j.at("examples_in_epoch");
-  s.average_updates = j.value("average_updates", int64_t{0});
-  if (const Json scale = j.value("loss_scale", Json()); !scale.is_null()) s.loss_scale = LossScaleFromJson(scale);
-  const Json& best = j.at("best");
-  for (const Json& b : best.is_object() ? Json::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), b.at("epoch")});
+  s.examples_in_epoch = CountFromJson(j, "examples_in_epoch");
+  s.average_updates = CountFromJson(j, "average_updates", 0);
+  if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null()) s.loss_scale = LossScaleFromJson(scale);
+  const FileJson& best = j.at("best");
+  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), b.at("epoch")});
   return s;
 }
 
-ModelInfo ModelFromJson(const Json& m) {
+ModelInfo ModelFromJson(const FileJson& m) {
   ModelInfo model;
   model.symbol_json = m.at("symbol");
   model.inputs = InputsFromJson(m.at("inputs"));
@@ -127,7 +137,7 @@ ModelInfo ModelFromJson(const Json& m) {
   model.config = m.at("config");
   model.train_data = m.value("train_data", "");  // older files do not say
   model.val_data = m.value("val_data", "");
-  model.batch_size = m.at("batch_size");
+  model.batch_size = CountFromJson(m, "batch_size");
   model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
   return model;
 }
@@ -157,11 +167,37 @@ Parts ReadParts(const std::string& path, bool check_sum) {
   return parts;
 }
 
-Json ParseHeader(const std::string& path, std::string_view header) {
+// What `read` makes of the header. Whatever is wrong with it, the file is to blame.
+template <typename Read>
+auto FromHeader(const std::string& path, std::string_view header, const Read& read) {
   try {
-    return Json::parse(header);
-  } catch (const std::exception& e) {
+    return read(FileJson::parse(header));
+  } catch (const FileJson::parse_error& e) {
     Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, e.what());
+  } catch (const FileJson::exception& e) {
+    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
+  } catch (const Error& e) {
+    Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, e.what());
+  }
+}
+
+// The map of the checkpoint in which an array of this kind lies; null where there is no such kind.
+std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
+  if (kind == "arg:") return &c->args;
+  if (kind == "aux:") return &c->auxs;
+  if (kind == "avg:") return &c->averages;
+  return kind == "opt:" ? &c->optimizer : nullptr;
+}
+
+// Sorts arrays into the checkpoint by what stands before the colon of their names.
+void TakeArrays(const NamedArrays& arrays, const std::string& path, Checkpoint* c) {
+  if (arrays.names.size() != arrays.arrays.size()) Throw(ErrorKind::kData, "{} is no whole checkpoint: its {} arrays have no names", path, arrays.arrays.size());
+  for (size_t i = 0; i < arrays.arrays.size(); ++i) {
+    const std::string& name = arrays.names[i];
+    std::map<std::string, NDArray>* map = MapOf(std::string_view(name).substr(0, kKindBytes), c);
+    if (!map) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:", path, name);
+    if (arrays.arrays[i].empty()) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' has no shape", path, name);
+    if (!map->emplace(name.substr(kKindBytes), arrays.arrays[i]).second) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' is there twice", path, name);
   }
 }
 
@@ -199,39 +235,21 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
 
 Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   const Parts parts = ReadParts(path, true);
-  const Json header = ParseHeader(path, parts.header);
-  Checkpoint c;
-  try {
-    c.model = ModelFromJson(header.at("model"));
-    c.state = StateFromJson(header.at("state"));
-  } catch (const nlohmann::json::exception& e) {
-    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
-  }
-  const NamedArrays arrays = DeserializeArrays(runtime, parts.arrays, path);
-  for (size_t i = 0; i < arrays.arrays.size(); ++i) {
-    const std::string kind = arrays.names[i].substr(0, 4), name = arrays.names[i].substr(4);
-    (kind == "arg:" ? c.args : kind == "aux:" ? c.auxs : kind == "avg:" ? c.averages : c.optimizer)[name] = arrays.arrays[i];
-  }
+  Checkpoint c = FromHeader(path, parts.header, [](const FileJson& header) {
+    return Checkpoint{ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
+  });
+  TakeArrays(DeserializeArrays(runtime, parts.arrays, path), path, &c);
   return c;
 }
 
 ModelInfo PeekModel(const std::string& path) {
   const Parts parts = ReadParts(path, false);
-  try {
-    return ModelFromJson(ParseHeader(path, parts.header).at("model"));
-  } catch (const nlohmann::json::exception& e) {
-    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
-  }
+  return FromHeader(path, parts.header, [](const FileJson& header) { return ModelFromJson(header.at("model")); });
 }
 
 TrainState PeekState(const std::string& path) {
   const Parts parts = ReadParts(path, true);
-  const Json header = ParseHeader(path, parts.header);
-  try {
-    return StateFromJson(header.at("state"));
-  } catch (const nlohmann::json::exception& e) {
-    Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
-  }
+  return FromHeader(path, parts.header, [](const FileJson& header) { return StateFromJson(header.at("state")); });
 }
 
 void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const {

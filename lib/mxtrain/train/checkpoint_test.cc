@@ -92,6 +92,69 @@ TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused a
   }
 }
 
+// The checkpoint with other arrays in it, or with a part of its header changed, and the checksum that fits.
+struct Forgery {
+  std::string header, arrays;
+
+  explicit Forgery(const std::string& bytes) {
+    uint64_t size;
+    std::memcpy(&size, bytes.data() + 8, sizeof size);
+    header = bytes.substr(16, size);
+    arrays = bytes.substr(24 + size, bytes.size() - 32 - size);
+  }
+  std::string Bytes() const {
+    const auto number = [](uint64_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+    const std::string body = "MXTRAIN1" + number(header.size()) + header + number(arrays.size()) + arrays;
+    return body + number(Checksum(body));
+  }
+  Forgery& Replace(const std::string& what, const std::string& by) {
+    REQUIRE(header.find(what) != std::string::npos);
+    header.replace(header.find(what), what.size(), by);
+    return *this;
+  }
+  Forgery& SetArrays(const NamedArrays& other) {
+    arrays = SerializeArrays(other);
+    return *this;
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "contents that no checkpoint has are damage, whatever the checksum says") {
+  SaveCheckpoint(folder.path("c"), Make(7));
+  const Forgery whole(ReadFile(folder.path("c")));
+  const NDArray array = NDArray::Zeros(runtime, TShape{2});
+  const auto why = [&](const Forgery& forgery) -> std::string {
+    folder.Write("forged", forgery.Bytes());
+    try {
+      LoadCheckpoint(runtime, folder.path("forged"));
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::kData);
+      return std::string(e.what()).substr(folder.path("forged").size());
+    }
+    return "";
+  };
+  CHECK(why(whole) == "");
+  CHECK(why(Forgery(whole).SetArrays({{}, {array}})) == " is no whole checkpoint: its 1 arrays have no names");
+  CHECK(why(Forgery(whole).SetArrays({{"w"}, {array}})) == " is no whole checkpoint: the array 'w' is neither arg:, aux:, opt: nor avg:");
+  CHECK(why(Forgery(whole).SetArrays({{"net:w"}, {array}})) == " is no whole checkpoint: the array 'net:w' is neither arg:, aux:, opt: nor avg:");
+  CHECK(why(Forgery(whole).SetArrays({{"arg:w"}, {NDArray()}})) == " is no whole checkpoint: the array 'arg:w' has no shape");
+  CHECK(why(Forgery(whole).SetArrays({{"arg:w", "arg:w"}, {array, array}})) == " is no whole checkpoint: the array 'arg:w' is there twice");
+  const std::string input = "\"inputs\":[";
+  CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1,1,1,1,1,1,1,1,1],"type":"float32"})")).find("at most 8 dimensions") != std::string::npos);
+  CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1],"type":"float31"})")).find("'float31' is not an element type") != std::string::npos);
+  CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1099511627776,1099511627776],"type":"uint8"})")).find("has too many elements") != std::string::npos);
+  CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[-3],"type":"uint8"})")).find("the shape of 'x' is [?]") != std::string::npos);
+  CHECK(why(Forgery(whole).Replace("\"step\":7", "\"step\":-7")).find("-7 cannot be \"step\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a run goes on beside a last that was forged") {
+  const CheckpointFolder checkpoints(folder.path("checkpoints"));
+  for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
+  folder.Write("checkpoints/last", Forgery(ReadFile(checkpoints.File("last"))).SetArrays({{}, {NDArray::Zeros(runtime, TShape{2})}}).Bytes());
+  std::vector<std::string> warnings;
+  CHECK(checkpoints.LoadLast(runtime, &warnings).state.step == 1);
+  CHECK(warnings.size() == 2);
+}
+
 TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also where their numbers grow longer") {
   const CheckpointFolder checkpoints(folder.path("run"));
   for (int64_t epoch : {9998, 9999, 10000, 10001}) checkpoints.Save(Make(epoch), {format("epoch-{:04}", epoch)}, 2);
