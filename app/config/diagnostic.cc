@@ -101,8 +101,12 @@ void Diagnostics::Warning(const Place& place, std::string message, std::string h
 }
 
 void Diagnostics::Add(Diagnostic diagnostic) {
-  num_errors_ += diagnostic.severity == Severity::kError;
+  int& count = diagnostic.severity == Severity::kError ? num_errors_ : num_warnings_;
+  if (count == kMost) return;
   found_.push_back(std::move(diagnostic));
+  if (++count < kMost || &count == &num_warnings_) return;
+  found_.push_back({Severity::kError, {}, format("these are {} errors, and more are not looked for", kMost), "mend these first", {}});
+  ThrowIfErrors();
 }
 
 std::vector<Diagnostic> Diagnostics::Sorted() const {

@@ -58,6 +58,7 @@ class Diagnostics {
   void Add(Diagnostic diagnostic);
 
   int num_errors() const { return num_errors_; }
+  static constexpr int kMost = 100;  // errors, at the last of which DiagnosticError is thrown; as many warnings are kept
   // In order of position; of several with the same place and message only the first.
   std::vector<Diagnostic> Sorted() const;
   void ThrowIfErrors() const;  // DiagnosticError with everything found, warnings too
@@ -65,7 +66,7 @@ class Diagnostics {
  private:
   std::shared_ptr<SourceMap> sources_;
   std::vector<Diagnostic> found_;
-  int num_errors_ = 0;
+  int num_errors_ = 0, num_warnings_ = 0;
 };
 
 }  // namespace mxtrain::config

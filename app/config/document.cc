@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
 constexpr size_t kMostBytes = size_t{64} << 20;  // of a configuration
+constexpr int kMaxIncludes = 1000;  // of all files, each time that one is read
 
 std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
@@ -26,12 +27,13 @@ void Merge(Value from, Value* into) {
     *into = std::move(from);
     return;
   }
+  MemberIndex members(into);
   for (Member& member : from.members) {
-    if (Member* present = into->Find(member.key)) {
+    if (Member* present = members.Find(member.key)) {
       present->place = member.place;
       Merge(std::move(member.value), &present->value);
     } else {
-      into->members.push_back(std::move(member));
+      members.Add(std::move(member));
     }
   }
 }
@@ -99,6 +101,10 @@ class DocumentLoader {
       diagnostics_.Error(file.place, format("'{}' includes itself", file.text));
       return;
     }
+    if (++num_includes_ > kMaxIncludes) {
+      diagnostics_.Error(file.place, format("more than {} files are included", kMaxIncludes), "an included file may include others; each is read every time");
+      diagnostics_.ThrowIfErrors();
+    }
     std::string text;
     try {
       text = ReadFile(path.string(), kMostBytes);
@@ -115,18 +121,17 @@ class DocumentLoader {
     for (Value& item : value->list) ExpandEnvironment(&item);
     for (Member& member : value->members) ExpandEnvironment(&member.value);
     if (!HasExpression(*value)) return;
-    for (size_t open = value->text.find("${"); open != std::string::npos; open = value->text.find("${", open)) {
-      const size_t close = value->text.find('}', open);
-      if (close == std::string::npos) return;
-      const std::string inside = value->text.substr(open + 2, close - open - 2);
-      if (!IsEnvironmentReference(inside)) {
-        open = close;
-        continue;
-      }
-      const std::string replacement = Environment(inside, *value);
-      value->text.replace(open, close + 1 - open, replacement);
-      open += replacement.size();
+    const std::string text = std::exchange(value->text, "");
+    size_t done = 0;
+    for (size_t open = text.find("${"); open != std::string::npos; open = text.find("${", done)) {
+      const size_t close = text.find('}', open);
+      if (close == std::string::npos) break;
+      const std::string inside = text.substr(open + 2, close - open - 2);
+      value->text += text.substr(done, open - done);
+      value->text += IsEnvironmentReference(inside) ? Environment(inside, *value) : text.substr(open, close + 1 - open);
+      done = close + 1;
     }
+    value->text += text.substr(done);
     if (!value->quoted && (value->text.empty() || value->text == "null" || value->text == "~")) value->kind = Value::Kind::kNull;
   }
 
@@ -241,6 +246,7 @@ class DocumentLoader {
   const LoadRequest& request_;
   Diagnostics& diagnostics_;
   std::vector<fs::path> open_;  // files whose includes are being read
+  int num_includes_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace mxtrain::config {
 namespace {
 
 constexpr int kMaxDepth = 100;
+constexpr size_t kMostNamed = 20;  // in one message
+
+std::string TooLong(size_t bytes) { return format("the text grows to {} bytes; expressions may add {}", bytes, kMaxAddedText); }
 
 bool IsNameStart(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
@@ -157,7 +160,9 @@ class Parser {
   }
   Constant Apply(char op, const Constant& a, const Constant& b, size_t offset) {
     if (op == '+' && std::holds_alternative<std::string>(a) && std::holds_alternative<std::string>(b)) {
-      return std::get<std::string>(a) + std::get<std::string>(b);
+      const std::string &left = std::get<std::string>(a), &right = std::get<std::string>(b);
+      if (left.size() + right.size() > kMaxAddedText) Fail(offset, TooLong(left.size() + right.size()));
+      return left + right;
     }
     if (!IsNumber(a) || !IsNumber(b))
       Fail(offset, format("'{}' needs numbers, got {}", op == 'd' ? "//" : std::string(1, op), KindOf(IsNumber(a) ? b : a)));
@@ -229,9 +234,10 @@ class Parser {
     return *value;
   }
   std::string Known(std::string_view name) const {
-    const std::string nearest = Nearest(name, names_.known);
+    const std::vector<std::string> known = names_.known ? names_.known() : std::vector<std::string>();
+    const std::string nearest = Nearest(name, known);
     if (!nearest.empty()) return format("did you mean '{}'?", nearest);
-    return names_.known.empty() ? "declare it under 'vars'" : format("known here: {}", join(names_.known, ", "));
+    return known.empty() ? "declare it under 'vars'" : format("known here: {}", FirstOf(known, kMostNamed));
   }
   Constant Text(char quote) {
     const size_t end = text_.find(quote, at_ + 1);
@@ -333,9 +339,13 @@ Value Expand(const Value& scalar, const Names& names) {
       error.offset += open + 2;
       throw;
     }
-    if (open == 0 && close + 1 == text.size())
-      return Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
+    if (open == 0 && close + 1 == text.size()) {
+      Value alone = Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
+      if (alone.text.size() > text.size() + kMaxAddedText) throw ExpressionError{open, text.size(), TooLong(alone.text.size()), ""};
+      return alone;
+    }
     joined += ToText(value);
+    if (joined.size() > text.size() + kMaxAddedText) throw ExpressionError{open, close + 1 - open, TooLong(joined.size()), ""};
     at = close + 1;
   }
   return Value::Scalar(std::move(joined), scalar.place, true);

@@ -23,8 +23,11 @@ using Constant = std::variant<bool, int64_t, double, std::string>;
 using Lookup = std::function<std::optional<Constant>(std::string_view name)>;
 struct Names {
   Lookup lookup;
-  std::vector<std::string> known;  // for "did you mean"
+  std::function<std::vector<std::string>()> known;  // for "did you mean"; empty: none
 };
+
+// What a text may grow by when its expressions are written out, and what `+` may make of texts: else a few lines that double would fill memory.
+inline constexpr size_t kMaxAddedText = 1024;
 
 // Where an expression fails: `offset` bytes into its text.
 struct ExpressionError {
@@ -40,7 +43,8 @@ std::string ToText(const Constant& constant);  // "true", "64", "0.5", the text 
 bool IsEnvironmentReference(std::string_view inside_braces);
 
 // The scalar with its expressions replaced by their values: one that is an expression and nothing else takes the type of its value, else
-// the parts are joined to a string. Other values come back as they are. Throws ExpressionError with an offset into `scalar.text`.
+// the parts are joined to a string, of at most kMaxAddedText bytes more. Other values come back as they are. Throws ExpressionError with an
+// offset into `scalar.text`.
 Value Expand(const Value& scalar, const Names& names);
 bool HasExpression(const Value& value);
 

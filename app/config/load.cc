@@ -15,6 +15,14 @@
 namespace mxtrain::config {
 namespace {
 
+constexpr size_t kLongestPath = 200;  // "net.layers.0.Convolution.num_filter"
+
+std::vector<std::string> KeysOf(const std::map<std::string, Constant>& constants) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : constants) keys.push_back(key);
+  return keys;
+}
+
 // Whether another tool calls the key so.
 bool IsAlso(const KeyInfo& info, std::string_view name) {
   return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
@@ -85,7 +93,7 @@ class Loader {
       const auto found = vars_.find(std::string(name));
       return found == vars_.end() ? std::nullopt : std::optional(found->second);
     };
-    for (const auto& [name, value] : vars_) names_.known.push_back(name);
+    names_.known = [this] { return KeysOf(vars_); };
     for (Member& member : root.members) {
       if (member.key != "net" && member.key != "blocks" && member.key != "vars") ExpandAll(&member.value);
     }
@@ -198,9 +206,9 @@ class Loader {
                        format("{}{}", key.info.name, " " + key.Describe()));
   }
 
-  // Raw values (the net) name each of their scalars, so that an override deep inside shows.
+  // Raw values (the net) name each of their scalars, so that an override deep inside shows: as deep as a path is one that people write.
   void RecordOrigins(const Value& value, const std::string& path, bool deep) {
-    if (!deep || value.is_scalar() || value.is_null()) {
+    if (!deep || value.is_scalar() || value.is_null() || path.size() > kLongestPath) {
       loaded_.origins.push_back({path, value.place});
       return;
     }
@@ -462,6 +470,7 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
     const auto found = values.find(std::string(name));
     return found == values.end() ? std::nullopt : std::optional(found->second);
   };
+  names.known = [&values] { return KeysOf(values); };
   for (const Member& member : vars.members) {
     if (member.value.is_null()) continue;  // takes the name of an included file away
     Value value = member.value;
@@ -475,7 +484,6 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
       value = Value::Scalar("0");
     }
     values[member.key] = ToConstant(value);
-    names.known.push_back(member.key);
   }
   return values;
 }

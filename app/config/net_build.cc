@@ -8,6 +8,9 @@
 namespace mxtrain::config {
 namespace {
 
+// An output of a block that is an output of a block in it, and so on, named twice at each: as many ways as 2 to the depth.
+constexpr int64_t kMaxResolved = 1'000'000;
+
 // One thing that an input may be: a variable of the net or a visible output of a layer.
 struct Origin {
   Entry::Kind kind = Entry::Kind::kBroken;
@@ -68,6 +71,10 @@ class Builder {
   // --- what names mean ---
   // Finds what a reference stands for; reports it when it stands for nothing. `quiet`: broken without a word.
   std::vector<Origin> Resolve(const Reference& reference, bool quiet) {
+    if (++num_resolved_ > kMaxResolved) {
+      diagnostics_.Error(reference.place, format("'{}' leads through too many outputs of blocks", reference.text), "let blocks name each output once", reference.notes);
+      diagnostics_.ThrowIfErrors();
+    }
     const auto [entry, output] = Split(reference);
     if (!entry) {
       if (std::optional<Origin> parameter = ParameterOfLayer(reference)) return {*parameter};
@@ -152,7 +159,7 @@ class Builder {
   // "fc1_weight": the parameter that a layer made for itself.
   std::optional<Origin> ParameterOfLayer(const Reference& reference) {
     for (size_t cut = reference.text.rfind('_'); cut != std::string::npos && cut > 0; cut = reference.text.rfind('_', cut - 1)) {
-      const Entry* entry = FindEntry(net_, reference.scope, reference.text.substr(0, cut));
+      const Entry* entry = FindEntry(net_, reference.scope, std::string_view(reference.text).substr(0, cut));
       if (!entry || entry->kind != Entry::Kind::kLayer) continue;
       Visit(entry->index);
       if (StateOf(entry->index) != State::kDone) return Origin{};
@@ -479,6 +486,7 @@ class Builder {
   std::vector<bool> used_;
   std::vector<int> path_;
   int depth_ = 0;
+  int64_t num_resolved_ = 0;
 };
 
 }  // namespace

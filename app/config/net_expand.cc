@@ -13,6 +13,8 @@ namespace mxtrain::config {
 namespace {
 
 constexpr size_t kMaxLayers = 5'000;
+constexpr int64_t kMaxValues = 1'000'000;  // of layers and uses of blocks, and turns of repeats: what a net of kMaxLayers never has
+constexpr size_t kMaxOpenBlocks = 100;
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -52,13 +54,24 @@ class Expander {
       const std::optional<int64_t> builtin = builtins_ ? builtins_(name) : std::nullopt;
       return builtin ? std::optional<Constant>(*builtin) : std::nullopt;
     };
-    for (const auto& [name, value] : net_.scopes[static_cast<size_t>(scope)].constants) names.known.push_back(name);
-    for (const auto& [name, value] : net_.scopes[0].constants) names.known.push_back(name);
-    names.known.push_back("classes");
+    names.known = [this, scope] {
+      std::vector<std::string> known;
+      for (const auto& [name, value] : net_.scopes[static_cast<size_t>(scope)].constants) known.push_back(name);
+      for (const auto& [name, value] : net_.scopes[0].constants) known.push_back(name);
+      known.push_back("classes");
+      return known;
+    };
     return names;
+  }
+  // A repeat in a repeat writes out much from little: what is written out is counted.
+  void Count(const Place& place) {
+    if (++num_values_ <= kMaxValues) return;
+    Error(place, format("the net has more than {} values, blocks and repeats written out", kMaxValues), "let the repeats count less");
+    diagnostics_.ThrowIfErrors();
   }
   // Evaluates every expression in `value`. False after a finding.
   bool ExpandAll(Value* value, int scope) {
+    Count(value->place);
     bool good = true;
     for (Value& item : value->list) good = ExpandAll(&item, scope) && good;
     for (Member& m : value->members) good = ExpandAll(&m.value, scope) && good;
@@ -185,6 +198,7 @@ class Expander {
 
   void ExpandItem(const Value& item, int scope, Entry* before) {
     static const Value kNothing;
+    Count(item.place);
     if (ReportTypeKey(item)) {
       *before = Entry{Entry::Kind::kBroken, -1, {}};
       return;
@@ -461,6 +475,7 @@ class Expander {
     const bool outer = std::exchange(in_repeat_, true);
     const int errors = diagnostics_.num_errors();
     for (int64_t i = 0; i < *times && diagnostics_.num_errors() == errors; ++i) {
+      Count(place);
       net_.scopes[static_cast<size_t>(scope)].constants[name] = i;
       ExpandLayers(*layers, scope, before);
     }
@@ -506,6 +521,11 @@ class Expander {
       *before = broken;
       return;
     }
+    if (open_blocks_.size() == kMaxOpenBlocks) {
+      Error(place, format("the block '{}' stands in {} others", block.key, kMaxOpenBlocks), "let blocks use fewer blocks");
+      *before = broken;
+      return;
+    }
     const int inside = static_cast<int>(net_.scopes.size());
     Scope fresh;
     fresh.parent = scope;
@@ -543,7 +563,10 @@ class Expander {
     bool good = true;
     std::vector<std::string> known;
     if (params) {
-      for (const Member& m : params->members) known.push_back(m.key);
+      for (const Member& m : params->members) {
+        Count(place);
+        known.push_back(m.key);
+      }
     }
     for (const Member& member : use.members) {
       Member m = member;
@@ -582,6 +605,8 @@ class Expander {
       const auto found = fresh->constants.find(std::string(name));
       return found != fresh->constants.end() ? std::optional(found->second) : NamesOf(0).lookup(name);
     };
+    std::vector<std::string> known;
+    names.known = [&known] { return known; };
     for (const Member& m : params->members) {
       if (fresh->constants.contains(m.key)) continue;
       Value value = m.value;
@@ -592,7 +617,7 @@ class Expander {
         good = false;
       } else {
         fresh->constants[m.key] = ToConstant(value);
-        names.known.push_back(m.key);
+        known.push_back(m.key);
       }
     }
     return good;
@@ -640,6 +665,7 @@ class Expander {
   std::map<std::pair<int, std::string>, int> counters_;
   std::vector<std::string> open_blocks_;
   bool in_repeat_ = false, too_many_ = false;
+  int64_t num_values_ = 0;
 };
 
 }  // namespace

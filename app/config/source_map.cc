@@ -1,28 +1,32 @@
 #include "app/config/source_map.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::config {
 
+SourceMap::File::File(std::string name, std::string text, std::filesystem::path folder, bool command_line)
+    : name(std::move(name)), text(std::move(text)), lines{0}, folder(std::move(folder)), command_line(command_line) {
+  for (size_t end = this->text.find('\n'); end != std::string::npos; end = this->text.find('\n', end + 1)) lines.push_back(end + 1);
+}
+
 int SourceMap::AddFile(std::string name, std::string text, std::filesystem::path folder) {
-  files_.push_back({std::move(name), std::move(text), std::move(folder), false});
+  files_.emplace_back(std::move(name), std::move(text), std::move(folder), false);
   return static_cast<int>(files_.size()) - 1;
 }
 
 int SourceMap::AddCommandLine(std::string text, std::filesystem::path working_folder) {
-  files_.push_back({"command line", std::move(text), std::move(working_folder), true});
+  files_.emplace_back("command line", std::move(text), std::move(working_folder), true);
   return static_cast<int>(files_.size()) - 1;
 }
 
 std::string_view SourceMap::Line(int file, int line) const {
-  std::string_view rest = Text(file);
-  for (int i = 1; i < line; ++i) {
-    const size_t end = rest.find('\n');
-    if (end == std::string_view::npos) return "";
-    rest.remove_prefix(end + 1);
-  }
+  const File& source = files_[static_cast<size_t>(file)];
+  const size_t index = static_cast<size_t>(std::max(1, line)) - 1;
+  if (index >= source.lines.size()) return "";
+  const std::string_view rest = std::string_view(source.text).substr(source.lines[index]);
   std::string_view found = rest.substr(0, rest.find('\n'));
   if (found.ends_with('\r')) found.remove_suffix(1);
   return found;

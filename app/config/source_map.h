@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mxtrain::config {
 
@@ -34,9 +35,11 @@ class SourceMap {
 
  private:
   struct File {
+    File(std::string name, std::string text, std::filesystem::path folder, bool command_line);
     std::string name, text;
+    std::vector<size_t> lines;  // where each begins
     std::filesystem::path folder;
-    bool command_line = false;
+    bool command_line;
   };
   std::deque<File> files_;
 };

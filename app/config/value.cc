@@ -137,6 +137,20 @@ const Value* Value::Get(std::string_view key) const {
   return member ? &member->value : nullptr;
 }
 
+MemberIndex::MemberIndex(Value* map) : map_(map) {
+  for (size_t i = 0; i < map->members.size(); ++i) places_.emplace(map->members[i].key, i);
+}
+
+Member* MemberIndex::Find(const std::string& key) {
+  const auto found = places_.find(key);
+  return found == places_.end() ? nullptr : &map_->members[found->second];
+}
+
+void MemberIndex::Add(Member member) {
+  places_.emplace(member.key, map_->members.size());
+  map_->members.push_back(std::move(member));
+}
+
 std::optional<bool> Value::AsBool() const {
   if (!is_scalar() || quoted) return std::nullopt;
   if (text == "true" || text == "True" || text == "TRUE") return true;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "app/config/source_map.h"
@@ -47,6 +48,18 @@ struct Member {
   std::string key;
   Place place;  // of the key
   Value value;
+};
+
+// Finds members of a map while it is being filled, in time that does not grow with the map. The map outlives it, and gets members by Add alone.
+class MemberIndex {
+ public:
+  explicit MemberIndex(Value* map);
+  Member* Find(const std::string& key);  // null when absent
+  void Add(Member member);               // whose key is absent
+
+ private:
+  Value* map_;
+  std::unordered_map<std::string, size_t> places_;
 };
 
 // What was perhaps meant by a scalar that is no number, as help: "did you mean 0.01?" for 0,01; `otherwise` where nothing comes to mind.

@@ -4,6 +4,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -13,7 +14,9 @@
 namespace mxtrain::config {
 namespace {
 
-constexpr int kMaxNodes = 100'000;  // with aliases written out: a net of a thousand layers has a tenth of it
+// With aliases written out: a net of a thousand layers has a tenth of it.
+constexpr int kMaxNodes = 100'000;
+constexpr size_t kMaxCopiedText = size_t{1} << 24;  // bytes of scalars and keys that anchors and aliases may make copies of
 
 // Inside ${...} the characters that YAML gives a meaning to are swapped for control characters of the same width while it reads, so that an
 // expression may stand bare in a flow map and every column stays true.
@@ -21,9 +24,10 @@ constexpr std::string_view kSpecial = "{}[],:#? '\"&*";
 constexpr char kFirstStandIn = 0x0e;
 
 std::string Protect(std::string text) {
-  for (size_t open = text.find("${"); open != std::string::npos; open = text.find("${", open + 2)) {
-    const size_t close = text.find_first_of("}\n", open);
-    if (close == std::string::npos || text[close] == '\n') continue;
+  for (size_t open = text.find("${"), close = 0; open != std::string::npos; open = text.find("${", close)) {
+    close = text.find_first_of("}\n", open);
+    if (close == std::string::npos) break;
+    if (text[close] == '\n') continue;
     for (size_t i = open + 1; i <= close; ++i) {
       const size_t index = kSpecial.find(text[i]);
       if (index != std::string_view::npos) text[i] = static_cast<char>(kFirstStandIn + static_cast<char>(index));
@@ -40,11 +44,19 @@ std::string Unprotect(std::string text) {
   return text;
 }
 
-int CountNodes(const Value& value) {
-  int count = 1;
-  for (const Value& item : value.list) count += CountNodes(item);
-  for (const Member& m : value.members) count += CountNodes(m.value);
-  return count;
+struct Extent {
+  int nodes = 0;
+  size_t text = 0;
+};
+
+void Measure(const Value& value, Extent* extent) {
+  ++extent->nodes;
+  extent->text += value.text.size();
+  for (const Value& item : value.list) Measure(item, extent);
+  for (const Member& m : value.members) {
+    extent->text += m.key.size();
+    Measure(m.value, extent);
+  }
 }
 
 class TreeBuilder : public YAML::EventHandler {
@@ -65,14 +77,15 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   // Marks count characters; places count bytes.
-  Place PlaceOf(const YAML::Mark& mark, int length = 1) const {
+  Place PlaceOf(const YAML::Mark& mark, int length = 1) {
     const size_t line = std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
-    size_t at = line_starts_[line];
-    for (int i = 0; i < mark.column && at < text_.size() && text_[at] != '\n'; ++i) {
-      do ++at;
-      while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xc0) == 0x80);
+    // Marks come in the order of the text: the next one of a line lies behind the last.
+    if (line != walk_.line || mark.column < walk_.column) walk_ = {line, 0, line_starts_[line]};
+    for (; walk_.column < mark.column && walk_.at < text_.size() && text_[walk_.at] != '\n'; ++walk_.column) {
+      do ++walk_.at;
+      while (walk_.at < text_.size() && (static_cast<unsigned char>(text_[walk_.at]) & 0xc0) == 0x80);
     }
-    return {file_, static_cast<int>(line) + 1, static_cast<int>(at - line_starts_[line]) + 1, length};
+    return {file_, static_cast<int>(line) + 1, static_cast<int>(walk_.at - line_starts_[line]) + 1, length};
   }
 
   // Where the innermost list or map that was opened by a bracket begins, for "is never closed".
@@ -110,15 +123,16 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Fatal(PlaceOf(mark), "this alias stands inside its own anchor");
-    Count(CountNodes(found->second), PlaceOf(mark));
+    CountCopy(found->second, PlaceOf(mark));
     Finish(found->second, YAML::NullAnchor, false);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    stack_.push_back({Value::List({}, PlaceOf(mark)), anchor, {}, false});
+    stack_.push_back({Value::List({}, PlaceOf(mark)), anchor, {}, false, {}});
   }
   void OnSequenceEnd() override { EndContainer(); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    stack_.push_back({Value::Map({}, PlaceOf(mark)), anchor, {}, false});
+    Frame& frame = stack_.emplace_back(Frame{Value::Map({}, PlaceOf(mark)), anchor, {}, false, {}});
+    frame.members.emplace(&frame.value);
   }
   void OnMapEnd() override { EndContainer(); }
 
@@ -128,6 +142,7 @@ class TreeBuilder : public YAML::EventHandler {
     YAML::anchor_t anchor;
     Value key;  // of a map, while its value is awaited
     bool has_key;
+    std::optional<MemberIndex> members;  // of a map
   };
 
   size_t Offset(const Place& place) const {
@@ -137,7 +152,6 @@ class TreeBuilder : public YAML::EventHandler {
   // Bytes that the scalar takes on its line.
   int LengthOf(const Place& place, const std::string& text) {
     const size_t start = Offset(place);
-    const size_t end_of_line = std::min(text_.find_first_of("\r\n", start), text_.size());
     size_t end = start + text.size();
     const char quote = start < text_.size() ? text_[start] : '\0';
     if (quote == '"' || quote == '\'') {
@@ -146,12 +160,22 @@ class TreeBuilder : public YAML::EventHandler {
       if (end >= text_.size()) Fatal(place, "this quoted text is never closed", format("add the closing {}", quote));
       ++end;
     }
-    return std::max(1, static_cast<int>(std::min(end, end_of_line)) - static_cast<int>(start));
+    const std::string_view found = std::string_view(text_).substr(std::min(start, text_.size()), end - start);
+    return std::max(1, static_cast<int>(std::min(found.find_first_of("\r\n"), found.size())));
   }
 
   void Count(int nodes, const Place& place) {
     num_nodes_ += nodes;
     if (num_nodes_ > kMaxNodes) Fatal(place, format("more than {} values, aliases written out", kMaxNodes), "use fewer aliases");
+  }
+
+  // Anchors are kept as copies, and aliases are copies of those.
+  void CountCopy(const Value& value, const Place& place) {
+    Extent extent;
+    Measure(value, &extent);
+    Count(extent.nodes, place);
+    copied_text_ += extent.text;
+    if (copied_text_ > kMaxCopiedText) Fatal(place, format("anchors and aliases hold more than {} MiB of text", kMaxCopiedText >> 20), "use fewer aliases");
   }
 
   void EndContainer() {
@@ -162,7 +186,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Finish(Value value, YAML::anchor_t anchor, bool quoted) {
     Count(1, value.place);
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    if (anchor != YAML::NullAnchor) {
+      CountCopy(value, value.place);
+      anchors_[anchor] = value;
+    }
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (Frame& top = stack_.back(); top.value.is_list()) {
@@ -174,7 +201,7 @@ class TreeBuilder : public YAML::EventHandler {
       top.has_key = true;
     } else {
       top.has_key = false;
-      AddMember(&top.value, std::move(top.key), std::move(value));
+      AddMember(&top, std::move(top.key), std::move(value));
     }
   }
 
@@ -187,7 +214,8 @@ class TreeBuilder : public YAML::EventHandler {
     return is_digits(before.text) && before.place && text_[comma] == ',' && Offset(before.place) + before.text.size() == comma;
   }
 
-  void AddMember(Value* map, Value key, Value value) {
+  void AddMember(Frame* frame, Value key, Value value) {
+    Value* map = &frame->value;
     if (IsCutNumber(*map, key, value)) {
       Value whole = map->members.back().value;
       whole.text += "," + key.text;
@@ -195,24 +223,25 @@ class TreeBuilder : public YAML::EventHandler {
       diagnostics_.Error(whole.place, format("the comma ends the number in '{}'", whole.text), HintFor(whole, "a list stands in brackets: [1, 2]"));
       return;
     }
-    if (key.text == "<<" && !key.quoted) return MergeKey(map, key, value);
-    if (const Member* first = map->Find(key.text); first && !IsMerged(*map, *first)) {
-      diagnostics_.Error(key.place, format("duplicate key '{}'", key.text), "keep one of the two",
-                         {format("the first stands at {}", diagnostics_.sources().Where(first->place))});
-    } else if (Member* merged = map->Find(key.text)) {
-      *merged = {std::move(key.text), key.place, std::move(value)};
+    if (key.text == "<<" && !key.quoted) return MergeKey(frame, key, value);
+    Member* present = frame->members->Find(key.text);
+    if (!present) {
+      frame->members->Add({std::move(key.text), key.place, std::move(value)});
+    } else if (IsMerged(*map, *present)) {
+      *present = {std::move(key.text), key.place, std::move(value)};
     } else {
-      map->members.push_back({std::move(key.text), key.place, std::move(value)});
+      diagnostics_.Error(key.place, format("duplicate key '{}'", key.text), "keep one of the two",
+                         {format("the first stands at {}", diagnostics_.sources().Where(present->place))});
     }
   }
 
   // "<<: *base": the keys of another map, below those that stand here.
-  void MergeKey(Value* map, const Value& key, const Value& value) {
+  void MergeKey(Frame* frame, const Value& key, const Value& value) {
     const std::vector<Value> sources = value.is_list() ? value.list : std::vector<Value>{value};
     for (const Value& source : sources) {
       if (!source.is_map()) Fatal(key.place, format("'<<' takes a map or a list of maps, got {}", source.Describe()));
       for (const Member& m : source.members) {
-        if (!map->Find(m.key)) map->members.push_back(m);
+        if (!frame->members->Find(m.key)) frame->members->Add(m);
       }
     }
   }
@@ -223,10 +252,17 @@ class TreeBuilder : public YAML::EventHandler {
   Diagnostics& diagnostics_;
   const std::string& text_;
   std::vector<size_t> line_starts_;
-  std::vector<Frame> stack_;
+  struct Walk {
+    size_t line = 0;
+    int column = 0;
+    size_t at = 0;
+  };
+  Walk walk_;                 // how far PlaceOf came on its last line
+  std::deque<Frame> stack_;   // whose members stay where they are
   std::map<YAML::anchor_t, Value> anchors_;
   Value root_;
   int documents_ = 0, num_nodes_ = 0;
+  size_t copied_text_ = 0;
 };
 
 // What YAML forbids but its reader passes over or reports elsewhere.

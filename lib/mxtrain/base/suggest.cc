@@ -6,6 +6,9 @@
 
 namespace mxtrain {
 namespace {
+
+constexpr size_t kLongestWord = 100;  // nobody mistypes a longer one, and the distance takes time and memory by the product of both lengths
+
 // Optimal string alignment distance, in halves: a change of case costs 1, every other edit 2.
 int Distance(std::string_view a, std::string_view b) {
   const size_t n = a.size(), m = b.size();
@@ -25,9 +28,11 @@ int Distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
+  if (word.size() > kLongestWord) return "";
   const std::string* best = nullptr;
   int best_distance = 0;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestWord) continue;
     const int distance = Distance(word, candidate);
     if (!best || distance < best_distance) {
       best = &candidate;

@@ -164,6 +164,50 @@ TEST_CASE("an alias bomb is refused at once") {
   CHECK(LoadText(bomb).text.find("error: more than 100000 values, aliases written out") != std::string::npos);
 }
 
+TEST_CASE("little text that would be written out to much is refused where it grows") {
+  std::string doubling = "vars:\n  v0: a long text to begin with\n";
+  for (int i = 1; i <= 40; ++i) doubling += format("  v{}: ${{v{}}}${{v{}}}\n", i, i - 1, i - 1);
+  CHECK(LoadText(doubling + kRest).text.find("net.yaml:8:10: error: the text grows to 1600 bytes; expressions may add 1024\n") != std::string::npos);
+
+  std::string copies = "a0: &a0 " + std::string(100'000, 'x') + "\na: [*a0";
+  for (int i = 0; i < 200; ++i) copies += ", *a0";
+  CHECK(LoadText(copies + "]\n").text.find("error: anchors and aliases hold more than 16 MiB of text") != std::string::npos);
+  std::string anchors = "a: " + std::string();
+  for (int i = 0; i < 400; ++i) anchors += format("&a{} [", i);
+  for (int i = 0; i < 1000; ++i) anchors += "x, ";
+  CHECK(LoadText(anchors + std::string(400, ']') + "\n").text.find("error: more than 100000 values, aliases written out") != std::string::npos);
+
+  // Repeats of nothing, blocks in blocks, outputs that double at each block: all of them a few lines.
+  std::string layers = "- FullyConnected: {num_hidden: 1, when: false}";
+  for (int i = 0; i < 4; ++i) layers = format("- repeat: {{count: 5000, index: i{}, layers: [{}]}}", i, layers.substr(2));
+  CHECK(BuildLayers("    " + layers + "\n").text.find("error: the net has more than 1000000 values, blocks and repeats written out") != std::string::npos);
+  std::string nested = "blocks:\n  b0: {layers: [Flatten]}\n", twice = "blocks:\n  b0: {layers: [{Flatten: {name: x}}], outputs: [x, x]}\n";
+  for (int i = 1; i <= 300; ++i) nested += format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
+  for (int i = 1; i <= 40; ++i) twice += format("  b{}: {{layers: [{{b{}: {{name: x}}}}], outputs: [x, x]}}\n", i, i - 1);
+  CHECK(BuildLayers("    - b300\n", nested).text.find("stands in 100 others") != std::string::npos);
+  CHECK(BuildLayers("    - b40\n    - Concat: {inputs: [b400]}\n", twice).text.find("leads through too many outputs of blocks") != std::string::npos);
+}
+
+TEST_CASE("of very many errors the first are told") {
+  std::string keys;
+  for (int i = 0; i < 1000; ++i) keys += format("unknown{}: 1\n", i);
+  const std::string text = LoadText(keys + kRest).text;
+  CHECK(text.find("unknown key 'unknown99'") != std::string::npos);
+  CHECK(text.find("unknown key 'unknown100'") == std::string::npos);
+  CHECK(text.find("error: these are 100 errors, and more are not looked for\n") != std::string::npos);
+}
+
+TEST_CASE("files that include each other again and again are refused") {
+  TemporaryFolder folder;
+  for (int i = 1; i < 18; ++i) folder.Write(format("{}.yaml", i), format("include: [{}.yaml, {}.yaml]\n", i - 1, i - 1));
+  folder.Write("0.yaml", "seed: 1\n");
+  config::LoadRequest request;
+  request.files = {"17.yaml"};
+  request.working_folder = folder.path();
+  config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+  CHECK_THROWS_WITH(config::LoadDocument(request, &diagnostics), doctest::Contains("more than 1000 files are included"));
+}
+
 TEST_CASE("deep nesting, odd bytes and random damage never crash") {
   CHECK(LoadText(std::string(100000, '[')).text.find("error:") != std::string::npos);
   CHECK(LoadText(std::string(100000, '{')).text.find("error:") != std::string::npos);

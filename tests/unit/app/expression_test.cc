@@ -13,7 +13,7 @@ Names SomeNames() {
     if (name == "mode") return std::string("max");
     return std::nullopt;
   };
-  names.known = {"width", "deep", "mode"};
+  names.known = [] { return std::vector<std::string>{"width", "deep", "mode"}; };
   return names;
 }
 std::string Value_(const char* text) {
@@ -66,6 +66,25 @@ TEST_CASE("expressions: what is wrong and where") {
   CHECK(Failure("pow(2, 3)").starts_with("0: there is no function 'pow'"));
   CHECK(Failure(std::string(1000, '(').c_str()).ends_with("the expression is nested too deeply"));
   CHECK(Failure((std::string(100000, '-') + "1").c_str()).ends_with("the expression is nested too deeply"));
+}
+
+TEST_CASE("expressions make no long texts of short ones") {
+  const std::string half(kMaxAddedText / 2, 'a');
+  CHECK(Value_(format("'{}' + '{}'", half, half).c_str()).size() == kMaxAddedText);
+  CHECK(Failure(format("'{}' + '{}b'", half, half).c_str()).ends_with("the text grows to 1025 bytes; expressions may add 1024"));
+  const auto expand = [](const std::string& text, const std::string& mode) {
+    Names names;
+    names.lookup = [&mode](std::string_view) { return std::optional<Constant>(mode); };
+    try {
+      return Expand(Value::Scalar(text), names).text;
+    } catch (const ExpressionError& error) {
+      return format("{} to {}: {}", error.offset, error.offset + error.length, error.message);
+    }
+  };
+  CHECK(expand("long ${mode} ${mode}", half).size() == 2 * half.size() + 6);
+  CHECK(expand("${mode} ${mode} ${mode}", half) == "16 to 23: the text grows to 1538 bytes; expressions may add 1024");
+  CHECK(expand("${mode}", half + half + half) == "0 to 7: the text grows to 1536 bytes; expressions may add 1024");
+  CHECK(expand(half + half + half + "${mode}", half).size() == 4 * half.size());  // what was written may be long
 }
 
 TEST_CASE("expressions inside scalars") {
