@@ -157,7 +157,7 @@ void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std
   std::vector<bool> given(fields.size());
   for (const auto& [key, text] : kwargs) {
     if (IsHiddenKey(key)) continue;
-    const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.info.name == key; });
+    const auto found = std::find_if(fields.begin(), fields.end(), [&name = key](const Field& f) { return f.info.name == name; });
     if (found == fields.end()) {
       std::vector<std::string> names;
       for (const Field& field : fields) names.push_back(field.info.name);
