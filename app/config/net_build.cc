@@ -65,6 +65,9 @@ class Builder {
 
  private:
   enum class State : uint8_t { kNew, kOpen, kDone, kBroken };
+  struct MadeParameter {
+    int layer = -1, index = -1;  // into variables_; -1 until something else reads it
+  };
   Layer& At(int i) { return net_.layers[static_cast<size_t>(i)]; }
   State& StateOf(int i) { return state_[static_cast<size_t>(i)]; }
 
@@ -164,9 +167,18 @@ class Builder {
       Visit(entry->index);
       if (StateOf(entry->index) != State::kDone) return Origin{};
       const auto made = made_.find(At(entry->index).name + reference.text.substr(cut));
-      if (made != made_.end()) return Origin{Entry::Kind::kVariable, made->second, 0};
+      if (made != made_.end()) return Origin{Entry::Kind::kVariable, IndexOf(&made->second, made->first), 0};
     }
     return std::nullopt;
+  }
+  // Few parameters are named elsewhere, and to find one among all that its layer computes with is a walk over the net below.
+  int IndexOf(MadeParameter* made, const std::string& name) {
+    if (made->index < 0) {
+      made->index = static_cast<int>(variables_.size());
+      const Symbol layer[] = {symbols_[static_cast<size_t>(made->layer)]};  // a group of it lays the net out for itself, and not for long
+      variables_.push_back(Symbol::Group(layer).GetInternals()[name]);
+    }
+    return made->index;
   }
 
   void ReportDangling(const Reference& reference) {
@@ -416,8 +428,7 @@ class Builder {
       if (IsLabel(op, static_cast<int>(k), arguments[k])) {
         label_names_.push_back(name);
       } else {
-        made_[name] = static_cast<int>(variables_.size());
-        variables_.push_back(symbols_[static_cast<size_t>(i)].GetInternals()[name]);
+        made_[name] = {i, -1};
       }
     }
     return true;
@@ -475,8 +486,8 @@ class Builder {
   WrittenNet net_;
   const OperatorRegistry& registry_;
   Diagnostics& diagnostics_;
-  std::vector<Symbol> inputs_, variables_;  // variables_: declared ones, then those that layers made
-  std::map<std::string, int> made_;         // "fc1_weight" -> index into variables_
+  std::vector<Symbol> inputs_, variables_;     // variables_: declared ones, then those of layers that something else reads
+  std::map<std::string, MadeParameter> made_;  // by name: "fc1_weight"
   std::map<std::string, Symbol> labels_;
   std::vector<std::string> label_names_;
   std::vector<State> state_;

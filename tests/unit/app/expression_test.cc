@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "mxtrain/base/format.h"
+
 namespace mxtrain::config {
 namespace {
 
