@@ -140,6 +140,17 @@ TEST_CASE("labels that hold any number of classes") {
             ->size() == 1);
 }
 
+TEST_CASE("labels by sets that would take far more memory than the list are refused") {
+  TempDir folder;
+  std::string number, words;
+  for (int i = 0; i < 100; ++i) number += format("{}.png\t{}\n", i, i == 0 ? 999'999 : 1);
+  for (int i = 0; i < 5000; ++i) words += format("{}.png\tclass{}\n", i, i);
+  folder.Write("number.txt", number);
+  folder.Write("words.txt", words);
+  CheckHas(WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}), "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it the number of a class?");
+  CheckHas(WhyNot("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}), "5000 classes for 5000 examples with 5000 labels in all");
+}
+
 TEST_CASE("csv: labels that hold any number of classes, beside numbers") {
   const TempDir folder;
   folder.Write("table.csv", "a,b,tags,size\n1,2,cat dog,5\n3,4,,6\n");

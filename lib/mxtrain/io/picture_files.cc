@@ -13,6 +13,9 @@ namespace mxtrain::io {
 namespace {
 
 constexpr int64_t kMostClasses = 1'000'000;
+constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;  // a number that makes more classes than either is none of a class
+// A 0 or 1 for each example and class: more than the floor only where there are labels enough for it.
+constexpr size_t kFewSetElements = size_t{1} << 24, kSetElementsPerLabel = 256;
 constexpr size_t kMostImageBytes = size_t{256} << 20;
 
 class PictureFiles final : public Source {
@@ -70,6 +73,10 @@ ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<s
     }
     most = std::max(most, numbers[i]);
     result.labels.push_back(static_cast<float>(numbers[i]));
+  }
+  if (given.empty() && most >= std::max(kFewClasses, kClassesPerLabel * static_cast<int64_t>(numbers.size()))) {
+    const auto first = static_cast<size_t>(std::find(numbers.begin(), numbers.end(), most) - numbers.begin());
+    Throw(ErrorKind::kData, "{}: the label {} makes {} classes for {} labels; is it the number of a class?", place(first), most, most + 1, numbers.size());
   }
   for (int64_t k = 0; given.empty() && k <= most; ++k) result.classes.push_back(std::to_string(k));
   return result;
@@ -130,6 +137,11 @@ ClassLabels NumberClassSets(const std::vector<std::string>& words, const std::st
   }
   const ClassLabels numbered = NumberClasses(members, given, [&](size_t i) { return place(rows[i]); });
   if (numbered.classes.empty()) Throw(ErrorKind::kData, "{}: no label names a class, here or below", place(0));
+  const size_t elements = words.size() * numbered.classes.size();
+  if (elements > kFewSetElements && elements / kSetElementsPerLabel > members.size()) {
+    Throw(ErrorKind::kData, "{}: {} classes for {} examples with {} labels in all; are these classes?", place(0),
+          numbered.classes.size(), words.size(), members.size());
+  }
   ClassLabels sets{std::vector<float>(words.size() * numbered.classes.size()), numbered.classes};
   for (size_t i = 0; i < rows.size(); ++i) sets.labels[rows[i] * sets.classes.size() + static_cast<size_t>(numbered.labels[i])] = 1;
   return sets;
