@@ -10,6 +10,7 @@ namespace mxtrain {
 namespace {
 
 constexpr int kWrittenVersion = 10901;
+constexpr size_t kMostEntries = size_t{1} << 20;  // inputs and outputs of all nodes, of which each takes memory wherever shapes are inferred
 
 // Vertices of a file's nodes, made when their inputs are.
 class FileBuilder {
@@ -48,6 +49,8 @@ class FileBuilder {
     if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
       Throw(ErrorKind::kData, "{} has {} inputs, but takes {}", DescribeFileNode(file_, id), from.inputs.size(), wanted);
     }
+    entries_ += wanted + static_cast<size_t>(from.property->NumOutputs());
+    if (entries_ > kMostEntries) Throw(ErrorKind::kData, "{}: the file's nodes have more than {} inputs and outputs", DescribeFileNode(file_, id), kMostEntries);
     Node node;
     node.name = from.name;
     node.attrs = from.attrs;
@@ -71,6 +74,7 @@ class FileBuilder {
   const FileGraph& file_;
   std::vector<VertexRef> vertices_;
   std::vector<bool> entered_;
+  size_t entries_ = 0;
 };
 
 Json NodeToJson(const Node& node) {

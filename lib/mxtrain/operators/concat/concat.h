@@ -1,5 +1,6 @@
 #pragma once
 // Concat: joins arrays along an axis; all other dimensions are equal.
+#include "mxtrain/operator/most_arguments.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -7,7 +8,7 @@ namespace mxtrain {
 struct ConcatParam : Parameter<ConcatParam> {
   int num_args, dim;
   static void Declare(Fields<ConcatParam>& f) {
-    f.Add("num_args", &ConcatParam::num_args).Required().Range(1).Help("number of inputs");
+    f.Add("num_args", &ConcatParam::num_args).Required().Range(1, kMostArguments).Help("number of inputs");
     f.Add("dim", &ConcatParam::dim).Default(1).Help("axis along which the inputs are joined; negative counts from the last");
   }
 };

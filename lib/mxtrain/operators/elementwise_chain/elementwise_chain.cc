@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "mxtrain/base/json.h"
+#include "mxtrain/operator/most_arguments.h"
 
 namespace mxtrain {
 
 void ElementwiseChainParam::Declare(Fields<ElementwiseChainParam>& f) {
-  f.Add("num_args", &ElementwiseChainParam::num_args).Required().Range(1).Help("number of arguments");
+  f.Add("num_args", &ElementwiseChainParam::num_args).Required().Range(1, kMostArguments).Help("number of arguments");
   f.Add("steps", &ElementwiseChainParam::steps).Required().Help("the operators in order, as JSON");
 }
 

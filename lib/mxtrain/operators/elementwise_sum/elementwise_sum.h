@@ -1,5 +1,6 @@
 #pragma once
 // ElementWiseSum: the sum of any number of arrays of one shape. The gradient of every input is the head gradient, byte for byte.
+#include "mxtrain/operator/most_arguments.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -7,7 +8,7 @@ namespace mxtrain {
 struct ElementWiseSumParam : Parameter<ElementWiseSumParam> {
   int num_args;
   static void Declare(Fields<ElementWiseSumParam>& f) {
-    f.Add("num_args", &ElementWiseSumParam::num_args).Required().Range(1).Help("number of inputs");
+    f.Add("num_args", &ElementWiseSumParam::num_args).Required().Range(1, kMostArguments).Help("number of inputs");
   }
 };
 

@@ -29,6 +29,7 @@
 //   lars_update          ratio = eta |w| / (|g| + wd |w| + epsilon);  m <- momentum m - lr ratio (g + wd w);  w + m; the ratio is 1 without
 //                        weight decay, as biases are, and where a norm is 0  (You et al., arXiv 1708.03888, algorithm 1)
 #include "mxtrain/base/params.h"
+#include "mxtrain/operator/most_arguments.h"
 
 namespace mxtrain::optimizer_update {
 
@@ -41,7 +42,7 @@ struct CommonParam {
   template <typename P>
   static void DeclareCommon(Fields<P>& f) {
     f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("bound of each element of the scaled gradient; negative: none");
-    f.Add("num_weights", &P::num_weights).Default(1).Range(1).Help("weights that are updated together");
+    f.Add("num_weights", &P::num_weights).Default(1).Range(1, kMostArguments).Help("weights that are updated together");
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 // SliceChannel: cuts an axis into equal parts, an output each. Concat's inverse.
+#include "mxtrain/operator/most_arguments.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -8,7 +9,7 @@ struct SliceChannelParam : Parameter<SliceChannelParam> {
   int num_outputs, axis;
   bool squeeze_axis;
   static void Declare(Fields<SliceChannelParam>& f) {
-    f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1).Help("number of parts");
+    f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1, kMostArguments).Help("number of parts");
     f.Add("axis", &SliceChannelParam::axis).Default(1).Help("axis that is cut; negative counts from the last");
     f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis).Default(false).Help("drop the axis, whose length must be num_outputs");
   }
