@@ -183,6 +183,10 @@ size_t FileReader::Read(std::span<char> to) {
   return done;
 }
 
+void FileReader::Rewind() {
+  if (lseek(file_.get(), 0, SEEK_SET) != 0) Fail("read", path_, errno);
+}
+
 std::string ReadFile(const std::string& path, size_t max_bytes, Readable readable) {
   FileReader file(path, readable);
   // The size alone does not bound it: a file may grow meanwhile, and those of /proc say 0.
@@ -306,6 +310,17 @@ int RemoveAbandonedFiles(const std::string& folder) {
   }
   return removed;
 }
+
+struct RunningChecksum::State {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash{XXH3_createState(), XXH3_freeState};
+};
+
+RunningChecksum::RunningChecksum() : state_(std::make_unique<State>()) {
+  if (!state_->hash || XXH3_64bits_reset(state_->hash.get()) != XXH_OK) Throw(ErrorKind::kMemory, "no memory for a checksum");
+}
+RunningChecksum::~RunningChecksum() = default;
+void RunningChecksum::Add(std::string_view bytes) { XXH3_64bits_update(state_->hash.get(), bytes.data(), bytes.size()); }
+uint64_t RunningChecksum::value() const { return XXH3_64bits_digest(state_->hash.get()); }
 
 uint64_t Checksum(std::string_view bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,7 @@ class MXTRAIN_API FileReader {
   uint64_t size() const { return size_; }
   // As many bytes as fit into `to`; fewer only where the file ends.
   size_t Read(std::span<char> to);
+  void Rewind();  // to the beginning of the same file, whatever has its name by now; not of a pipe
 
  private:
   std::string path_;
@@ -113,5 +115,19 @@ MXTRAIN_API int RemoveAbandonedFiles(const std::string& folder);
 
 // XXH3-64 of the bytes.
 MXTRAIN_API uint64_t Checksum(std::string_view bytes);
+// The same of bytes that come in pieces.
+class MXTRAIN_API RunningChecksum {
+ public:
+  RunningChecksum();
+  ~RunningChecksum();
+  RunningChecksum(const RunningChecksum&) = delete;
+  RunningChecksum& operator=(const RunningChecksum&) = delete;
+  void Add(std::string_view bytes);
+  uint64_t value() const;  // of all so far
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace mxtrain

@@ -282,6 +282,11 @@ TEST_CASE("what killed processes left beside their files is removed, and nothing
 TEST_CASE("the check sum depends on every byte") {
   CHECK(Checksum("") == 0x2d06800538d394c2ull);  // XXH3-64 of nothing, from its specification
   CHECK(Checksum("abc") != Checksum("abd"));
+  const std::string text(1000, 'x');
+  RunningChecksum sum;
+  CHECK(sum.value() == Checksum(""));
+  for (size_t at = 0; at < text.size(); at += 7) sum.Add(std::string_view(text).substr(at, 7));
+  CHECK(sum.value() == Checksum(text));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/ndarray/array_stream.h"
 
 namespace mxtrain {
 namespace {
@@ -18,56 +18,91 @@ constexpr uint64_t kMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 constexpr uint32_t kMostDims = 32;  // of the reference system; a version 0 record that claims more is no record
 constexpr int32_t kCpuDevice = 1;
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
+
+int64_t ElementBytesOf(const NDArray& array) { return array.empty() ? 0 : array.shape().Size() * SizeOf(array.dtype()); }
+
+// Calls work(part, bytes) for parts of a plain array that together are all of it, in order.
+template <typename Work>
+void ForPieces(const NDArray& plain, const Work& work) {
+  const int64_t count = plain.shape().Size(), size = SizeOf(plain.dtype());
+  if (count == 0) return;
+  const NDArray flat = plain.Reshape(TShape{count});
+  for (int64_t begin = 0; begin < count; begin += kPieceBytes / size) {
+    const int64_t end = std::min(count, begin + kPieceBytes / size);
+    work(flat.Slice(begin, end), (end - begin) * size);
+  }
+}
 
 // ---- Writing
 
 template <typename T>
-void Put(std::string* out, T value) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof value);
+void Put(const WritePiece& write, T value) {
+  write({reinterpret_cast<const char*>(&value), sizeof value});
 }
 
 // Version 2 takes a shape without dimensions or with a 0 for an unknown one; version 3 can say both.
-void PutArray(std::string* out, const NDArray& array) {
+void PutArray(const WritePiece& write, const NDArray& array) {
   if (array.empty()) {
-    Put(out, kV2);
-    Put<int32_t>(out, 0);
-    Put<int32_t>(out, 0);
+    Put(write, kV2);
+    Put<int32_t>(write, 0);
+    Put<int32_t>(write, 0);
     return;
   }
   const TShape& shape = array.shape();
-  Put(out, shape.ndim() == 0 || shape.Size() == 0 ? kV3 : kV2);
-  Put<int32_t>(out, 0);  // dense
-  Put<int32_t>(out, shape.ndim());
-  for (int64_t dim : shape) Put<int64_t>(out, dim);
-  Put<int32_t>(out, kCpuDevice);
-  Put<int32_t>(out, 0);
-  Put(out, static_cast<int32_t>(array.dtype()));
-  const int64_t bytes = shape.Size() * SizeOf(array.dtype());
-  const size_t at = out->size();
-  out->resize(at + static_cast<size_t>(bytes));
-  array.CopyToHost(out->data() + at, bytes);
+  Put(write, shape.ndim() == 0 || shape.Size() == 0 ? kV3 : kV2);
+  Put<int32_t>(write, 0);  // dense
+  Put<int32_t>(write, shape.ndim());
+  for (int64_t dim : shape) Put<int64_t>(write, dim);
+  Put<int32_t>(write, kCpuDevice);
+  Put<int32_t>(write, 0);
+  Put(write, static_cast<int32_t>(array.dtype()));
+  std::string piece;
+  ForPieces(array.ToPlain(), [&](const NDArray& part, int64_t bytes) {
+    piece.resize(static_cast<size_t>(bytes));
+    part.CopyToHost(piece.data(), bytes);
+    write(piece);
+  });
+}
+
+uint64_t RecordBytes(const NDArray& array) {
+  if (array.empty()) return 3 * sizeof(int32_t);
+  return 6 * sizeof(int32_t) + static_cast<uint64_t>(array.shape().ndim()) * sizeof(int64_t) + static_cast<uint64_t>(ElementBytesOf(array));
 }
 
 // ---- Reading
 
 class Reader {
  public:
-  Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  Reader(const ReadPiece& read, uint64_t bytes, const std::string& file) : read_(read), bytes_(bytes), file_(file) {}
 
-  size_t left() const { return bytes_.size() - at_; }
-  size_t at() const { return at_; }
+  uint64_t left() const { return bytes_ - at_; }
+  uint64_t at() const { return at_; }
 
   template <typename T>
   T Get(const char* what) {
     T value;
-    std::memcpy(&value, Take(sizeof value, what), sizeof value);
+    Fill({reinterpret_cast<char*>(&value), sizeof value}, what);
     return value;
   }
-  const char* Take(uint64_t size, const char* what) {
-    if (size > left()) Fail("the file ends inside {}", what);
-    const char* data = bytes_.data() + at_;
-    at_ += size;
-    return data;
+  std::string GetText(uint64_t size, const char* what) {
+    Need(size, what);
+    std::string text(size, '\0');
+    Fill(text, what);
+    return text;
+  }
+  void Pass(uint64_t size, const char* what) {
+    Need(size, what);
+    std::string piece(static_cast<size_t>(std::min<uint64_t>(size, kPieceBytes)), '\0');
+    for (uint64_t rest = size; rest > 0; rest -= piece.size()) {
+      piece.resize(static_cast<size_t>(std::min<uint64_t>(rest, piece.size())));
+      Fill(piece, what);
+    }
+  }
+  void Fill(std::span<char> to, const char* what) {
+    Need(to.size(), what);
+    read_(to);
+    at_ += to.size();
   }
   template <typename... Args>
   [[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) const {
@@ -75,16 +110,14 @@ class Reader {
   }
 
  private:
-  std::string_view bytes_;
-  const std::string& file_;
-  size_t at_ = 0;
-};
+  void Need(uint64_t size, const char* what) const {
+    if (size > left()) Fail("the file ends inside {}", what);
+  }
 
-struct Record {
-  bool empty = true;
-  TShape shape;
-  DType type = DType::kUnknown;
-  const char* data = nullptr;  // into the file's bytes
+  const ReadPiece& read_;
+  const uint64_t bytes_;
+  const std::string& file_;
+  uint64_t at_ = 0;
 };
 
 DType ReadType(Reader* in) {
@@ -140,8 +173,8 @@ void RequireDense(Reader* in) {
   if (storage != 0) in->Fail("{} is no storage type", storage);
 }
 
-Record ReadRecord(Reader* in) {
-  Record record;
+ArrayRecord ReadRecord(Reader* in) {
+  ArrayRecord record;
   const auto first = in->Get<uint32_t>("an array");
   if (first == kV2 || first == kV3) {
     RequireDense(in);
@@ -160,65 +193,100 @@ Record ReadRecord(Reader* in) {
   in->Get<int32_t>("a device");  // where it was saved; the data are the same
   in->Get<int32_t>("a device");
   record.type = ReadType(in);
-  record.data = in->Take(ElementBytes(*in, record.shape, record.type), "the elements of an array");
+  record.at = in->at();
+  in->Pass(ElementBytes(*in, record.shape, record.type), "the elements of an array");
   return record;
 }
 
 }  // namespace
 
-std::string SerializeArrays(const NamedArrays& arrays) {
-  if (!arrays.names.empty() && arrays.names.size() != arrays.arrays.size()) {
-    Throw(ErrorKind::kBug, "{} names for {} arrays", arrays.names.size(), arrays.arrays.size());
-  }
-  std::string out;
-  Put(&out, kMagic);
-  Put<uint64_t>(&out, 0);
-  Put<uint64_t>(&out, arrays.arrays.size());
-  for (const NDArray& array : arrays.arrays) PutArray(&out, array);
-  Put<uint64_t>(&out, arrays.names.size());
-  for (const std::string& name : arrays.names) {
-    Put<uint64_t>(&out, name.size());
-    out += name;
-  }
-  return out;
-}
-
-NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes, const std::string& file_name) {
-  Reader in(bytes, file_name);
+ArrayIndex::ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name) : file_name_(std::move(file_name)) {
+  Reader in(read, bytes, file_name_);
   if (in.Get<uint64_t>("the header") != kMagic) {
-    Throw(ErrorKind::kData, "{} is no parameter file: it does not begin with the number 0x112", file_name);
+    Throw(ErrorKind::kData, "{} is no parameter file: it does not begin with the number 0x112", file_name_);
   }
   in.Get<uint64_t>("the header");
   const auto count = in.Get<uint64_t>("the number of arrays");
   if (count > in.left() / sizeof(uint32_t)) in.Fail("{} arrays are more than the file can hold", count);
-  std::vector<Record> records;
-  for (uint64_t i = 0; i < count; ++i) records.push_back(ReadRecord(&in));
-
-  NamedArrays result;
+  for (uint64_t i = 0; i < count; ++i) records_.push_back(ReadRecord(&in));
   const auto names = in.Get<uint64_t>("the number of names");
   if (names != 0 && names != count) in.Fail("{} names for {} arrays", names, count);
-  for (uint64_t i = 0; i < names; ++i) {
-    const auto size = in.Get<uint64_t>("a name");
-    result.names.emplace_back(in.Take(size, "a name"), size);
-  }
+  for (uint64_t i = 0; i < names; ++i) names_.push_back(in.GetText(in.Get<uint64_t>("a name"), "a name"));
   if (in.left() > 0) in.Fail("{} bytes follow the last name", in.left());
+}
 
-  for (size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
+NamedArrays ArrayIndex::Load(Runtime& runtime, const ReadPiece& read) const {
+  NamedArrays result{names_, {}};
+  Reader in(read, UINT64_MAX, file_name_);
+  std::string piece;
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const ArrayRecord& record = records_[i];
     NDArray& array = result.arrays.emplace_back();
     if (record.empty) continue;
-    array = NDArray(runtime, record.shape, record.type, Context::cpu(), {}, names ? result.names[i] : file_name);
-    array.CopyFromHost(record.data, record.shape.Size() * SizeOf(record.type));
+    array = NDArray(runtime, record.shape, record.type, Context::cpu(), {}, names_.empty() ? file_name_ : names_[i]);
+    in.Pass(record.at - in.at(), "a record");
+    ForPieces(array, [&](NDArray part, int64_t bytes) {
+      piece.resize(static_cast<size_t>(bytes));
+      in.Fill(piece, "the elements of an array");
+      part.CopyFromHost(piece.data(), bytes);
+    });
   }
   return result;
 }
 
+void WriteArrays(const NamedArrays& arrays, const WritePiece& write) {
+  if (!arrays.names.empty() && arrays.names.size() != arrays.arrays.size()) {
+    Throw(ErrorKind::kBug, "{} names for {} arrays", arrays.names.size(), arrays.arrays.size());
+  }
+  Put(write, kMagic);
+  Put<uint64_t>(write, 0);
+  Put<uint64_t>(write, arrays.arrays.size());
+  for (const NDArray& array : arrays.arrays) PutArray(write, array);
+  Put<uint64_t>(write, arrays.names.size());
+  for (const std::string& name : arrays.names) {
+    Put<uint64_t>(write, name.size());
+    write(name);
+  }
+}
+
+uint64_t BytesOf(const NamedArrays& arrays) {
+  uint64_t bytes = 4 * sizeof(uint64_t);
+  for (const NDArray& array : arrays.arrays) bytes += RecordBytes(array);
+  for (const std::string& name : arrays.names) bytes += sizeof(uint64_t) + name.size();
+  return bytes;
+}
+
+std::string SerializeArrays(const NamedArrays& arrays) {
+  std::string out;
+  out.reserve(BytesOf(arrays));
+  WriteArrays(arrays, [&out](std::string_view bytes) { out += bytes; });
+  return out;
+}
+
+NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes, const std::string& file_name) {
+  const auto from_begin = [bytes] {
+    return [rest = bytes](std::span<char> to) mutable {
+      rest.copy(to.data(), to.size());
+      rest.remove_prefix(to.size());
+    };
+  };
+  return ArrayIndex(from_begin(), bytes.size(), file_name).Load(runtime, from_begin());
+}
+
 void SaveArrays(const std::string& path, const NamedArrays& arrays) {
-  WriteFileAtomically(path, SerializeArrays(arrays));
+  FileWriter file(path);
+  WriteArrays(arrays, [&file](std::string_view bytes) { file.Write(bytes); });
+  file.Commit();
 }
 
 NamedArrays LoadArrays(Runtime& runtime, const std::string& path) {
-  return DeserializeArrays(runtime, ReadFile(path), path);
+  FileReader file(path);
+  const ReadPiece read = [&file](std::span<char> to) {
+    if (file.Read(to) != to.size()) Throw(ErrorKind::kData, "{} became shorter while it was read", file.path());
+  };
+  const ArrayIndex index(read, file.size(), path);
+  file.Rewind();
+  return index.Load(runtime, read);
 }
 
 }  // namespace mxtrain

@@ -11,6 +11,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/ndarray/array_stream.h"
 
 namespace mxtrain {
 namespace {
@@ -19,14 +20,6 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "MXTRAIN1";
 constexpr size_t kKindBytes = 4;  // of "arg:" before an array's name
-
-void AppendU64(uint64_t value, std::string* out) { out->append(reinterpret_cast<const char*>(&value), sizeof value); }
-
-uint64_t ReadU64(std::string_view bytes, size_t at) {
-  uint64_t value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 Json ToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
@@ -142,30 +135,82 @@ ModelInfo ModelFromJson(const FileJson& m) {
   return model;
 }
 
-// The two parts of a file, checked as far as `check_sum` says.
-struct Parts {
-  std::string bytes;
-  std::string_view header, arrays;
-};
+constexpr uint64_t kFrameBytes = 32;  // magic, two lengths, checksum
 
-Parts ReadParts(const std::string& path, bool check_sum) {
-  Parts parts;
-  parts.bytes = ReadFile(path);
-  const std::string_view all = parts.bytes;
-  auto damaged = [&](const char* why) { Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, why); };
-  const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
-  if (weights && !all.starts_with(kMagic)) Throw(ErrorKind::kData, "{} holds weights alone, of no net: train.weights begins a training with them", path);
-  if (all.size() < 32) damaged("it is too short");
-  if (!all.starts_with(kMagic)) damaged("it does not begin as one");
-  const uint64_t header = ReadU64(all, 8);
-  if (header > all.size() - 32) damaged("it ends early");
-  const uint64_t arrays = ReadU64(all, 16 + header);
-  if (arrays != all.size() - 32 - header) damaged("it ends early");
-  if (check_sum && Checksum(all.substr(0, all.size() - 8)) != ReadU64(all, all.size() - 8)) damaged("its checksum does not fit its contents");
-  parts.header = all.substr(16, header);
-  parts.arrays = all.substr(24 + header, arrays);
-  return parts;
-}
+[[noreturn]] void Damaged(const std::string& path, const char* why) { Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, why); }
+
+// A checkpoint that is read from its beginning, with the checksum of what has been read.
+class CheckpointReader {
+ public:
+  // Reads as far as the arrays.
+  explicit CheckpointReader(const std::string& path) : file_(path) {
+    const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
+    std::string magic(std::min<uint64_t>(kMagic.size(), file_.size()), '\0');
+    Read(magic);
+    if (weights && magic != kMagic) Throw(ErrorKind::kData, "{} holds weights alone, of no net: train.weights begins a training with them", path);
+    if (file_.size() < kFrameBytes) Damaged(path, "it is too short");
+    if (magic != kMagic) Damaged(path, "it does not begin as one");
+    const uint64_t inside = file_.size() - kFrameBytes, header_bytes = ReadNumber();
+    if (header_bytes > inside) Damaged(path, "it ends early");
+    header_.resize(header_bytes);
+    Read(header_);
+    array_bytes_ = ReadNumber();
+    if (array_bytes_ != inside - header_bytes) Damaged(path, "it ends early");
+  }
+
+  const std::string& header() const { return header_; }
+
+  // Reads the rest of the file. Throws kData where the checksum does not fit.
+  void Check() {
+    std::string piece(static_cast<size_t>(std::min(LeftToSum(), kPieceBytes)), '\0');
+    while (LeftToSum() > 0) {
+      piece.resize(static_cast<size_t>(std::min<uint64_t>(LeftToSum(), piece.size())));
+      Read(piece);
+    }
+    const uint64_t sum = sum_.value();
+    if (ReadNumber() != sum) Damaged(file_.path(), "its checksum does not fit its contents");
+  }
+  // As Check, and finds the arrays. Throws kData where they are none.
+  ArrayIndex Index() {
+    std::optional<ArrayIndex> index;
+    std::exception_ptr failure;
+    try {
+      index.emplace([this](std::span<char> to) { Read(to); }, array_bytes_, file_.path());
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+    Check();  // a damaged file is told as such, whatever its bytes say
+    if (failure) std::rethrow_exception(failure);
+    return *std::move(index);
+  }
+  // After Index, which gave `index`: reads the arrays a second time.
+  NamedArrays Load(const ArrayIndex& index, Runtime& runtime) {
+    file_.Rewind();
+    std::string before(static_cast<size_t>(kFrameBytes - sizeof(uint64_t) + header_.size()), '\0');
+    Read(before);
+    return index.Load(runtime, [this](std::span<char> to) { Read(to); });
+  }
+
+ private:
+  static constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+
+  void Read(std::span<char> to) {
+    if (file_.Read(to) != to.size()) Damaged(file_.path(), "it became shorter while it was read");
+    sum_.Add({to.data(), to.size()});
+    at_ += to.size();
+  }
+  uint64_t LeftToSum() const { return file_.size() - sizeof(uint64_t) - at_; }
+  uint64_t ReadNumber() {
+    uint64_t value = 0;
+    Read({reinterpret_cast<char*>(&value), sizeof value});
+    return value;
+  }
+
+  FileReader file_;
+  RunningChecksum sum_;
+  std::string header_;
+  uint64_t array_bytes_ = 0, at_ = 0;
+};
 
 // What `read` makes of the header. Whatever is wrong with it, the file is to blame.
 template <typename Read>
@@ -222,34 +267,41 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("avg:", checkpoint.averages);
   // A path that is not UTF-8 keeps its place with U+FFFD in it.
   const std::string header = HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string body = SerializeArrays(arrays);
-  std::string bytes(kMagic);
-  bytes.reserve(header.size() + body.size() + 32);
-  AppendU64(header.size(), &bytes);
-  bytes += header;
-  AppendU64(body.size(), &bytes);
-  bytes += body;
-  AppendU64(Checksum(bytes), &bytes);
-  WriteFileAtomically(path, bytes);
+  FileWriter file(path);
+  RunningChecksum sum;
+  const auto write = [&](std::string_view bytes) {
+    sum.Add(bytes);
+    file.Write(bytes);
+  };
+  const auto write_number = [&](uint64_t value) { write({reinterpret_cast<const char*>(&value), sizeof value}); };
+  write(kMagic);
+  write_number(header.size());
+  write(header);
+  write_number(BytesOf(arrays));
+  WriteArrays(arrays, write);
+  write_number(sum.value());
+  file.Commit();
 }
 
 Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
-  const Parts parts = ReadParts(path, true);
-  Checkpoint c = FromHeader(path, parts.header, [](const FileJson& header) {
+  CheckpointReader file(path);
+  const ArrayIndex index = file.Index();
+  Checkpoint c = FromHeader(path, file.header(), [](const FileJson& header) {
     return Checkpoint{ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
   });
-  TakeArrays(DeserializeArrays(runtime, parts.arrays, path), path, &c);
+  TakeArrays(file.Load(index, runtime), path, &c);
   return c;
 }
 
 ModelInfo PeekModel(const std::string& path) {
-  const Parts parts = ReadParts(path, false);
-  return FromHeader(path, parts.header, [](const FileJson& header) { return ModelFromJson(header.at("model")); });
+  const CheckpointReader file(path);
+  return FromHeader(path, file.header(), [](const FileJson& header) { return ModelFromJson(header.at("model")); });
 }
 
 TrainState PeekState(const std::string& path) {
-  const Parts parts = ReadParts(path, true);
-  return FromHeader(path, parts.header, [](const FileJson& header) { return StateFromJson(header.at("state")); });
+  CheckpointReader file(path);
+  file.Check();
+  return FromHeader(path, file.header(), [](const FileJson& header) { return StateFromJson(header.at("state")); });
 }
 
 void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const {

@@ -68,13 +68,13 @@ struct Checkpoint {
   std::map<std::string, NDArray> averages;               // of arguments and auxiliary states, by their names; a model to use takes these
 };
 
-// Waits for the arrays. Throws kFileSystem.
+// Waits for one array after the other; of those of a GPU, no more than a piece is on the host. Throws kFileSystem.
 MXTRAIN_API void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws kFileSystem when the file cannot be read, kData when it is damaged, with what was wrong.
 MXTRAIN_API Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path);
-// What the model is, without its arrays. Reads the file, but does not compute its checksum.
+// What the model is, without its arrays. Reads the header alone, and so does not see other damage than in its length.
 MXTRAIN_API ModelInfo PeekModel(const std::string& path);
-// The state alone. Reads and checks the whole file, but makes no arrays.
+// The state alone. Reads and checks the whole file, piece by piece.
 MXTRAIN_API TrainState PeekState(const std::string& path);
 
 // The files of a run's checkpoints/ folder: `last`, `previous` (the last before it), `best`, `epoch-0010`.

@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/temp_dir.h"
 
 namespace mxtrain {
@@ -144,6 +145,25 @@ TEST_CASE_FIXTURE(Fixture, "contents that no checkpoint has are damage, whatever
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1099511627776,1099511627776],"type":"uint8"})")).find("has too many elements") != std::string::npos);
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[-3],"type":"uint8"})")).find("the shape of 'x' is [?]") != std::string::npos);
   CHECK(why(Forgery(whole).Replace("\"step\":7", "\"step\":-7")).find("-7 cannot be \"step\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a file goes through memory in pieces, written and read") {
+  Checkpoint c = Make(7);
+  c.args["large"] = NDArray::Zeros(runtime, TShape{1 << 22, 8}, DType::kFloat16);  // 64 MiB
+  c.args["large"].WaitToRead();
+  const auto peak = [](const auto& work) {
+    test::PeakBytes bytes;
+    work();
+    return bytes.value() >> 20;
+  };
+  const std::string path = folder.path("large");
+  CHECK(peak([&] { SaveCheckpoint(path, c); }) < 8);
+  CHECK(peak([&] { PeekModel(path); }) < 1);
+  CHECK(peak([&] { PeekState(path); }) < 8);
+  // The arrays are memory of the storage's, which operator new need not see.
+  const int64_t before = runtime.storage().GetStats(Context::cpu()).in_use;
+  CHECK(peak([&] { CHECK(LoadCheckpoint(runtime, path).args.at("large").shape() == TShape{1 << 22, 8}); }) < 8);
+  CHECK(runtime.storage().GetStats(Context::cpu()).peak <= before + (72 << 20));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a run goes on beside a last that was forged") {

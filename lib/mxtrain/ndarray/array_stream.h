@@ -1,0 +1,41 @@
+#pragma once
+// Arrays in the form of .params files (NamedArrays in ndarray.h), read and written in pieces: nothing holds the whole of them but the arrays.
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/ndarray/ndarray.h"
+
+namespace mxtrain {
+
+using WritePiece = std::function<void(std::string_view)>;
+using ReadPiece = std::function<void(std::span<char>)>;  // fills it from where the last one ended, or throws
+
+// Waits for each array.
+MXTRAIN_API void WriteArrays(const NamedArrays& arrays, const WritePiece& write);
+MXTRAIN_API uint64_t BytesOf(const NamedArrays& arrays);  // that WriteArrays writes
+
+struct ArrayRecord {
+  bool empty = true;  // no array: an NDArray without a shape
+  TShape shape;
+  DType type = DType::kUnknown;
+  uint64_t at = 0;  // of its elements, in bytes from the beginning
+};
+
+// What lies where in arrays that were written so.
+class MXTRAIN_API ArrayIndex {
+ public:
+  // Reads `bytes` bytes, all there are. Throws kData with `file_name` and the offset where they are no arrays, or such as are not supported.
+  ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name);
+  // Makes the arrays, on the CPU. `read` begins where that of the constructor began.
+  NamedArrays Load(Runtime& runtime, const ReadPiece& read) const;
+
+ private:
+  std::string file_name_;
+  std::vector<ArrayRecord> records_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace mxtrain
