@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -27,7 +28,14 @@ struct Entry {
   std::string_view bytes;
 };
 
+// Numbers with a fraction or beyond 64 bits would be cut to something else.
+void RequireWhole(const FileJson& numbers) {
+  const bool whole = std::all_of(numbers.begin(), numbers.end(), [](const FileJson& number) { return number.is_number_integer(); });
+  if (numbers.is_array() && !whole) Throw(ErrorKind::kData, "{} should be a list of whole numbers", numbers.dump(-1, ' ', false, FileJson::error_handler_t::replace));
+}
+
 TShape ShapeOf(const FileJson& dims) {
+  RequireWhole(dims);
   const auto shape = dims.get<std::vector<int64_t>>();
   if (shape.size() > TShape::kMaxDims) Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(), TShape::kMaxDims);
   int64_t size = 1;
@@ -47,6 +55,7 @@ DType TypeOf(const std::string& word) {
 
 Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
   Entry entry{name, ShapeOf(item.at("shape")), TypeOf(item.at("dtype").get<std::string>()), {}};
+  RequireWhole(item.at("data_offsets"));
   const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
     Throw(ErrorKind::kData, "its bytes {} lie outside the file", item.at("data_offsets").dump());
@@ -59,17 +68,50 @@ Entry EntryOf(const std::string& name, const FileJson& item, std::string_view da
   return entry;
 }
 
+// Finds a key that stands twice in the outermost object: of such the parser keeps the last without a word.
+class TwiceNamed final : public nlohmann::json_sax<FileJson> {
+ public:
+  const std::string* found() const { return found_ ? &*found_ : nullptr; }
+
+  bool key(std::string& name) override {
+    if (depth_ == 1 && !names_.insert(name).second) found_ = name;
+    return true;
+  }
+  bool start_object(size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(FileJson::binary_t&) override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool Open() {
+    ++depth_;
+    return true;
+  }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  std::set<std::string> names_;
+  std::optional<std::string> found_;
+};
+
 // The header as an object in which no name stands twice.
 FileJson ParseHeader(std::string_view text, const std::string& file) {
-  std::set<std::string> names;
-  std::string twice;
-  const auto note_names = [&](int depth, FileJson::parse_event_t event, const FileJson& parsed) {
-    if (depth == 1 && event == FileJson::parse_event_t::key && !names.insert(parsed.get<std::string>()).second) twice = parsed;
-    return true;
-  };
-  FileJson header = FileJson::parse(text, note_names, /*allow_exceptions=*/false);
+  FileJson header = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) Throw(ErrorKind::kData, "{} is no safetensors file: its header is no JSON object", file);
-  if (!twice.empty()) Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, twice);
+  TwiceNamed twice;
+  FileJson::sax_parse(text, &twice);
+  if (const std::string* name = twice.found()) Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, *name);
   return header;
 }
 
