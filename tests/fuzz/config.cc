@@ -9,9 +9,9 @@
 namespace mxtrain::fuzz {
 namespace {
 
-std::string Repeated(int count, const char* begin, fmt::format_string<int> item, const char* end) {
+std::string Repeated(int count, const char* begin, fmt::format_string<const int&> item, const char* end) {
   std::string text = begin;
-  for (int i = 0; i < count; ++i) text += format(item, i);
+  for (int i = 0; i < count; ++i) fmt::format_to(std::back_inserter(text), item, std::as_const(i));
   return text + end;
 }
 
@@ -22,7 +22,7 @@ std::vector<std::string> LargeInputs() {
   return {Repeated(49'000, "vars:\n", "  key{}: 1\n", "") + rest,
           Repeated(90'000, "train: {metrics: [", "a{},", "]}\n"),
           Repeated(20'000, "vars:\n", "  key{0}: ${{key{0}}}\n", "") + rest,
-          Repeated(20'000, "vars:\n  key: 1\n", "  key{0}: ${{key}}\n", "net: {input: [4], layers: [") + Repeated(4000, "", "{{FullyConnected: {{num_hidden: '${{key{}}}'}}}},", "]}\n"),
+          Repeated(20'000, "vars:\n  key: 1\n", "  key{0}: ${{key}}\n", "net: {input: [4], layers: [") + Repeated(400, "", "{{FullyConnected: {{num_hidden: '${{key{}}}'}}}},", "]}\n"),
           Repeated(50'000, "", "key{}: 1\n", ""),
           Repeated(90'000, "a: ", "${{", ""),
           "a: " + std::string(400'000, '_') + "\n" + std::string(90'000, '\n') + "b: c: d"};

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, and runs them one after the other.
+#   scripts/fuzz.sh [SECONDS [TARGET...]]    of each target, 60 by default; all targets by default
+# What is found on the way is kept in build/fuzz/corpus/TARGET and read again the next time; an input that ends a target lies in build/fuzz.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v clang++ >/dev/null; then
+  echo "fuzz.sh: skipped, since there is no clang++ (packages clang, libclang-rt-14-dev and libomp-14-dev of Debian 12)"
+  exit 0
+fi
+seconds=${1:-60}
+shift || true
+targets=("$@")
+if [[ ${#targets[@]} -eq 0 ]]; then
+  for folder in tests/fuzz/corpus/*/; do targets+=("$(basename "$folder")"); done
+fi
+cmake --preset fuzz >/dev/null
+ninja -C build/fuzz --quiet "${targets[@]/#/fuzz_}"
+failed=0
+for target in "${targets[@]}"; do
+  echo "== $target"
+  mkdir -p "build/fuzz/corpus/$target"
+  "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/$target-" "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" 2>&1 | tail -n 12 || failed=1
+done
+exit $failed
