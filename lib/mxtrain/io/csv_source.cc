@@ -1,104 +1,23 @@
 #include "mxtrain/io/csv_source.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
 
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/table_text.h"
 #include "mxtrain/io/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
 
-// A file of numbers: rows of equal length.
-struct Table {
-  std::string file;
-  std::vector<std::string> header;  // empty: none
-  std::vector<float> cells;
-  std::vector<int64_t> lines;  // in the file, of each row
-  size_t columns = 0;
-  std::vector<std::string> words = {};  // the cells as they are written, where some are no numbers; else empty
-
-  size_t rows() const { return lines.size(); }
-};
-
-[[noreturn]] void ThrowNoNumber(const std::string& file, int64_t line, size_t column, std::string_view cell) {
-  Throw(ErrorKind::kData, "{}:{}: column {}: '{}' is not a number", file, line, column + 1, cell.substr(0, 40));
-}
-
-void AddRow(const std::vector<std::string_view>& cells, int64_t line, bool keep_words, Table* table) {
-  if (table->columns == 0) table->columns = cells.size();
-  if (cells.size() != table->columns) {
-    Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", table->file, line, cells.size(), table->columns);
-  }
-  for (size_t i = 0; i < cells.size(); ++i) {
-    float value = 0;
-    if (!ParseNumber(cells[i], &value) && !keep_words) ThrowNoNumber(table->file, line, i, cells[i]);
-    table->cells.push_back(value);
-    if (keep_words) table->words.emplace_back(cells[i]);
-  }
-  table->lines.push_back(line);
-}
-
-// `words`: cells may be other than numbers; then the first line is a header when `header` says so.
-Table ReadTable(const std::string& path, bool words = false, bool header = false) {
-  Table table;
-  table.file = path;
-  ForEachLine(ReadMaybeGzip(path, size_t{16} << 30, Readable::kFileOrPipe), [&](std::string_view line, int64_t number) {
-    const std::vector<std::string_view> cells = SplitCells(line, ',');
-    float ignored = 0;
-    if (table.columns == 0 && (words ? header : !ParseNumber(cells[0], &ignored))) {
-      table.header.assign(cells.begin(), cells.end());
-      table.columns = cells.size();
-    } else {
-      AddRow(cells, number, words, &table);
-    }
-  });
-  if (table.rows() == 0) Throw(ErrorKind::kData, "{} holds no line of {}", path, words ? "data" : "numbers");
-  return table;
-}
-
-size_t FindColumn(const Table& table, const std::string& wanted) {
-  const auto named = std::find(table.header.begin(), table.header.end(), wanted);
-  if (named != table.header.end()) return static_cast<size_t>(named - table.header.begin());
-  size_t number = 0;
-  const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-  if (status == std::errc() && end == wanted.data() + wanted.size() && number < table.columns) return number;
-  Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}", table.file, wanted, table.columns,
-        table.header.empty() ? "without names: give their numbers, from 0" : format("named {}", join(table.header, ", ")),
-        DidYouMean(wanted, table.header));
-}
-
-// The columns of `table` with these numbers, in this order.
-Table Select(const Table& table, const std::vector<size_t>& chosen) {
-  Table part{table.file, {}, {}, table.lines, chosen.size()};
-  part.cells.reserve(table.rows() * chosen.size());
-  for (size_t row = 0; row < table.rows(); ++row) {
-    for (const size_t column : chosen) {
-      part.cells.push_back(table.cells[row * table.columns + column]);
-      if (!table.words.empty()) part.words.push_back(table.words[row * table.columns + column]);
-    }
-  }
-  return part;
-}
-
-// Splits off the columns that are labels, in the order given.
-Table TakeColumns(const std::vector<std::string>& wanted, Table* table) {
-  std::vector<size_t> chosen, others;
-  for (const std::string& name : wanted) {
-    chosen.push_back(FindColumn(*table, name));
-    if (std::count(chosen.begin(), chosen.end(), chosen.back()) > 1) Throw(ErrorKind::kConfig, "csv: label_columns names '{}' twice", name);
-  }
-  if (chosen.size() == table->columns) Throw(ErrorKind::kConfig, "csv: {} has only label columns, no data", table->file);
-  for (size_t column = 0; column < table->columns; ++column) {
-    if (std::find(chosen.begin(), chosen.end(), column) == chosen.end()) others.push_back(column);
-  }
-  Table labels = Select(*table, chosen);
-  *table = Select(*table, others);
-  return labels;
-}
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 // A field by name with what was given for it: the columns of "left=a", "left=b".
 struct NamedField {
@@ -119,180 +38,455 @@ std::vector<NamedField> GroupByField(const std::vector<std::string>& items, cons
   return fields;
 }
 
-TShape ShapeOf(const Table& table, const TShape& wanted, const char* parameter, bool scalar) {
-  const auto columns = static_cast<int64_t>(table.columns);
-  if (!wanted.has_rank()) return scalar && columns == 1 ? TShape(std::span<const int64_t>{}) : TShape{columns};
-  if (!wanted.known() || wanted.Size() != columns) {
-    Throw(ErrorKind::kData, "csv: {} = {} needs {} columns, {} has {}", parameter, wanted.ToString(), wanted.known() ? wanted.Size() : -1,
-          table.file, columns);
+// Those of a field; none where it is not named.
+std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const char* parameter, const std::string& name) {
+  for (NamedField& field : GroupByField(items, parameter)) {
+    if (field.name == name) return std::move(field.values);
   }
-  return wanted;
+  return {};
 }
+
+std::vector<double> NumbersOf(const std::vector<std::string>& items, const char* parameter, const std::string& name, size_t columns) {
+  std::vector<double> numbers;
+  for (const std::string& text : ValuesOf(items, parameter, name)) params::Parse(text, &numbers.emplace_back());
+  if (numbers.empty() || numbers.size() == columns) return numbers;
+  Throw(ErrorKind::kConfig, "csv: {} has {} numbers for the {} columns of '{}'", parameter, numbers.size(), columns, name);
+}
+
+// What stands for a number that is not known.
+bool IsMissing(std::string_view cell) {
+  static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
+  if (cell.size() > 4) return false;
+  std::string lower(cell);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+}
+
+// A file as it is laid out: the names of its columns and the lines of its rows.
+struct Sheet {
+  std::string file, delimiter;
+  std::vector<std::string> header;  // empty: none
+  size_t columns = 0;
+  std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
+
+  std::string ColumnName(size_t column) const {
+    return column < header.size() ? format("column {} '{}'", column + 1, header[column]) : format("column {}", column + 1);
+  }
+  std::string Place(int64_t line, size_t column) const { return format("{}:{}: {}", file, line, ColumnName(column)); }
+  [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const {
+    const bool comma = cell.find(',') != std::string_view::npos;
+    Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), cell.substr(0, 40), comma ? "; decimals are written with a point" : "");
+  }
+  size_t Find(const std::string& wanted) const {
+    const auto named = std::find(header.begin(), header.end(), wanted);
+    if (named != header.end()) return static_cast<size_t>(named - header.begin());
+    size_t number = 0;
+    const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+    if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns) return number;
+    const std::string one = columns == 1 ? format("; its cells are taken to be parted by {}", delimiter) : "";
+    Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}{}", file, wanted, columns,
+          header.empty() ? "without names: give their numbers, from 0" : format("named {}", join(header, ", ")), DidYouMean(wanted, header), one);
+  }
+};
+
+// The columns of one field, and what they hold: numbers, or where `words`, what is written there.
+struct Field {
+  std::string name;
+  std::vector<size_t> columns = {};
+  bool label = false, words = false;
+  std::vector<std::string_view> cells = {};  // of words: a row each
+  size_t width = 0;                          // numbers of a row
+  std::vector<float> numbers = {};
+  std::vector<std::string> paths = {}, classes = {};
+};
 
 class CsvSource final : public Source {
  public:
-  explicit CsvSource(const CsvParam& param) {
-    CheckParam(param);
-    Table all = ReadTable(param.path.empty() ? param.data_csv : param.path, !param.picture_fields.empty() || !param.label_delim.empty(),
-                          NamesColumns(param));
-    if (!param.data_fields.empty()) {
-      NameFields(all, param);
-      return;
+  explicit CsvSource(const CsvParam& param) : param_(param) {
+    CheckParam();
+    TableText text(param.path.empty() ? param.data_csv : param.path, param.delimiter);
+    ReadTable(&text, &sheet_, [this] { PlanFields(); });
+    const size_t rows = sheet_.lines.size();
+    for (Field& field : fields_) FinishWords(&field);
+    if (!param.label_csv.empty()) ReadLabels(rows);
+    DropRows();
+    for (Field& field : fields_) FillAndStandardize(&field);
+    for (const Field& field : fields_) {
+      if (!field.classes.empty() && !label_sets_) AddFound(field);
     }
-    Table labels;
-    if (!param.label_csv.empty()) labels = ReadTable(param.label_csv);
-    if (!param.label_columns.empty()) labels = TakeColumns(param.label_columns, &all);
-    if (labels.rows() != 0 && labels.rows() != all.rows()) {
-      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", all.file, all.rows(), labels.file, labels.rows());
-    }
-    data_fields_ = {{"data", FieldKind::kValues, ShapeOf(all, param.data_shape, "data_shape", false)}};
-    data_.push_back(std::move(all));
-    if (labels.rows() == 0) return;
-    label_fields_ = {{"label", FieldKind::kValues, ShapeOf(labels, param.label_shape, "label_shape", true)}};
-    labels_.push_back(std::move(labels));
+    SayMissing();
   }
 
-  int64_t size() const override { return static_cast<int64_t>(data_[0].rows()); }
+  int64_t size() const override { return static_cast<int64_t>(sheet_.lines.size()); }
   const std::vector<FieldSpec>& data_fields() const override { return data_fields_; }
   const std::vector<FieldSpec>& label_fields() const override { return label_fields_; }
   void Read(int64_t index, Sample* sample) const override {
-    Fill(data_, data_fields_, index, &sample->data);
-    Fill(labels_, label_fields_, index, &sample->labels);
+    sample->data.resize(data_fields_.size());
+    sample->labels.resize(label_fields_.size());
+    size_t data = 0, labels = 0;
+    const auto row = static_cast<size_t>(index);
+    for (const Field& field : fields_) {
+      FieldValue& value = field.label ? sample->labels[labels++] : sample->data[data++];
+      if (field.paths.empty()) {
+        value.values = {field.numbers.data() + row * field.width, field.width};
+      } else {
+        value.encoded = ReadImageFile(field.paths[row]);
+      }
+    }
   }
-  std::string Name(int64_t index) const override { return format("{}:{}", data_[0].file, data_[0].lines[static_cast<size_t>(index)]); }
+  std::string Name(int64_t index) const override {
+    const auto row = static_cast<size_t>(index);
+    if (!keys_.empty()) return keys_[row];
+    return param_.key == "#" ? std::to_string(sheet_.numbers[row]) : format("{}:{}", sheet_.file, sheet_.lines[row]);
+  }
   std::optional<int> ClassOf(int64_t index) const override {
-    if (class_names_.empty() || label_sets_) return std::nullopt;
-    return static_cast<int>(labels_[class_label_].cells[static_cast<size_t>(index)]);
+    const auto named = std::find_if(fields_.begin(), fields_.end(), [](const Field& field) { return !field.classes.empty(); });
+    if (named == fields_.end() || label_sets_) return std::nullopt;
+    return static_cast<int>(named->numbers[static_cast<size_t>(index)]);
   }
   const std::vector<std::string>& class_names() const override { return class_names_; }
 
  private:
-  static void CheckParam(const CsvParam& param) {
-    const bool named = !param.data_fields.empty();
+  bool named() const { return !param_.data_fields.empty() || !param_.label_fields.empty(); }
+
+  void CheckParam() const {
+    const CsvParam& param = param_;
     if (param.path.empty() == param.data_csv.empty()) Throw(ErrorKind::kConfig, "csv needs either 'path' or 'data_csv'");
     if (!param.path.empty() && !param.label_csv.empty())
       Throw(ErrorKind::kConfig, "csv: 'label_csv' goes with 'data_csv', not with 'path'");
-    if (param.path.empty() && (!param.label_columns.empty() || named)) {
-      Throw(ErrorKind::kConfig, "csv: '{}' goes with 'path'", named ? "data_fields" : "label_columns");
+    if (param.path.empty() && (!param.label_columns.empty() || named())) {
+      Throw(ErrorKind::kConfig, "csv: '{}' goes with 'path'", named() ? "data_fields" : "label_columns");
     }
-    if (!named && !(param.label_fields.empty() && param.field_shapes.empty())) {
-      Throw(ErrorKind::kConfig, "csv: 'label_fields' and 'field_shapes' go with 'data_fields'");
-    }
-    if (!named && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty() && param.label_delim.empty())) {
+    if (!named() && !param.field_shapes.empty()) Throw(ErrorKind::kConfig, "csv: 'field_shapes' go with 'data_fields'");
+    if (!named() && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty() && param.label_delim.empty())) {
       Throw(ErrorKind::kConfig, "csv: 'picture_fields', 'root', 'classes' and 'label_delim' go with 'data_fields'");
     }
-    if (named && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
+    if (named() && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
       Throw(ErrorKind::kConfig, "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
     }
-    if (!named && param.label_shape.has_rank() && param.label_csv.empty() && param.label_columns.empty()) {
+    if (!named() && param.label_shape.has_rank() && param.label_csv.empty() && param.label_columns.empty()) {
       Throw(ErrorKind::kConfig, "csv: 'label_shape' is given, but no labels");
     }
   }
 
   // Whether a column is asked for by a name: the first line then is the header.
-  static bool NamesColumns(const CsvParam& param) {
-    const auto named = [](const std::string& item) {
+  bool NamesColumns() const {
+    const auto is_name = [](const std::string& item) {
       return item.find_first_not_of("0123456789", item.find('=') + 1) != std::string::npos;
     };
-    return std::any_of(param.data_fields.begin(), param.data_fields.end(), named) ||
-           std::any_of(param.label_fields.begin(), param.label_fields.end(), named);
+    return std::any_of(param_.data_fields.begin(), param_.data_fields.end(), is_name) ||
+           std::any_of(param_.label_fields.begin(), param_.label_fields.end(), is_name);
   }
-
-  void NameFields(const Table& all, const CsvParam& param) {
-    const std::vector<NamedField> shapes = GroupByField(param.field_shapes, "field_shapes");
-    auto add = [&](const std::vector<NamedField>& fields, bool label, std::vector<Table>* tables, std::vector<FieldSpec>* specs) {
-      for (const NamedField& field : fields) {
-        std::vector<size_t> columns;
-        for (const std::string& name : field.values) columns.push_back(FindColumn(all, name));
-        tables->push_back(Select(all, columns));
-        specs->push_back(
-            {field.name, FieldKind::kValues, ShapeOf(tables->back(), WantedShape(shapes, field.name), field.name.c_str(), label)});
-      }
-    };
-    add(GroupByField(param.data_fields, "data_fields"), false, &data_, &data_fields_);
-    add(GroupByField(param.label_fields, "label_fields"), true, &labels_, &label_fields_);
-    for (const std::string& name : param.picture_fields) MakePictures(name, param);
-    label_sets_ = !param.label_delim.empty();
-    label_sets_ ? NumberLabelSets(param) : NumberLabels(param.classes);
-    for (size_t i = 0; i < data_.size(); ++i) {
-      if (data_fields_[i].kind == FieldKind::kValues) RequireNumbers(data_[i]);
-    }
-    for (const Table& labels : labels_) RequireNumbers(labels);
-  }
-
-  void MakePictures(const std::string& name, const CsvParam& param) {
-    const auto field = std::find_if(data_fields_.begin(), data_fields_.end(), [&](const FieldSpec& f) { return f.name == name; });
-    if (field == data_fields_.end()) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is none of data_fields", name);
-    Table& paths = data_[static_cast<size_t>(field - data_fields_.begin())];
-    if (paths.columns != 1) Throw(ErrorKind::kConfig, "csv: the pictures '{}' need one column of paths, not {}", name, paths.columns);
-    *field = {name, FieldKind::kPicture, TShape()};
-    const std::filesystem::path root =
-        param.root.empty() ? std::filesystem::path(paths.file).parent_path() : std::filesystem::path(param.root);
-    for (std::string& word : paths.words) word = (root / word).string();
-  }
-
-  // The first label whose cells are class names (or any, where the classes are given) becomes their numbers.
-  void NumberLabels(const std::vector<std::string>& given) {
-    for (size_t i = 0; i < labels_.size() && class_names_.empty(); ++i) {
-      Table& table = labels_[i];
-      float ignored = 0;
-      const auto is_word = [&](const std::string& word) { return !ParseNumber(word, &ignored); };
-      const bool words = std::any_of(table.words.begin(), table.words.end(), is_word);
-      if (table.words.empty() || table.columns != 1 || (!words && given.empty())) continue;
-      ClassLabels classes = NumberClasses(table.words, given, [&](size_t row) { return format("{}:{}", table.file, table.lines[row]); });
-      table.cells = std::move(classes.labels);
-      table.words.clear();
-      class_names_ = std::move(classes.classes);
-      class_label_ = i;
-    }
-  }
-
-  void NumberLabelSets(const CsvParam& param) {
-    const auto found = std::find_if(labels_.begin(), labels_.end(), [](const Table& table) { return table.columns == 1; });
-    if (found == labels_.end()) Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column", param.label_delim);
-    ClassLabels sets = NumberClassSets(found->words, param.label_delim, param.classes,
-                                       [&](size_t row) { return format("{}:{}", found->file, found->lines[row]); });
-    found->cells = std::move(sets.labels);
-    found->columns = sets.classes.size();
-    found->words.clear();
-    class_names_ = std::move(sets.classes);
-    label_fields_[static_cast<size_t>(found - labels_.begin())].shape = TShape{static_cast<int64_t>(found->columns)};
-  }
-
-  static void RequireNumbers(const Table& table) {
+  bool IsHeader(const std::vector<std::string_view>& cells) const {
     float ignored = 0;
-    for (size_t i = 0; i < table.words.size(); ++i) {
-      if (!ParseNumber(table.words[i], &ignored))
-        ThrowNoNumber(table.file, table.lines[i / table.columns], i % table.columns, table.words[i]);
+    const bool words = !param_.picture_fields.empty() || !param_.label_delim.empty();
+    return NamesColumns() || (!words && !ParseNumber(cells[0], &ignored));
+  }
+
+  // `plan` is called once the columns are known.
+  template <typename F>
+  void ReadTable(TableText* text, Sheet* sheet, const F& plan) {
+    sheet->file = text->path();
+    sheet->delimiter = text->delimiter();
+    text->ForEachRecord([&](const std::vector<std::string_view>& cells, int64_t line) {
+      if (sheet->columns == 0) {
+        sheet->columns = cells.size();
+        const bool header = IsHeader(cells);
+        if (header) sheet->header.assign(cells.begin(), cells.end());
+        plan();
+        if (header) return;
+      }
+      if (cells.size() != sheet->columns) {
+        Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", sheet->file, line, cells.size(), sheet->columns);
+      }
+      sheet->lines.push_back(line);
+      sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
+      AddRow(*sheet, cells);
+    });
+    if (sheet->lines.empty()) Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
+  }
+
+  // Fields of the columns that the parameters name, or of all.
+  void PlanFields() {
+    if (!param_.key.empty() && (param_.key != "#" || std::count(sheet_.header.begin(), sheet_.header.end(), "#") > 0)) {
+      key_column_ = sheet_.Find(param_.key);
+    }
+    if (!named()) return PlanAllColumns();
+    for (const bool label : {false, true}) {
+      const char* parameter = label ? "label_fields" : "data_fields";
+      for (const NamedField& given : GroupByField(label ? param_.label_fields : param_.data_fields, parameter)) {
+        Field& field = fields_.emplace_back(Field{.name = given.name, .label = label});
+        for (const std::string& column : given.values) field.columns.push_back(sheet_.Find(column));
+        const bool picture = !label && std::count(param_.picture_fields.begin(), param_.picture_fields.end(), given.name) > 0;
+        if (picture && field.columns.size() != 1) {
+          Throw(ErrorKind::kConfig, "csv: the pictures '{}' need one column of paths, not {}", field.name, field.columns.size());
+        }
+        field.words = picture || (label && field.columns.size() == 1);
+        field.width = field.columns.size();
+        if (picture) {
+          data_fields_.push_back({field.name, FieldKind::kPicture, TShape()});
+        } else {
+          AddSpec(field, WantedShape(field.name), field.name.c_str());
+        }
+      }
+    }
+    for (const std::string& name : param_.picture_fields) {
+      const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) { return !field.label && field.name == name; });
+      if (!known) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is none of data_fields", name);
+    }
+    CheckLabelDelim();
+  }
+
+  void PlanAllColumns() {
+    Field data{.name = "data"}, label{.name = "label", .label = true};
+    for (const std::string& name : param_.label_columns) {
+      label.columns.push_back(sheet_.Find(name));
+      if (std::count(label.columns.begin(), label.columns.end(), label.columns.back()) > 1)
+        Throw(ErrorKind::kConfig, "csv: label_columns names '{}' twice", name);
+    }
+    if (label.columns.size() == sheet_.columns) Throw(ErrorKind::kConfig, "csv: {} has only label columns, no data", sheet_.file);
+    for (size_t column = 0; column < sheet_.columns; ++column) {
+      if (std::count(label.columns.begin(), label.columns.end(), column) == 0) data.columns.push_back(column);
+    }
+    for (Field* field : {&data, &label}) {
+      field->width = field->columns.size();
+      if (field->width == 0) continue;
+      AddSpec(*field, field->label ? param_.label_shape : param_.data_shape, field->label ? "label_shape" : "data_shape");
+      fields_.push_back(std::move(*field));
     }
   }
 
-  static TShape WantedShape(const std::vector<NamedField>& shapes, const std::string& name) {
-    for (const NamedField& shape : shapes) {
-      if (shape.name != name) continue;
-      std::string text = shape.values[0];
-      std::replace(text.begin(), text.end(), 'x', ',');
-      return TShape::Parse(format("({},)", text));
+  void AddSpec(const Field& field, const TShape& wanted, const char* parameter) {
+    const auto columns = static_cast<int64_t>(field.width);
+    TShape shape = wanted;
+    if (!wanted.has_rank()) shape = field.label && columns == 1 ? TShape(std::span<const int64_t>{}) : TShape{columns};
+    if (!shape.known() || shape.Size() != columns) {
+      Throw(ErrorKind::kData, "csv: {} = {} needs {} columns, {} has {}", parameter, wanted.ToString(), wanted.known() ? wanted.Size() : -1,
+            sheet_.file, columns);
     }
-    return {};
+    (field.label ? label_fields_ : data_fields_).push_back({field.name, FieldKind::kValues, shape});
   }
 
-  static void Fill(const std::vector<Table>& tables, const std::vector<FieldSpec>& fields, int64_t index, std::vector<FieldValue>* values) {
-    values->resize(tables.size());
-    for (size_t i = 0; i < tables.size(); ++i) {
-      if (fields[i].kind == FieldKind::kPicture) {
-        (*values)[i].encoded = ReadImageFile(tables[i].words[static_cast<size_t>(index)]);
+  TShape WantedShape(const std::string& name) const {
+    const std::vector<std::string> given = ValuesOf(param_.field_shapes, "field_shapes", name);
+    if (given.empty()) return {};
+    std::string text = given[0];
+    std::replace(text.begin(), text.end(), 'x', ',');
+    return TShape::Parse(format("({},)", text));
+  }
+
+  void CheckLabelDelim() {
+    label_sets_ = !param_.label_delim.empty();
+    const bool one_column = std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.label && field.width == 1; });
+    const bool any_label = std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.label; });
+    if (label_sets_ && any_label && !one_column) Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column", param_.label_delim);
+  }
+
+  void AddRow(const Sheet& sheet, const std::vector<std::string_view>& cells) {
+    if (&sheet == &sheet_ && key_column_) keys_.emplace_back(cells[*key_column_]);
+    for (Field& field : fields_) {
+      if ((&sheet == &sheet_) == of_label_file(field)) continue;
+      if (field.words) {
+        field.cells.push_back(cells[field.columns[0]]);
         continue;
       }
-      (*values)[i].values = {tables[i].cells.data() + static_cast<size_t>(index) * tables[i].columns, tables[i].columns};
+      for (const size_t column : field.columns) field.numbers.push_back(NumberIn(sheet, field, sheet.lines.size() - 1, column, cells[column]));
+    }
+  }
+  bool of_label_file(const Field& field) const { return field.label && !param_.label_csv.empty(); }
+
+  // NaN where it is missing, which is noted.
+  float NumberIn(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
+    float value = 0;
+    if (IsMissing(cell)) {
+      NoteMissing(sheet, field, row, column, cell);
+      return kMissing;
+    }
+    if (!ParseNumber(cell, &value)) sheet.ThrowNoNumber(sheet.lines[row], column, cell);
+    if (!std::isfinite(value)) Throw(ErrorKind::kData, "{}: '{}' is no finite number", sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
+    return value;
+  }
+
+  void NoteMissing(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
+    if (param_.missing == CsvParam::kError) {
+      Throw(ErrorKind::kData, "{}: {}; missing: mean takes the column's mean for such cells of inputs, missing: drop passes over their rows",
+            sheet.Place(sheet.lines[row], column), cell.empty() ? "the cell is empty" : format("'{}' is no number", cell));
+    }
+    if (param_.missing == CsvParam::kMean && !field.label) {
+      ++filled_[column];
+    } else {
+      dropped_.push_back(row);
     }
   }
 
-  std::vector<Table> data_, labels_;  // one per field
+  // What is written in a field's column becomes paths, or numbers.
+  void FinishWords(Field* field) {
+    if (!field->words) return;
+    if (!field->label) {
+      MakePaths(field);
+    } else if (label_sets_ && class_names_.empty()) {
+      NumberLabelSets(field);
+    } else if (const std::vector<std::string> given = GivenClasses(*field); !given.empty() || HoldsWords(*field)) {
+      NumberLabels(field, given);
+    } else {
+      for (size_t row = 0; row < field->cells.size(); ++row) field->numbers.push_back(NumberIn(sheet_, *field, row, field->columns[0], field->cells[row]));
+    }
+    field->cells = {};
+  }
+
+  void MakePaths(Field* field) {
+    const std::filesystem::path root =
+        param_.root.empty() ? std::filesystem::path(sheet_.file).parent_path() : std::filesystem::path(param_.root);
+    for (size_t row = 0; row < field->cells.size(); ++row) {
+      if (field->cells[row].empty()) Throw(ErrorKind::kData, "{}: the path is empty", sheet_.Place(sheet_.lines[row], field->columns[0]));
+      field->paths.push_back((root / field->cells[row]).string());
+    }
+  }
+
+  std::vector<std::string> GivenClasses(const Field& field) const {
+    std::vector<std::string> own = ValuesOf(param_.field_classes, "field_classes", field.name);
+    return own.empty() && class_names_.empty() ? param_.classes : own;
+  }
+
+  // A column of numbers with a slip among them is no column of classes.
+  bool HoldsWords(const Field& field) const {
+    float ignored = 0;
+    size_t words = 0, numbers = 0, first = 0;
+    for (size_t row = 0; row < field.cells.size(); ++row) {
+      if (IsMissing(field.cells[row])) continue;
+      const bool number = ParseNumber(field.cells[row], &ignored);
+      if (!number && words == 0) first = row;
+      ++(number ? numbers : words);
+    }
+    if (words > 0 && numbers > words) sheet_.ThrowNoNumber(sheet_.lines[first], field.columns[0], field.cells[first]);
+    return words > 0;
+  }
+
+  void NumberLabels(Field* field, const std::vector<std::string>& given) {
+    std::vector<std::string> words;
+    std::vector<size_t> rows;
+    for (size_t row = 0; row < field->cells.size(); ++row) {
+      if (field->cells[row].empty()) {
+        NoteMissing(sheet_, *field, row, field->columns[0], "");
+        continue;
+      }
+      words.emplace_back(field->cells[row]);
+      rows.push_back(row);
+    }
+    ClassLabels classes = NumberClasses(words, given, [&](size_t i) { return format("{}:{}", sheet_.file, sheet_.lines[rows[i]]); });
+    field->numbers.assign(field->cells.size(), kMissing);
+    for (size_t i = 0; i < rows.size(); ++i) field->numbers[rows[i]] = classes.labels[i];
+    field->classes = std::move(classes.classes);
+    if (class_names_.empty()) class_names_ = field->classes;
+  }
+
+  void NumberLabelSets(Field* field) {
+    const std::vector<std::string> words(field->cells.begin(), field->cells.end());
+    ClassLabels sets = NumberClassSets(words, param_.label_delim, param_.classes,
+                                       [&](size_t row) { return format("{}:{}", sheet_.file, sheet_.lines[row]); });
+    field->numbers = std::move(sets.labels);
+    field->width = sets.classes.size();
+    field->classes = sets.classes;
+    class_names_ = std::move(sets.classes);
+    const auto spec = std::find_if(label_fields_.begin(), label_fields_.end(), [&](const FieldSpec& s) { return s.name == field->name; });
+    spec->shape = TShape{static_cast<int64_t>(field->width)};
+  }
+
+  // label_csv: a file of its own.
+  void ReadLabels(size_t rows) {
+    TableText text(param_.label_csv, param_.delimiter);
+    Sheet sheet;
+    Field label{.name = "label", .label = true};
+    ReadTable(&text, &sheet, [&] {
+      for (size_t column = 0; column < sheet.columns; ++column) label.columns.push_back(column);
+      label.width = sheet.columns;
+      AddSpec(label, param_.label_shape, "label_shape");
+      fields_.push_back(label);
+    });
+    if (sheet.lines.size() != rows) {
+      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", sheet_.file, rows, sheet.file, sheet.lines.size());
+    }
+  }
+
+  // Rows that were noted go out of everything.
+  void DropRows() {
+    std::sort(dropped_.begin(), dropped_.end());
+    dropped_.erase(std::unique(dropped_.begin(), dropped_.end()), dropped_.end());
+    if (dropped_.empty()) return;
+    if (dropped_.size() == sheet_.lines.size()) Throw(ErrorKind::kData, "{}: every row has an empty cell in a column that is read", sheet_.file);
+    first_dropped_ = format("{}:{}", sheet_.file, sheet_.lines[dropped_[0]]);
+    DropFrom(&sheet_.lines, 1);
+    DropFrom(&sheet_.numbers, 1);
+    DropFrom(&keys_, 1);
+    for (Field& field : fields_) {
+      DropFrom(&field.numbers, field.width);
+      DropFrom(&field.paths, 1);
+    }
+  }
+  template <typename T>
+  void DropFrom(std::vector<T>* items, size_t width) const {
+    if (items->empty()) return;
+    size_t kept = 0;
+    auto next = dropped_.begin();
+    for (size_t row = 0; row * width < items->size(); ++row) {
+      if (next != dropped_.end() && *next == row) {
+        ++next;
+        continue;
+      }
+      if (kept != row) std::move(items->begin() + static_cast<ptrdiff_t>(row * width), items->begin() + static_cast<ptrdiff_t>((row + 1) * width),
+                                 items->begin() + static_cast<ptrdiff_t>(kept * width));
+      ++kept;
+    }
+    items->resize(kept * width);
+  }
+
+  void FillAndStandardize(Field* field) {
+    const std::vector<double> means = NumbersOf(param_.field_means, "field_means", field->name, field->columns.size());
+    const std::vector<double> stds = NumbersOf(param_.field_stds, "field_stds", field->name, field->columns.size());
+    if (!stds.empty() && means.empty()) Throw(ErrorKind::kConfig, "csv: '{}' has field_stds, but no field_means", field->name);
+    if (means.empty() || !field->classes.empty() || !field->paths.empty()) return;
+    for (size_t i = 0; i < field->numbers.size(); ++i) {
+      const size_t k = i % field->width;
+      const double value = std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
+      field->numbers[i] = static_cast<float>(stds.empty() ? value : (value - means[k]) / stds[k]);
+    }
+    if (stds.empty()) return;
+    std::vector<FieldSpec>& specs = field->label ? label_fields_ : data_fields_;
+    std::find_if(specs.begin(), specs.end(), [&](const FieldSpec& spec) { return spec.name == field->name; })->units = {means, stds};
+  }
+
+  void AddFound(const Field& field) {
+    std::vector<std::string> items;
+    if (!found_.empty()) params::Parse(found_[0].second, &items);
+    for (const std::string& name : field.classes) items.push_back(format("{}={}", field.name, name));
+    found_ = {{"field_classes", params::Print(items)}};
+  }
+
+  void SayMissing() {
+    std::vector<std::string> parts;
+    int64_t cells = 0;
+    for (const auto& [column, count] : filled_) {
+      parts.push_back(format("{} of {}", count, sheet_.ColumnName(column)));
+      cells += count;
+    }
+    if (cells > 0) warnings_.push_back(format("{}: {} empty cells take the mean of their column: {}", sheet_.file, cells, FirstOf(parts, 8)));
+    if (!dropped_.empty()) {
+      warnings_.push_back(format("{}: {} of {} rows have an empty cell and are passed over (first: {})", sheet_.file, dropped_.size(),
+                                 dropped_.size() + sheet_.lines.size(), first_dropped_));
+    }
+  }
+
+  const CsvParam param_;
+  Sheet sheet_;
+  std::vector<Field> fields_;  // data, then labels, in the order of the specs
   std::vector<FieldSpec> data_fields_, label_fields_;
-  std::vector<std::string> class_names_;  // none where labels are numbers: those alone do not say whether they are classes
-  size_t class_label_ = 0;                // which label the classes are of
-  bool label_sets_ = false;               // it holds a 0 or 1 for each of them
+  std::optional<size_t> key_column_;
+  std::vector<std::string> keys_;
+  std::vector<std::string> class_names_;     // of the first label of words; none where labels are numbers: those alone do not say whether they are classes
+  bool label_sets_ = false;                  // that label holds a 0 or 1 for each of them
+  std::map<size_t, int64_t> filled_;         // missing numbers by column
+  std::vector<size_t> dropped_;              // rows
+  std::string first_dropped_;
 };
 
 }  // namespace

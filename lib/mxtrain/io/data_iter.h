@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mxtrain/base/pixel_levels.h"
+#include "mxtrain/base/standardization.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
@@ -21,6 +22,8 @@ struct MXTRAIN_API DataDesc {
   // Where it stands, batches hold a quarter of the bytes: pixels [N, H, W, C] of 8 bits. The input [N, C, H, W] is made of them by these numbers
   // (operators/image_normalize), on the device.
   std::optional<PixelNormalization> pixels = std::nullopt;
+  // Where it stands, the numbers are standardized: so are what a net learns of them and predicts, and these give them back.
+  std::optional<Standardization> units = std::nullopt;
 
   // Of the arrays in batches.
   TShape array_shape() const;

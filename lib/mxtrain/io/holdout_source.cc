@@ -52,6 +52,7 @@ class Subset final : public Source {
   Subset(std::shared_ptr<const Source> source, std::vector<int64_t> indices) : source_(std::move(source)), indices_(std::move(indices)) {
     warnings_ = source_->warnings();
     losses_ = source_->losses();
+    found_ = source_->found();
   }
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   const std::vector<FieldSpec>& data_fields() const override { return source_->data_fields(); }

@@ -238,7 +238,7 @@ TEST_CASE("csv: pictures in columns, classes by name or number") {
   folder.Write("broken.csv", "left,size,right,kind\na.png,big,b.png,dog\n");
   Kwargs broken = fields;
   broken[0].second = folder.path("broken.csv");
-  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 1: 'big' is not a number");
+  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 2 'size': 'big' is not a number");
 }
 
 TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the file beside") {

@@ -55,6 +55,7 @@ std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields, const std::
     std::vector<int64_t> dims = {batch_size};
     dims.insert(dims.end(), shapes[i].begin(), shapes[i].end());
     descs.push_back({fields.size() == 1 && !name.empty() ? name : fields[i].name, TShape(dims)});
+    descs.back().units = fields[i].units;
   }
   return descs;
 }

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/base/params.h"
 #include "mxtrain/base/shape.h"
+#include "mxtrain/base/standardization.h"
 
 namespace mxtrain::io {
 
@@ -20,6 +22,7 @@ struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
   TShape shape;  // of one example: () for a scalar; [C, H, W] of a picture, of unknown rank where pictures differ
+  std::optional<Standardization> units = std::nullopt;  // kValues: they are standardized
 };
 
 // What one record holds for one field: exactly one of these. Views point into the source and live as long as it.
@@ -51,6 +54,9 @@ class MXTRAIN_API Source {
   virtual const std::vector<std::string>& class_names() const = 0;
   int num_classes() const { return static_cast<int>(class_names().size()); }
 
+  // What was found in the data without being asked for by parameters, as parameters: with them a source of the same kind reads other data alike.
+  const Kwargs& found() const { return found_; }
+
   // Things worth saying once: files that were passed over, classes without examples.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // Examples that are there and will not be had, a sentence for each kind: pictures of a format that is not read.
@@ -64,6 +70,7 @@ class MXTRAIN_API Source {
 
  protected:
   std::vector<std::string> warnings_, losses_;
+  Kwargs found_;
 };
 
 }  // namespace mxtrain::io

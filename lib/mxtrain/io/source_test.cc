@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/csv_source.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -183,7 +184,99 @@ TEST_CASE("csv: named fields of several columns") {
   Has(why({{"data_fields", "left"}}), "csv: data_fields has 'left'; expected FIELD=VALUE");
   Has(why({{"data_fields", "left=a"}, {"field_shapes", "left=2"}}), "csv: left = ");
   Has(why({{"data_fields", "left=a"}, {"label_columns", "b"}}), "takes the place of");
-  Has(why({{"label_fields", "y=y"}}), "go with 'data_fields'");
+}
+
+TEST_CASE("csv: separators, quotes and columns that nobody asks for") {
+  const TempDir dir;
+  const auto rows = [&](const std::string& text, Kwargs more = {}) {
+    dir.Write("t.csv", text);
+    more.insert(more.end(), {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
+    const auto source = MakeSource("csv", more);
+    std::vector<std::vector<float>> all;
+    Sample sample;
+    for (int64_t i = 0; i < source->size(); ++i) {
+      source->Read(i, &sample);
+      all.push_back(Values(sample.data[0].values));
+      all.back().push_back(sample.labels[0].values[0]);
+    }
+    return all;
+  };
+  const std::vector<std::vector<float>> expected = {{1, 2, 3}, {-4, 5.5, 6}};
+  CHECK(rows("name,a,b,y\nfirst,1,2,3\n\"second, and last\",-4,5.5,6\n") == expected);
+  CHECK(rows("y;note;b;a\r\n3;x;2;1\r\n6;;5.5;-4\r\n") == expected);
+  CHECK(rows("y\ta\tb\tz\n3\t1\t2\t\n6\t-4\t5.5\t\n") == expected);
+  CHECK(rows("\xef\xbb\xbf\"a\", \"b\" ,\"y\"\n\"1\",\"2\",\"3\"\n\"-4\" , 5.5,\"6\"\n") == expected);
+  CHECK(rows("text|a|b|y\n\"he said \"\"a|b\"\",\nand left\"|1|2|3\n|-4|5.5|6") == expected);
+  CHECK(rows("a:b:y:u,v,w,z\n1:2:3:0\n-4:5.5:6:0\n", {{"delimiter", ":"}}) == expected);
+}
+
+TEST_CASE("csv: labels of words, each with its own classes") {
+  const TempDir dir;
+  dir.Write("t.csv", "a,colour,size\n1,red,big\n2,blue,small\n3,red,tiny\n");
+  const Kwargs fields = {{"data_fields", "x=a"}, {"label_fields", "(c=colour, s=size)"}};
+  Kwargs kwargs = fields;
+  kwargs.emplace_back("path", dir.path("t.csv"));
+  const auto source = MakeSource("csv", kwargs);
+  CHECK(source->class_names() == std::vector<std::string>{"blue", "red"});
+  CHECK(source->found() == Kwargs{{"field_classes", "(c=blue, c=red, s=big, s=small, s=tiny)"}});
+  CHECK(source->ClassOf(1) == 0);
+  Sample sample;
+  source->Read(2, &sample);
+  CHECK(sample.labels[0].values[0] == 1);
+  CHECK(sample.labels[1].values[0] == 2);
+  // Another table is read by the classes of the first.
+  dir.Write("u.csv", "a,colour,size\n1,red,tiny\n");
+  Kwargs again = fields;
+  again.emplace_back("path", dir.path("u.csv"));
+  again.push_back(source->found()[0]);
+  const auto alike = MakeSource("csv", again);
+  alike->Read(0, &sample);
+  CHECK(sample.labels[0].values[0] == 1);
+  CHECK(sample.labels[1].values[0] == 2);
+  dir.Write("u.csv", "a,colour,size\n1,green,tiny\n");
+  Has(WhyNot("csv", again), "u.csv:2: the label 'green' is none of the 2 classes (blue, red)");
+  // A column of numbers with a slip among them is no column of classes.
+  dir.Write("v.csv", "a,y\n1,10\n2,12\n3,1o\n");
+  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}), "v.csv:4: column 2 'y': '1o' is not a number");
+}
+
+TEST_CASE("csv: missing cells, means and standard deviations") {
+  const TempDir dir;
+  dir.Write("t.csv", "id,a,b,y\nr1,1,10,0\nr2,,20,1\nr3,3,NA,2\nr4,5,30,\n");
+  const auto open = [&](Kwargs more) {
+    more.insert(more.end(), {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
+    return MakeSource("csv", more);
+  };
+  Sample sample;
+  const auto dropped = open({{"missing", "drop"}, {"key", "id"}});
+  REQUIRE(dropped->size() == 1);
+  CHECK(dropped->Name(0) == "r1");
+  Has(dropped->warnings().at(0), "3 of 4 rows have an empty cell and are passed over (first: " + dir.path("t.csv") + ":3)");
+
+  const auto filled = open({{"missing", "mean"}, {"field_means", "(x=3, x=20)"}, {"key", "#"}});
+  REQUIRE(filled->size() == 3);
+  CHECK(filled->Name(2) == "3");
+  filled->Read(1, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
+  filled->Read(2, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
+  Has(filled->warnings().at(0), "2 empty cells take the mean of their column: 1 of column 2 'a', 1 of column 3 'b'");
+
+  const auto scaled = open({{"missing", "drop"}, {"field_means", "(x=3, x=20, y=1)"}, {"field_stds", "(x=2, x=5, y=0.5)"}});
+  scaled->Read(0, &sample);
+  CHECK(Values(sample.data[0].values) == std::vector<float>{-1, -2});
+  CHECK(Values(sample.labels[0].values) == std::vector<float>{-2});
+  REQUIRE(scaled->label_fields()[0].units);
+  std::vector<float> back = {-2};
+  scaled->label_fields()[0].units->Restore(&back);
+  CHECK(back[0] == 0);
+
+  const auto raw = open({{"missing", "mean"}});
+  const std::vector<ColumnStatistics> measured = MeasureColumns(*raw, {"x", "y"});
+  REQUIRE(measured.size() == 2);
+  CHECK(measured[0].mean == std::vector<double>{2, 15});
+  CHECK(measured[0].std == std::vector<double>{1, 5});
+  CHECK(measured[1].mean == std::vector<double>{1});
 }
 
 TEST_CASE("csv says what is wrong and where") {
@@ -194,7 +287,14 @@ TEST_CASE("csv says what is wrong and where") {
     return WhyNot("csv", more);
   };
   Has(with("1,2\n3,x\n"), "b.csv:2: column 2: 'x' is not a number");
-  Has(with("1,2\n3,\n"), "b.csv:2: column 2: '' is not a number");
+  Has(with("1,2\n3,\n"), "b.csv:2: column 2: the cell is empty; missing: mean takes the column's mean");
+  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 2 'b': 'NaN' is no number; missing: mean");
+  Has(with("1,2\n3,inf\n"), "b.csv:2: column 2: 'inf' is no finite number");
+  Has(with("1;2\n3;2,5\n"), "b.csv:2: column 2: '2,5' is not a number; decimals are written with a point");
+  Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
+  Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
+  Has(with("1,2\n", {{"delimiter", "xy"}}), "delimiter = 'xy': expected one character, tab or auto");
+  Has(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
   Has(with("1,2\n\n3\n"), "b.csv:3: 1 columns, but the lines before have 2");
   Has(with(""), "holds no line of numbers");
   Has(with("a,b\n"), "holds no line of numbers");
