@@ -27,9 +27,15 @@ std::string BareName(std::string output) {
   return output;
 }
 
+std::vector<float> Restored(const TBlob& blob, const Standardization& units) {
+  std::vector<float> values(blob.dptr<float>(), blob.dptr<float>() + blob.Size());
+  units.Restore(&values);
+  return values;
+}
+
 }  // namespace
 
-MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs) {
+MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
   for (const MetricSpec& spec : specs) {
     Item item;
     item.metric = Metric::Create(spec.name, spec.params);
@@ -44,6 +50,9 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
     item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
     if (item.label.empty()) Throw(ErrorKind::kConfig, "metric {} of output '{}' needs `label`: that output has none of its own", spec.name, spec.output);
+    for (const DataDesc& desc : labels) {
+      if (desc.name == item.label) item.units = desc.units;
+    }
     items_.push_back(std::move(item));
   }
   NameItems(symbol.ListOutputs());
@@ -72,7 +81,14 @@ void MetricSet::Update(const std::vector<TBlob>& outputs, const std::map<std::st
       for (const auto& [name, blob] : labels) names.push_back(name);
       Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not give{}", item.metric->name(), item.label, DidYouMean(item.label, names));
     }
-    item.metric->Update(label->second, outputs[item.output], count);
+    const TBlob& output = outputs[static_cast<size_t>(item.output)];
+    if (!item.units) {
+      item.metric->Update(label->second, output, count);
+      continue;
+    }
+    std::vector<float> truth = Restored(label->second, *item.units), guess = Restored(output, *item.units);
+    const auto on_host = [](std::vector<float>& values, const TShape& shape) { return TBlob{values.data(), shape, DType::kFloat32, {}, Context::cpu()}; };
+    item.metric->Update(on_host(truth, label->second.shape), on_host(guess, output.shape), count);
   }
 }
 
@@ -130,7 +146,7 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
 }
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx)
-    : runtime_(runtime), iter_(iter), loss_(symbol), metrics_(symbol, loss_, metrics) {
+    : runtime_(runtime), iter_(iter), loss_(symbol), metrics_(symbol, loss_, metrics, iter.provide_label()) {
   Executor::BindRequest request;
   request.ctx = ctx;
   request.is_train = false;

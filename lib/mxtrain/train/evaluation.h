@@ -25,8 +25,9 @@ struct MetricSpec {
 class MXTRAIN_API MetricSet {
  public:
   // Throws kConfig for outputs and labels that the net does not have, with the nearest. A metric is called as its kind; where several are of
-  // one kind, OUTPUT_KIND ("left_accuracy"), and two of one kind on one output are refused.
-  MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs);
+  // one kind, OUTPUT_KIND ("left_accuracy"), and two of one kind on one output are refused. `labels` are those of the data: what is predicted of one
+  // that is standardised is measured in the units that it had before.
+  MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels);
 
   // Arrays of one batch by name; plain float32. Labels that the data lack are an error.
   void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
@@ -45,6 +46,7 @@ class MXTRAIN_API MetricSet {
     std::string name;  // in reports
     int output;
     std::string label;
+    std::optional<Standardization> units;  // of the label
   };
   std::vector<Item> items_;
 };

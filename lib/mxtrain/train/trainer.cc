@@ -73,7 +73,7 @@ bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatt
 
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
     : runtime_(runtime), options_(std::move(options)), train_(train), val_(val), loss_(options_.symbol),
-      metrics_(options_.symbol, loss_, options_.metrics), best_(BestMetrics(options_, metrics_), metrics_) {
+      metrics_(options_.symbol, loss_, options_.metrics, train_.provide_label()), best_(BestMetrics(options_, metrics_), metrics_) {
   if (loss_.heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
   if (options_.early_stop.patience > 0) early_stop_.emplace(options_.early_stop.patience, options_.early_stop.min_delta);
   CheckWorkers();

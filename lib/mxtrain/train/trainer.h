@@ -144,6 +144,10 @@ class MXTRAIN_API Trainer {
   // What the thread that calls Step has spent there so far giving work to the engine; the wait for the older batch does not count.
   double push_seconds() const { return push_seconds_; }
 
+  // In place of Run: the first step and one batch of the validation, as Run makes them, to throw what Run would throw. Parameters have moved
+  // afterwards; nothing is saved.
+  void Rehearse();
+
   Executor& executor() { return *executors_[0]; }
   const BestEpochs& best() const { return best_; }
   int64_t total_steps() const { return total_steps_; }

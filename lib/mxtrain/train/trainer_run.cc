@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/trainer.h"
@@ -128,6 +129,19 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
     result_.steps = diverged_->step();  // others may have been begun behind it
     throw DivergedError(*diverged_);
   }
+}
+
+void Trainer::Rehearse() {
+  DataBatch batch;
+  train_.Reset(state_.epoch);
+  do {
+    if (!train_.Next(&batch)) break;
+    Step(batch);
+  } while (summed_batches_ > 0);
+  runtime_.engine().WaitForAll();
+  if (!evaluation_) return;
+  bool seen = false;
+  evaluation_->Run({}, [&seen] { return std::exchange(seen, true); });
 }
 
 RunEnd Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
