@@ -1,4 +1,4 @@
-// mxtrain check CONFIG: everything that can be known before the first step; changes nothing.
+// mxtrain check CONFIG: everything that can be known before training, the first step with it; changes nothing.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -7,6 +7,7 @@
 
 #include "app/commands/check_data.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/pretrained.h"
 #include "app/commands/progress.h"
 #include "app/commands/session.h"
 #include "app/config/schema.h"
@@ -44,13 +45,15 @@ class Findings {
       obstacle_ = obstacle_.value_or(e.kind());
       Add(e);
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kConfig && e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
+      static constexpr ErrorKind kOfTheRun[] = {ErrorKind::kConfig, ErrorKind::kData, ErrorKind::kFileSystem, ErrorKind::kDiverged};
+      if (std::find(std::begin(kOfTheRun), std::end(kOfTheRun), e.kind()) == std::end(kOfTheRun)) throw;
       obstacle_ = obstacle_.value_or(e.kind());
       Add(LogLevel::kError, e.what());
     }
     return false;
   }
   const Json& list() const { return list_; }
+  bool any_error() const { return obstacle_.has_value(); }
   // Where something kept a part of the check from being done, of the kind that came first, as another command would end; else whether there are
   // findings.
   int ExitCode() const {
@@ -65,6 +68,52 @@ class Findings {
   Json list_ = Json::array();
 };
 
+// Losses and metrics over outputs that say nothing: what they refuse, they refuse for the labels' sake.
+class LabelTrial {
+ public:
+  LabelTrial(const Symbol& net, const std::vector<MetricSpec>& metrics, const std::map<std::string, TShape>& shapes, const DataIter& iter)
+      : losses_(net), metrics_(net, losses_, metrics, iter.provide_label()) {
+    for (const TShape& shape : net.InferShape(shapes).outputs) {
+      std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()), 0.5f);
+      outputs_.push_back({values.data(), shape, DType::kFloat32, {}, Context::cpu()});
+    }
+  }
+
+  // The first example of the batch whose labels are refused, and why.
+  std::optional<std::string> WhyNot(const DataBatch& batch, const DataIter& iter) {
+    std::map<std::string, TBlob> labels;
+    const std::vector<DataDesc> descs = iter.provide_label();
+    for (size_t i = 0; i < descs.size(); ++i) {
+      batch.label[i].WaitToRead();
+      labels[descs[i].name] = batch.label[i].data();
+    }
+    if (!Refusal(labels, batch.count)) return std::nullopt;
+    for (int64_t count = 1;; ++count) {
+      if (const auto why = Refusal(labels, count)) return format("{}: {}", iter.ExampleName(batch.index[static_cast<size_t>(count - 1)]), *why);
+    }
+  }
+
+ private:
+  std::optional<std::string> Refusal(const std::map<std::string, TBlob>& labels, int64_t count) {
+    try {
+      for (size_t h = 0; h < losses_.heads().size(); ++h) {
+        const LossReport::Head& head = losses_.heads()[h];
+        if (!head.label.empty() && labels.contains(head.label)) losses_.Update(static_cast<int>(h), outputs_[head.output], &labels.at(head.label), count);
+      }
+      metrics_.Update(outputs_, labels, count);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kData) throw;
+      return e.what();
+    }
+    return std::nullopt;
+  }
+
+  LossReport losses_;
+  MetricSet metrics_;
+  std::vector<std::vector<float>> values_;
+  std::vector<TBlob> outputs_;  // a batch
+};
+
 bool Stopped() { return StopFlag() == 1; }
 
 class Check final : public Command {
@@ -77,7 +126,7 @@ class Check final : public Command {
     arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n"
                        "  mxtrain check --schema > mxtrain.schema.json\n"
                        "  mxtrain check config.yaml -q && mxtrain train config.yaml\n"
-                       "      # 0: nothing found; 9: findings in the data; 3, 4, 8: no training could begin");
+                       "      # 0: nothing found; 9: findings in the data; 3, 4, 7, 8: no training could begin");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -121,10 +170,13 @@ class Check final : public Command {
     }
     CheckData(train.get(), val.get(), net ? PictureInput(session.net()) : TShape(), console, findings, result);
     if (!net || Stopped()) return;
-    findings->Try([&] { Bind(session, result); });
+    Rehearsal rehearsal;
+    bool sound = true;
+    findings->Try([&] { rehearsal = Bind(session, console, result); });
     for (const bool validation : {false, true}) {
-      if (validation ? val : train) findings->Try([&] { ReadAll(*session.WholeIter(validation), console, findings); });
+      if (validation ? val : train) findings->Try([&] { sound = ReadAll(session, validation, console, findings) && sound; });
     }
+    if (sound && !findings->any_error() && !Stopped()) findings->Try([&] { rehearsal.trainer->Rehearse(); });
   }
 
   // The shape of the net's only input, where that may be a picture.
@@ -158,27 +210,39 @@ class Check final : public Command {
     if (!strict_) (*result)["notes"] = notes;
   }
 
-  // Kernels, metrics, optimizer and schedule are checked as well.
-  static void Bind(Session& session, Json* result) {
-    const auto train = session.TrainIter(), val = session.ValIter();
+  // Everything that a run has before its first step.
+  struct Rehearsal {
+    std::unique_ptr<DataIter> train, val;
+    std::unique_ptr<Trainer> trainer;
+  };
+  static Rehearsal Bind(Session& session, report::Console& console, Json* result) {
+    Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
     options.measure_kernels = false;
-    const Trainer trainer(session.runtime(), options, *train, val.get());
-    (*result)["train_examples"] = train->examples();
-    (*result)["val_examples"] = val ? val->examples() : 0;
-    (*result)["steps"] = trainer.total_steps();
+    rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train, rehearsal.val.get());
+    TakePretrained(session.config().train.weights, session.runtime(), rehearsal.trainer.get(), console);
+    (*result)["train_examples"] = rehearsal.train->examples();
+    (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;
+    (*result)["steps"] = rehearsal.trainer->total_steps();
+    return rehearsal;
   }
 
-  // Every example, decoded in full and transformed.
-  static void ReadAll(DataIter& iter, report::Console& console, Findings* findings) {
-    Progress progress(console, "reading", "examples", iter.examples());
+  // Every example, decoded in full and transformed; its labels as losses and metrics take them. False where one cannot be had.
+  static bool ReadAll(Session& session, bool validation, report::Console& console, Findings* findings) {
+    const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
+    LabelTrial labels(session.net().symbol, session.Metrics(), config::BatchShapes(session.net(), iter->batch_size()), *iter);
+    Progress progress(console, "reading", "examples", iter->examples());
     DataBatch batch;
-    iter.Reset(0);
-    while (!Stopped() && iter.Next(&batch)) {
+    std::optional<std::string> refused;  // by the first label that is
+    iter->Reset(0);
+    while (!Stopped() && iter->Next(&batch)) {
       for (const NDArray& array : batch.data) array.WaitToRead();
+      if (!refused) refused = labels.WhyNot(batch, *iter);
       progress.Add(batch.count);
     }
-    for (const auto& [name, reason] : iter.stats().bad) findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
+    for (const auto& [name, reason] : iter->stats().bad) findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
+    if (refused) Throw(ErrorKind::kData, "{}", *refused);
+    return iter->stats().bad.empty();
   }
 
   ConfigArguments config_;

@@ -241,16 +241,18 @@ Json ClassReport::ToJson(int worst) const {
           {"worst_mistakes", mistakes}};
 }
 
-std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes) {
+std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label, const std::vector<std::string>& classes, const PipelineSpec& run) {
+  if (std::vector<std::string> own = run.ClassesOf(label); !own.empty()) return own;
+  const bool other_label = std::any_of(losses.heads().begin(), losses.heads().end(),
+                                       [&label](const LossReport::Head& other) { return !other.label.empty() && other.label != label; });
+  return other_label ? std::vector<std::string>() : classes;
+}
+
+std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run) {
   std::vector<ClassReport> reports;
   const LossReport losses(symbol);
-  const auto other_label = [&losses](const LossReport::Head& head) {  // beside losses without one
-    return std::any_of(losses.heads().begin(), losses.heads().end(),
-                       [&head](const LossReport::Head& other) { return !other.label.empty() && other.label != head.label; });
-  };
   for (const LossReport::Head& head : losses.heads()) {
-    if (head.kind != LossReport::Head::Kind::kSoftmax) continue;
-    reports.emplace_back(head, other_label(head) ? std::vector<std::string>() : classes);
+    if (head.kind == LossReport::Head::Kind::kSoftmax) reports.emplace_back(head, ClassNamesOf(losses, head.label, classes, run));
   }
   return reports;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/commands/calibration.h"
+#include "app/commands/pipeline_spec.h"
 #include "app/report/result_file.h"
 #include "app/report/sample_sheet.h"
 #include "mxtrain/base/json.h"
@@ -84,7 +85,9 @@ class ClassReport {
   std::multimap<float, size_t> pictured_;  // score and place of the mistakes whose pictures are kept
 };
 
-// One for each softmax among the heads of a net. `classes` are those of the only label, where there is only one.
-std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes);
+// What the classes of a label are called: as the words of its column in the run's table, else `classes`, where the net has no other label.
+std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label, const std::vector<std::string>& classes, const PipelineSpec& run);
+// One for each softmax among the heads of a net.
+std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run);
 
 }  // namespace mxtrain::commands

@@ -60,7 +60,7 @@ class Eval final : public Command {
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::PictureReader reader(spec.transforms);
-    std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names);
+    std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
     for (ClassReport& report : reports) report.KeepPictures(worst_, reader);
     std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names, spec);
     std::optional<report::ResultFile> predictions;

@@ -61,7 +61,7 @@ constexpr ExitCode kExitCodes[] = {
      "What was saved before is whole: checkpoints are written beside and then renamed. Make room, or choose another folder with --out, and go on with "
      "--resume. --overwrite replaces a run."},
     {CodeOf(ErrorKind::kCheckFailed), "check failed", "a check that you asked for did not pass",
-     "`mxtrain check` found something in the data; where no training could begin it ends with 3, 4 or 8, as `mxtrain train` would\n"
+     "`mxtrain check` found something in the data; where no training could begin it ends with 3, 4, 7 or 8, as `mxtrain train` would\n"
      "the best metric of a run did not reach --min-metric\n"
      "`mxtrain lr-find` found no rate at which the loss falls",
      "Nothing broke. Each finding was said on stderr, and with --json is on stdout."},

@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <numeric>
 
+#include "app/commands/answers.h"
 #include "app/commands/batch_fit.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
@@ -14,7 +16,6 @@
 #include "app/commands/predictions.h"
 #include "app/commands/progress.h"
 #include "app/commands/session.h"
-#include "app/commands/value_report.h"
 #include "app/commands/views.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
@@ -28,10 +29,12 @@ namespace {
 class Infer final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("infer", "predictions for pictures");
+    Arguments arguments = line.Add("infer", "predictions for pictures, or for the rows of a table");
     arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
-    arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin").Required().Takes("INPUT");
-    arguments.Option("--top-k", &top_k_, "classes per picture").Positive().ShowsDefault();
+    arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin; of a model that was trained on a table: a table with the "
+                     "columns of its inputs, or -").Required().Takes("INPUT");
+    arguments.Option("--key", &key_, "of a table: the column whose cells name the rows in what is written; default: their numbers, from 1").Takes("COLUMN");
+    arguments.Option("--top-k", &top_k_, "classes per picture or row").Positive().ShowsDefault();
     arguments
         .Option("--threshold", &threshold_,
                 "of a model that gives any number of classes: scores from here on say that one is there; default: 0.5")
@@ -53,6 +56,7 @@ class Infer final : public Command {
     facts_.Declare(arguments);
     arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
                        "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
+                       "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
                        "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
                        "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > names.txt");
   }
@@ -67,27 +71,35 @@ class Infer final : public Command {
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model.file, input.name);
     }
+    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    const bool table = spec.IsTable();
+    CheckKind(table);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
-    const std::vector<std::string> files = CollectPictures(inputs_, console);
+    std::vector<std::string> names = table ? std::vector<std::string>() : CollectPictures(inputs_, console);
     Net net;
-    if (!files.empty()) {
-      net.iter = OpenPictures(*runtime, model, files, DeviceOf(flags), console);
+    if (table) {
+      net.iter = OpenTable(*runtime, model, spec, DeviceOf(flags), &names, console);
+    } else if (!names.empty()) {
+      net.iter = OpenPictures(*runtime, model, names, DeviceOf(flags), console);
+    }
+    if (net.iter) {
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags));
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
     CatchSignals();
     if (output_layer_.empty()) {
-      Predictions(model, files, &net, console);
+      Predictions(model, spec, names, &net, console);
     } else {
-      Features(flags, model, files, &net, console);
+      Features(flags, model, names, &net, console);
     }
     if (StopFlag() == 1) return Stopped(console);
-    return net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(files.size()), skip_bad_, console) : 0;
+    return net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()), skip_bad_, console) : 0;
   }
 
  private:
-  using OnRow = std::function<void(int64_t index, const float* values)>;
-  // The pictures, and the net that looks at them; neither where there are none.
+  // The outputs of one example.
+  using OnRow = std::function<void(int64_t index, const std::vector<const float*>& outputs)>;
+  // The examples, and the net that looks at them; neither where there are none.
   struct Net {
     std::unique_ptr<DataIter> iter;
     std::optional<Evaluation> evaluation;
@@ -125,6 +137,35 @@ class Infer final : public Command {
     }
   }
 
+  // Flags of images and of tables.
+  void CheckKind(bool table) const {
+    if (!table && !key_.empty()) Throw(ErrorKind::kUsage, "--key names a column of a table; this model reads images");
+    if (!table) return;
+    if (!copy_to_.empty() || !annotate_.empty() || !tta_.empty()) {
+      Throw(ErrorKind::kUsage, "--copy-to, --annotate and --tta are of images; this model reads the rows of tables");
+    }
+    if (inputs_.size() != 1) Throw(ErrorKind::kUsage, "this model reads tables, and one at a time; {} were given", inputs_.size());
+    if (inputs_[0] != "-" && std::filesystem::is_directory(inputs_[0])) {
+      Throw(ErrorKind::kUsage, "this model reads tables, and {} is a folder; give a file with the columns that it was trained on", inputs_[0]);
+    }
+  }
+
+  // The rows of a table with the columns of the run's inputs, whatever others it has; `names` are what they are called.
+  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model, const PipelineSpec& spec, Context device, std::vector<std::string>* names,
+                                      report::Console& console) const {
+    Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]}, {"key", key_.empty() ? "#" : key_}};
+    for (const auto& [key, value] : spec.source_params) {
+      static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes", "field_classes"};
+      const bool of_run = key == "path" || key.starts_with("holdout") || std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
+      if (!of_run) kwargs.emplace_back(key, value);
+    }
+    std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
+    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
+    for (int64_t i = 0; i < source->size(); ++i) names->push_back(source->Name(i));
+    const int64_t batch = std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, console), source->size());
+    return NewModelIter(runtime, std::move(source), spec, model.info, batch, device);
+  }
+
   // Batches of the pictures, of every view where several are wanted.
   std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, Context device,
                                          report::Console& console) {
@@ -148,7 +189,7 @@ class Infer final : public Command {
     constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
     const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device); };
     const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
-    if (batch < kMost) console.Message(LogLevel::kInfo, format("{} pictures at a time, for the memory that is free", batch));
+    if (batch < kMost) console.Message(LogLevel::kInfo, format("{} examples at a time, for the memory that is free", batch));
     return batch;
   }
 
@@ -167,17 +208,27 @@ class Infer final : public Command {
     Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_, guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
   }
 
-  // Runs the net over all pictures; `on_row` gets what it says of each that could be read: `width` numbers, the mean over the views.
-  void ForEach(Net* net, int64_t width, int64_t pictures, report::Console& console, const OnRow& on_row) const {
+  // Runs the net over all examples; `on_row` gets what it says of each that could be read, the mean over the views.
+  void ForEach(Net* net, int64_t examples, const char* what, report::Console& console, const OnRow& on_row) const {
     if (!net->evaluation) return;
-    MeanOfViews mean(views_);
+    std::vector<MeanOfViews> means(net->evaluation->executor().outputs().size(), MeanOfViews(views_));
+    std::vector<std::vector<float>> values(means.size());
+    std::vector<const float*> row(means.size());
     std::optional<Progress> progress;
-    if (!output_.empty() || !isatty(STDOUT_FILENO)) progress.emplace(console, "predicting", "pictures", pictures);
+    if (!output_.empty() || !isatty(STDOUT_FILENO)) progress.emplace(console, "predicting", what, examples);
     net->evaluation->Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          std::vector<float> values = outputs[0].ToVector();
-          if (!mean.Add(&values)) return;
-          for (int64_t i = 0; i < batch.count; ++i) on_row(batch.index[static_cast<size_t>(i)], values.data() + i * width);
+          bool whole = true;
+          for (size_t k = 0; k < outputs.size(); ++k) {
+            values[k] = outputs[k].ToVector();
+            whole = means[k].Add(&values[k]) && whole;
+          }
+          if (!whole) return;
+          const auto rows = static_cast<size_t>(net->iter->batch_size());
+          for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+            for (size_t k = 0; k < row.size(); ++k) row[k] = values[k].data() + i * (values[k].size() / rows);
+            on_row(batch.index[i], row);
+          }
           if (progress) progress->Add(batch.count);
         },
         [] { return StopFlag() == 1; });
@@ -187,7 +238,7 @@ class Infer final : public Command {
     const TShape row = RowShape(model);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
-    ForEach(net, row.Size(), rows, console, [&](int64_t index, const float* values) { writer.Write(index, values); });
+    ForEach(net, rows, "examples", console, [&](int64_t index, const std::vector<const float*>& outputs) { writer.Write(index, outputs[0]); });
     if (StopFlag() == 1) return;
     writer.Finish();
     if (flags.json) {
@@ -199,60 +250,56 @@ class Infer final : public Command {
     }
   }
 
-  void Predictions(const Model& model, const std::vector<std::string>& files, Net* net, report::Console& console) const {
-    const int64_t classes = RowShape(model).Size();
-    const Answer answer = AnswerOf(model.symbol, classes);
-    CheckAnswer(answer);
-    const ClassNames names(answer == Answer::kValues ? ValueNames(model, classes) : model.info.class_names);
-    const auto sinks = MakeSinks(answer, names, files, classes, console);
-    ForEach(net, classes, static_cast<int64_t>(files.size()), console, [&](int64_t index, const float* scores) {
-      const Prediction prediction{index, net->iter->ExampleName(index), scores, Best(answer, scores, classes)};
+  void Predictions(const Model& model, const PipelineSpec& spec, const std::vector<std::string>& names, Net* net, report::Console& console) const {
+    const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
+    CheckAnswers(heads);
+    const char* what = spec.IsTable() ? "rows" : "pictures";
+    const auto sinks = MakeSinks(heads, spec.IsTable(), names, console);
+    std::vector<std::vector<float>> in_units(heads.size());
+    ForEach(net, static_cast<int64_t>(names.size()), what, console, [&](int64_t index, const std::vector<const float*>& outputs) {
+      Prediction prediction{index, net->iter->ExampleName(index), {}};
+      for (size_t h = 0; h < heads.size(); ++h) {
+        const float* scores = outputs[static_cast<size_t>(heads[h].output)];
+        if (heads[h].units) {
+          in_units[h].assign(scores, scores + heads[h].width);
+          heads[h].units->Restore(&in_units[h]);
+          scores = in_units[h].data();
+        }
+        prediction.heads.push_back({scores, Best(heads[h].answer, scores, heads[h].width)});
+      }
       for (const auto& sink : sinks) sink->Take(prediction);
     });
     if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
   }
 
-  // As the columns of the table that the model was trained on; else by their numbers, from 1.
-  static std::vector<std::string> ValueNames(const Model& model, int64_t values) {
-    std::vector<std::string> names;
-    const LossReport losses(model.symbol);
-    for (const LossReport::Head& head : losses.heads()) {
-      if (head.output == 0) names = NamesOfValues(head, model.info.class_names, PipelineSpec::FromJson(model.info.pipeline));
-    }
-    if (static_cast<int64_t>(names.size()) == values) return names;
-    names.clear();
-    for (int64_t k = 1; k <= values; ++k) names.push_back(values == 1 ? "value" : format("value_{}", k));
-    return names;
+  static bool Has(const std::vector<AnswerHead>& heads, Answer answer) {
+    return std::any_of(heads.begin(), heads.end(), [answer](const AnswerHead& head) { return head.answer == answer; });
   }
 
-  // By the loss that the net was trained with.
-  static Answer AnswerOf(const Symbol& symbol, int64_t outputs) {
-    using Kind = LossReport::Head::Kind;
-    const LossReport losses(symbol);
-    for (const LossReport::Head& head : losses.heads()) {
-      if (head.output != 0) continue;
-      if (head.kind == Kind::kLinear || head.kind == Kind::kAbsolute) return Answer::kValues;
-      if (head.kind == Kind::kLogistic && outputs > 1) return Answer::kAnyClasses;
-    }
-    return Answer::kOneClass;
+  // The head that sorts: the first that gives classes.
+  static size_t ClassHead(const std::vector<AnswerHead>& heads) {
+    const auto found = std::find_if(heads.begin(), heads.end(), [](const AnswerHead& head) { return head.answer != Answer::kValues; });
+    return found == heads.end() ? 0 : static_cast<size_t>(found - heads.begin());
   }
 
-  void CheckAnswer(Answer answer) const {
-    if (threshold_ && answer != Answer::kAnyClasses)
+  void CheckAnswers(const std::vector<AnswerHead>& heads) const {
+    if (threshold_ && !Has(heads, Answer::kAnyClasses))
       Throw(ErrorKind::kUsage, "--threshold is for models that give any number of classes; this one does not");
-    if (top_k_ != 1 && answer != Answer::kOneClass)
+    if (top_k_ != 1 && !Has(heads, Answer::kOneClass))
       Throw(ErrorKind::kUsage, "--top-k is for models that give one class of several; this one does not");
-    if (!copy_to_.empty() && answer == Answer::kValues) Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model gives values");
+    if (!copy_to_.empty() && heads[ClassHead(heads)].answer == Answer::kValues)
+      Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model gives values");
   }
 
-  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(Answer answer, const ClassNames& names, const std::vector<std::string>& files,
-                                                         int64_t classes, report::Console& console) const {
+  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads, bool table, const std::vector<std::string>& names,
+                                                         report::Console& console) const {
     std::vector<std::unique_ptr<PredictionSink>> sinks;
-    sinks.push_back(NewListing(output_, format_, answer, names, files, answer == Answer::kValues ? static_cast<int>(classes) : top_k_));
-    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, answer, names, min_score_.value_or(0), console));
-    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, answer, names));
-    if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, static_cast<int64_t>(files.size()), classes));
+    const std::string what = !table ? "file" : key_.empty() ? "row" : key_;
+    sinks.push_back(NewListing(output_, format_, heads, what, names, top_k_));
+    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, heads, ClassHead(heads), min_score_.value_or(0), console));
+    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, heads));
+    if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, heads, ClassHead(heads), static_cast<int64_t>(names.size())));
     return sinks;
   }
 
@@ -275,7 +322,7 @@ class Infer final : public Command {
     return best;
   }
 
-  std::string model_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
+  std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
   std::vector<std::string> inputs_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;

@@ -23,17 +23,43 @@ Kwargs ToKwargs(const Json& list) {
 
 }  // namespace
 
-std::vector<std::string> PipelineSpec::ColumnsOf(const std::string& field) const {
-  std::vector<std::string> columns;
+std::vector<std::string> PipelineSpec::ValuesOf(const std::string& parameter, const std::string& field) const {
+  std::vector<std::string> values;
   for (const auto& [key, text] : source_params) {
-    if (key != "data_fields" && key != "label_fields") continue;
-    std::vector<std::string> named;  // FIELD=COLUMN
+    if (key != parameter) continue;
+    std::vector<std::string> named;  // FIELD=VALUE
     params::Parse(text, &named);
     for (const std::string& item : named) {
-      if (item.starts_with(field + "=")) columns.push_back(item.substr(field.size() + 1));
+      if (item.starts_with(field + "=")) values.push_back(item.substr(field.size() + 1));
     }
   }
-  return columns;
+  return values;
+}
+
+std::vector<std::string> PipelineSpec::ColumnsOf(const std::string& field) const {
+  const std::vector<std::string> columns = ValuesOf("data_fields", field);
+  return columns.empty() ? ValuesOf("label_fields", field) : columns;
+}
+
+std::vector<std::string> PipelineSpec::ClassesOf(const std::string& label) const { return ValuesOf("field_classes", label); }
+
+std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) const {
+  Standardization units;
+  for (const std::string& text : ValuesOf("field_means", label)) params::Parse(text, &units.mean.emplace_back());
+  for (const std::string& text : ValuesOf("field_stds", label)) params::Parse(text, &units.std.emplace_back());
+  if (units.std.empty()) return std::nullopt;
+  if (units.mean.size() != units.std.size()) Throw(ErrorKind::kData, "the model's input pipeline is damaged: '{}' has {} means and {} deviations", label, units.mean.size(), units.std.size());
+  return units;
+}
+
+bool PipelineSpec::IsTable() const {
+  if (source != "csv") return false;
+  std::vector<std::string> fields, pictures;
+  for (const auto& [key, text] : source_params) {
+    if (key == "data_fields") params::Parse(text, &fields);
+    if (key == "picture_fields") params::Parse(text, &pictures);
+  }
+  return fields.size() != pictures.size();
 }
 
 std::string PipelineSpec::ToJson() const {

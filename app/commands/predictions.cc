@@ -21,73 +21,97 @@ namespace fs = std::filesystem;
 constexpr const char* kUnsure = "unsure";
 
 // "cat 0.9312"; "x 31.25" of a value.
-std::string TextOf(Answer answer, const ClassNames& names, const std::pair<int64_t, float>& scored) {
-  return answer == Answer::kValues ? mxtrain::format("{} {}", names[scored.first], scored.second)
-                                   : mxtrain::format("{} {:.4f}", names[scored.first], scored.second);
+std::string TextOf(const AnswerHead& head, const std::pair<int64_t, float>& scored) {
+  return head.answer == Answer::kValues ? mxtrain::format("{} {}", head.names[scored.first], scored.second)
+                                        : mxtrain::format("{} {:.4f}", head.names[scored.first], scored.second);
 }
 
 class Listing final : public PredictionSink {
  public:
-  Listing(const std::string& path, std::string format, Answer answer, const ClassNames& names, const std::vector<std::string>& files, int count)
-      : out_(path), format_(std::move(format)), answer_(answer), names_(names) {
-    for (const std::string& file : files) width_ = std::max(width_, file.size());
-    if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", "file", width_));
-    if (format_ == "csv") out_.Write(CsvHead(count));
+  Listing(const std::string& path, std::string format, const std::vector<AnswerHead>& heads, const std::string& what, const std::vector<std::string>& names,
+          int top_k)
+      : out_(path), format_(std::move(format)), what_(what), heads_(heads), width_(what.size()) {
+    for (const std::string& name : names) width_ = std::max(width_, name.size());
+    if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
+    if (format_ == "csv") out_.Write(CsvHead(top_k));
   }
 
   void Take(const Prediction& p) override {
     if (format_ == "jsonl") {
       out_.Write(report::JsonText(ToJson(p)) + "\n");
     } else if (format_ == "csv") {
-      out_.Write(report::QuoteCsv(p.file) + CsvCells(p) + "\n");
+      std::string line = report::QuoteCsv(p.name);
+      for (size_t h = 0; h < heads_.size(); ++h) line += CsvCells(heads_[h], p.heads[h]);
+      out_.Write(line + "\n");
     } else {
-      std::string line = mxtrain::format("{:<{}}", p.file, width_);
-      for (const auto& scored : p.best) line += "  " + TextOf(answer_, names_, scored);
-      out_.Write(line + (p.best.empty() ? "  -\n" : "\n"));
+      std::string line = mxtrain::format("{:<{}}", p.name, width_);
+      for (size_t h = 0; h < heads_.size(); ++h) {
+        if (heads_.size() > 1) line += mxtrain::format("  {}:", heads_[h].name);
+        for (const auto& scored : p.heads[h].best) line += "  " + TextOf(heads_[h], scored);
+        if (p.heads[h].best.empty()) line += "  -";
+      }
+      out_.Write(line + "\n");
     }
   }
 
   void Finish() override { out_.Finish(); }
 
  private:
-  std::string CsvHead(int count) const {
-    std::string head = "file";
-    if (answer_ != Answer::kValues) head += ",predicted,score";
-    for (int k = 2; k <= count && answer_ == Answer::kOneClass; ++k) head += mxtrain::format(",predicted_{0},score_{0}", k);
-    for (int k = 0; k < count && answer_ == Answer::kValues; ++k) head += "," + report::QuoteCsv("predicted_" + names_[k]);
-    return head + "\n";
+  std::string CsvHead(int top_k) const {
+    std::string line = report::QuoteCsv(what_);
+    for (const AnswerHead& head : heads_) {
+      const std::string prefix = heads_.size() > 1 ? head.name + "_" : "";
+      const auto add = [&](const std::string& name) { line += "," + report::QuoteCsv(prefix + name); };
+      if (head.answer == Answer::kValues) {
+        for (int64_t k = 0; k < head.width; ++k) add("predicted_" + head.names[k]);
+        continue;
+      }
+      add("predicted");
+      add("score");
+      for (int k = 2; k <= std::min<int64_t>(top_k, head.width) && head.answer == Answer::kOneClass; ++k) {
+        add(mxtrain::format("predicted_{}", k));
+        add(mxtrain::format("score_{}", k));
+      }
+    }
+    return line + "\n";
+  }
+
+  static Json ToJson(const AnswerHead& head, const HeadPrediction& p) {
+    Json best = Json::array();
+    for (const auto& [k, score] : p.best) {
+      best.push_back(head.answer == Answer::kValues ? Json(score) : Json{{"class", head.names[k]}, {"index", k}, {"score", score}});
+    }
+    return {{head.answer == Answer::kValues ? "values" : "predictions", best}};
   }
 
   Json ToJson(const Prediction& p) const {
-    Json best = Json::array();
-    for (const auto& [k, score] : p.best) {
-      best.push_back(answer_ == Answer::kValues ? Json(score) : Json{{"class", names_[k]}, {"index", k}, {"score", score}});
-    }
-    return {{"file", p.file}, {answer_ == Answer::kValues ? "values" : "predictions", best}};
+    Json json = {{what_, p.name}};
+    if (heads_.size() == 1) json.update(ToJson(heads_[0], p.heads[0]));
+    for (size_t h = 0; h < heads_.size() && heads_.size() > 1; ++h) json["heads"][heads_[h].name] = ToJson(heads_[h], p.heads[h]);
+    return json;
   }
 
   // Any number of classes stands in one cell, parted by semicolons, and so do their scores.
-  std::string CsvCells(const Prediction& p) const {
+  static std::string CsvCells(const AnswerHead& head, const HeadPrediction& p) {
     std::string cells;
-    if (answer_ == Answer::kAnyClasses) {
+    if (head.answer == Answer::kAnyClasses) {
       std::vector<std::string> classes, scores;
       for (const auto& [k, score] : p.best) {
-        classes.push_back(names_[k]);
+        classes.push_back(head.names[k]);
         scores.push_back(mxtrain::format("{}", score));
       }
       return "," + report::QuoteCsv(mxtrain::format("{}", join(classes, ";"))) + "," + mxtrain::format("{}", join(scores, ";"));
     }
     for (const auto& [k, score] : p.best) {
-      cells += answer_ == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", report::QuoteCsv(names_[k]), score);
+      cells += head.answer == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", report::QuoteCsv(head.names[k]), score);
     }
     return cells;
   }
 
   report::ResultFile out_;
-  const std::string format_;
-  const Answer answer_;
-  const ClassNames names_;
-  size_t width_ = 4;
+  const std::string format_, what_;
+  const std::vector<AnswerHead> heads_;
+  size_t width_;
 };
 
 // A folder into which files are put under names of their own, none over another.
@@ -150,12 +174,12 @@ class Shelves {
 
 class Sorter final : public PredictionSink {
  public:
-  Sorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score, report::Console& console)
-      : folder_(folder), answer_(answer), names_(names), least_score_(least_score), console_(console), before_(folder_) {
-    if (answer == Answer::kAnyClasses && names.Contains(kUnsure)) {
+  Sorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score, report::Console& console)
+      : folder_(folder), answer_(heads[head].answer), names_(heads[head].names), head_(head), least_score_(least_score), console_(console), before_(folder_) {
+    if (answer_ == Answer::kAnyClasses && names_.Contains(kUnsure)) {
       Throw(ErrorKind::kUsage, "--copy-to puts pictures without a class into the folder '{0}', but a class is called '{0}' too", kUnsure);
     }
-    if (least_score > 0 && names.Contains(kUnsure)) {
+    if (least_score > 0 && names_.Contains(kUnsure)) {
       Throw(ErrorKind::kUsage, "--min-score puts pictures into the folder '{0}', but a class is called '{0}' too; leave --min-score out", kUnsure);
     }
     Shelf{folder_};  // where it cannot be made, that is said before the first picture
@@ -163,13 +187,13 @@ class Sorter final : public PredictionSink {
 
   void Take(const Prediction& p) override {
     std::vector<std::string> folders;
-    for (const auto& [k, score] : p.best) {
+    for (const auto& [k, score] : p.heads[head_].best) {
       if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses)) folders.push_back(FolderName(names_[k]));
     }
     ++(folders.empty() ? unsure_ : sorted_);
     if (folders.empty()) folders.emplace_back(kUnsure);
-    const std::string bytes = ReadFile(p.file);
-    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.file).filename(), bytes);
+    const std::string bytes = ReadFile(p.name);
+    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.name).filename(), bytes);
     for (std::string& other : before_.Holding(bytes, folders)) elsewhere_.push_back(std::move(other));
   }
 
@@ -186,6 +210,7 @@ class Sorter final : public PredictionSink {
   const fs::path folder_;
   const Answer answer_;
   const ClassNames names_;
+  const size_t head_;
   const double least_score_;
   report::Console& console_;
   Shelves before_;
@@ -195,14 +220,14 @@ class Sorter final : public PredictionSink {
 
 class Annotator final : public PredictionSink {
  public:
-  Annotator(const std::string& folder, Answer answer, const ClassNames& names) : shelf_(folder), answer_(answer), names_(names) {}
+  Annotator(const std::string& folder, const std::vector<AnswerHead>& heads) : shelf_(folder), heads_(heads) {}
 
   void Take(const Prediction& p) override {
     io::Image image;
     // The net has seen the picture; it may be gone by now.
-    if (auto refusal = decoder_.Decode(ReadFile(p.file), {}, &image)) Throw(ErrorKind::kData, "{}: {}", p.file, refusal->reason);
+    if (auto refusal = decoder_.Decode(ReadFile(p.name), {}, &image)) Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
     io::DrawLabel(Label(p), &image);
-    fs::path name = fs::path(p.file).filename();
+    fs::path name = fs::path(p.name).filename();
     std::string ending = name.extension().string();
     std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
     const bool jpeg = ending == ".jpg" || ending == ".jpeg";
@@ -211,52 +236,52 @@ class Annotator final : public PredictionSink {
 
  private:
   std::string Label(const Prediction& p) const {
-    if (answer_ == Answer::kOneClass) return mxtrain::format("{} {:.3f}", names_[p.best[0].first], p.best[0].second);
     std::vector<std::string> parts;
-    for (const auto& scored : p.best) parts.push_back(TextOf(answer_, names_, scored));
+    for (size_t h = 0; h < heads_.size(); ++h) {
+      const auto& best = p.heads[h].best;
+      if (heads_[h].answer == Answer::kOneClass) {
+        parts.push_back(mxtrain::format("{} {:.3f}", heads_[h].names[best[0].first], best[0].second));
+      } else {
+        for (const auto& scored : best) parts.push_back(TextOf(heads_[h], scored));
+      }
+    }
     return parts.empty() ? "-" : mxtrain::format("{}", join(parts, ", "));
   }
 
   const Shelf shelf_;
-  const Answer answer_;
-  const ClassNames names_;
+  const std::vector<AnswerHead> heads_;
   io::ImageDecoder decoder_;
 };
 
 class ScoreFile final : public PredictionSink {
  public:
-  ScoreFile(const std::string& path, int64_t rows, int64_t classes) : writer_(path, rows, {classes}) {}
-  void Take(const Prediction& p) override { writer_.Write(p.index, p.scores); }
+  ScoreFile(const std::string& path, int64_t rows, int64_t classes, size_t head) : writer_(path, rows, {classes}), head_(head) {}
+  void Take(const Prediction& p) override { writer_.Write(p.index, p.heads[head_].scores); }
   void Finish() override { writer_.Finish(); }
 
  private:
   report::NpyWriter writer_;
+  const size_t head_;
 };
 
 }  // namespace
 
-std::string ClassNames::operator[](int64_t k) const {
-  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k);
+std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, const std::vector<AnswerHead>& heads, const std::string& what,
+                                           const std::vector<std::string>& names, int top_k) {
+  return std::make_unique<Listing>(path, format, heads, what, names, top_k);
 }
 
-bool ClassNames::Contains(const std::string& name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
-
-std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, Answer answer, const ClassNames& names,
-                                           const std::vector<std::string>& files, int count) {
-  return std::make_unique<Listing>(path, format, answer, names, files, count);
-}
-
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score,
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score,
                                           report::Console& console) {
-  return std::make_unique<Sorter>(folder, answer, names, least_score, console);
+  return std::make_unique<Sorter>(folder, heads, head, least_score, console);
 }
 
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, Answer answer, const ClassNames& names) {
-  return std::make_unique<Annotator>(folder, answer, names);
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const std::vector<AnswerHead>& heads) {
+  return std::make_unique<Annotator>(folder, heads);
 }
 
-std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, int64_t rows, int64_t classes) {
-  return std::make_unique<ScoreFile>(path, rows, classes);
+std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, const std::vector<AnswerHead>& heads, size_t head, int64_t rows) {
+  return std::make_unique<ScoreFile>(path, rows, heads[head].width, head);
 }
 
 }  // namespace mxtrain::commands

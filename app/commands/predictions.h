@@ -7,21 +7,24 @@
 #include <utility>
 #include <vector>
 
+#include "app/commands/answers.h"
 #include "app/report/console.h"
 #include "app/report/npy.h"
 
 namespace mxtrain::commands {
 
-// What the scores of a model are: those of one class among others; of any number of classes; values to be read as they are.
-enum class Answer { kOneClass, kAnyClasses, kValues };
-
-// What a model says of one picture.
-struct Prediction {
-  int64_t index = 0;                            // of the picture, among those that were named
-  std::string file;
-  const float* scores = nullptr;                // of all classes; lives as long as the call that it is handed to
+// What one head says of an example.
+struct HeadPrediction {
+  const float* scores = nullptr;                // of all classes, or all values; lives as long as the call that it is handed to
   // Class and score, best first: at least one; of kAnyClasses those that are there; of kValues all, in their order.
   std::vector<std::pair<int64_t, float>> best;
+};
+
+// What a model says of one example, an image or a row of a table.
+struct Prediction {
+  int64_t index = 0;  // among those that were named
+  std::string name;   // the image's file; the row's number, or its cell in the key column
+  std::vector<HeadPrediction> heads;
 };
 
 class PredictionSink {
@@ -31,34 +34,23 @@ class PredictionSink {
   virtual void Finish() {}                              // throws kFileSystem where not everything arrived
 };
 
-// Names of classes, or of values, by number; one without a name is called by its number.
-class ClassNames {
- public:
-  explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {}
-  std::string operator[](int64_t k) const;
-  bool Contains(const std::string& name) const;
+// A line per example: "table", "csv" or "jsonl", on stdout or into the file `path`. `names` are all of them, for the width of the table, and `what` they
+// are ("file", "row", a column). The head of the CSV: `what`, predicted, score, and of further classes, up to `top_k`, predicted_2, score_2, ...; of
+// kAnyClasses predicted, score, with semicolons; of kValues predicted_NAME. Several heads: each of these begins with HEAD_.
+std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, const std::vector<AnswerHead>& heads, const std::string& what,
+                                           const std::vector<std::string>& names, int top_k);
 
- private:
-  std::vector<std::string> names_;
-};
-
-// A line per picture: "table", "csv" or "jsonl", on stdout or into the file `path`. `files` are all of them, for the width of the table; `count` is
-// that of the classes, or values, in a line (of kAnyClasses: not read). The head of the CSV: file, predicted, score, and of further classes
-// predicted_2, score_2, ...; of kAnyClasses predicted, score, with semicolons; of kValues predicted_NAME.
-std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, Answer answer, const ClassNames& names,
-                                           const std::vector<std::string>& files, int count);
-
-// Copies of the pictures in FOLDER/CLASS/, under their own names; those whose best score is below `least_score` in FOLDER/unsure/. Of
+// Copies of the pictures in FOLDER/CLASS/, by one of the heads, under their own names; those whose best score is below `least_score` in FOLDER/unsure/. Of
 // kAnyClasses in the folder of each class that is there, without any in FOLDER/unsure/. Nothing is overwritten: where another file has the
 // name already, the copy becomes NAME-2; one of the same bytes is left as it is. At the end it says how many went where, and warns of pictures
 // that a former run has put into another folder. Throws kUsage where pictures could be unsure and a class is called so.
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, Answer answer, const ClassNames& names, double least_score,
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score,
                                           report::Console& console);
 
-// The pictures with their class and score drawn on, in FOLDER, as JPEG where they were JPEG, else as PNG; named as NewSorter names.
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, Answer answer, const ClassNames& names);
+// The pictures with the classes and scores of all heads drawn on, in FOLDER, as JPEG where they were JPEG, else as PNG; named as NewSorter names.
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const std::vector<AnswerHead>& heads);
 
-// The scores of all classes as .npy, a row for each of `rows` pictures; NaN for one that could not be read.
-std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, int64_t rows, int64_t classes);
+// The scores of all classes of a head as .npy, a row for each of `rows` examples; NaN for one that could not be read.
+std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, const std::vector<AnswerHead>& heads, size_t head, int64_t rows);
 
 }  // namespace mxtrain::commands

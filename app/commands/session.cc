@@ -6,11 +6,13 @@
 #include "app/commands/batch_fit.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/pipeline_spec.h"
+#include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/class_counts.h"
+#include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/model.h"
@@ -73,6 +75,12 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* k
   kwargs->emplace_back("field_shapes", params::Print(shapes));
 }
 
+// How the cells of a table are told apart, and what becomes of empty ones.
+void AddReading(const config::SourceConfig& c, Kwargs* kwargs) {
+  kwargs->emplace_back("delimiter", c.delimiter);
+  kwargs->emplace_back("missing", c.missing);
+}
+
 bool TakesSplit(const std::string& source) { return source == "mnist" || source == "cifar10" || source == "cifar100"; }
 
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const std::vector<std::string>& classes) {
@@ -81,11 +89,9 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const
   if (!c.root.empty()) kwargs.emplace_back("root", c.root);
   if (!c.label_delim.empty()) kwargs.emplace_back("label_delim", c.label_delim);
   if (c.source == "csv") AddColumns(c, net, &kwargs);
-  const bool names_classes =
-      !c.label_delim.empty() || std::any_of(kwargs.begin(), kwargs.end(), [](const auto& item) { return item.first == "picture_fields"; });
-  if ((c.source == "image_folder" || c.source == "list" || names_classes) && !classes.empty()) {
-    kwargs.emplace_back("classes", params::Print(classes));
-  }
+  if (c.source == "csv") AddReading(c, &kwargs);
+  const bool names_classes = c.source == "image_folder" || c.source == "list" || !c.label_delim.empty();
+  if (names_classes && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
   return kwargs;
 }
 
@@ -100,6 +106,21 @@ std::optional<int64_t> PictureChannels(const io::Source& source, const std::vect
     }
   }
   return std::nullopt;
+}
+
+// What a loss is about, in a number that people read.
+const char* MetricOf(LossReport::Head::Kind kind) {
+  using Kind = LossReport::Head::Kind;
+  switch (kind) {
+    case Kind::kLinear:
+      return "rmse";
+    case Kind::kAbsolute:
+      return "mae";
+    case Kind::kLogistic:
+      return "multilabel_accuracy";
+    default:
+      return "accuracy";
+  }
 }
 
 bool HasSoftmax(const Symbol& net) {
@@ -192,8 +213,9 @@ void Session::FollowWeights() {
 void Session::BuildNet(int64_t resumed_batch) {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
     const std::string& source = config().data.train.source;
-    if (name != "classes" || source.empty() || source == "csv") return std::nullopt;  // columns of numbers name no classes
+    if (name != "classes" || source.empty()) return std::nullopt;
     if (diagnostics_.num_errors() > 0) return 1;  // those come first; any number serves to find the net's own
+    if (source == "csv") return ClassesOfTable();
     OpenSource(false);
     if (class_names_.empty()) return std::nullopt;
     return static_cast<int64_t>(class_names_.size());
@@ -208,6 +230,7 @@ void Session::BuildNet(int64_t resumed_batch) {
     diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
   }
   CheckPatterns();
+  ChooseMetrics();
   if (!config().data.train.label_delim.empty() && net_.labels.size() == 1 && HasSoftmax(net_.symbol)) {
     diagnostics_.Error(loaded_.PlaceOf("data.train.label_delim"),
                        "label_delim gives any number of classes, and SoftmaxOutput compares with one",
@@ -271,6 +294,18 @@ void Session::CheckPatterns() {
   for (const auto& [pattern, init] : config().train.initializers) check("initializers", pattern);
 }
 
+// train.metrics that nobody wrote are those of the first loss; the resolved configuration says which.
+void Session::ChooseMetrics() {
+  if (config().train.metrics) return;
+  std::vector<config::Named> chosen;
+  const LossReport losses(net_.symbol);
+  const auto first = std::find_if(losses.heads().begin(), losses.heads().end(), [](const LossReport::Head& head) { return !head.label.empty(); });
+  if (first != losses.heads().end()) chosen.push_back({MetricOf(first->kind), {}, {}});
+  loaded_.resolved.Find("train")->value.members.push_back({"metrics", {}, config::Write(chosen)});
+  loaded_.config.train.metrics = std::move(chosen);
+  config::CheckMetrics(loaded_, &diagnostics_);
+}
+
 // train.class_weights become a parameter of the net's SoftmaxOutput. Where the data are needed for that and not there, those that read them
 // say so.
 void Session::WeighClasses() {
@@ -317,16 +352,85 @@ std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
   std::shared_ptr<const io::Source>& source = validation ? val_source_ : train_source_;
   const config::SourceConfig& c = SourceOf(validation);
   if (source || c.source.empty()) return source;
-  if (!std::filesystem::exists(c.path)) {
-    Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
-          diagnostics_.sources().Where(c.place), c.path);
-  }
+  RequirePath(c);
   CheckColumns(c);
   source = io::MakeSource(c.source, DataParams(validation));
   if (!validation) class_names_ = source->class_names();
+  if (!validation && c.source == "csv") CompleteTable();
   if (validation && HoldsOut()) return source;  // the warnings are those of the training set
   for (const std::string& text : source->remarks()) console_.Message(LogLevel::kWarning, text);
   return source;
+}
+
+void Session::RequirePath(const config::SourceConfig& c) const {
+  if (std::filesystem::exists(c.path)) return;
+  Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
+        diagnostics_.sources().Where(c.place), c.path);
+}
+
+// ${classes} of a table, whose columns are told apart by the inputs of a net that is not built yet: those of its first label of words.
+std::optional<int64_t> Session::ClassesOfTable() const {
+  const config::SourceConfig& c = config().data.train;
+  RequirePath(c);
+  const config::Value& inputs = config().net.inputs;
+  std::vector<std::string> labels;
+  for (const config::Column& column : c.columns) {
+    const bool input = inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
+    for (const std::string& name : column.columns) {
+      if (!input) labels.push_back(format("{}={}", column.input, name));
+    }
+  }
+  if (labels.empty()) return std::nullopt;
+  Kwargs kwargs{{"path", c.path}, {"label_fields", params::Print(labels)}, {"label_delim", c.label_delim}};
+  AddReading(c, &kwargs);
+  const int classes = io::MakeSource("csv", kwargs)->num_classes();
+  return classes > 0 ? std::optional<int64_t>(classes) : std::nullopt;
+}
+
+// Labels of losses that compare numbers.
+std::vector<std::string> Session::Targets() const {
+  std::vector<std::string> targets;
+  const LossReport losses(net_.symbol);
+  for (const LossReport::Head& head : losses.heads()) {
+    const bool number = head.kind == LossReport::Head::Kind::kLinear || head.kind == LossReport::Head::Kind::kAbsolute;
+    if (number && std::count(targets.begin(), targets.end(), head.label) == 0) targets.push_back(head.label);
+  }
+  return targets;
+}
+
+void Session::CheckTargets() const {
+  const PipelineSpec table{"csv", table_params_, {}, {}};
+  for (const std::string& target : Targets()) {
+    const std::vector<std::string> classes = table.ClassesOf(target);
+    if (classes.empty()) continue;
+    Throw(ErrorKind::kConfig, "{}: the column of '{}' holds words ({}), and its loss compares numbers; name a column of numbers, or end the net in SoftmaxOutput",
+          diagnostics_.sources().Where(config().data.train.place), target, FirstOf(classes, 4));
+  }
+}
+
+// The training set of a table is complete with what it is measured to; whoever reads a table for this net gets the same numbers.
+void Session::CompleteTable() {
+  table_params_ = train_source_->found();
+  CheckTargets();
+  const bool standardizes = config().data.train.normalize == "auto";
+  const bool fills = SourceOf(false).missing == "mean" || SourceOf(true).missing == "mean";
+  std::vector<std::string> fields, means, stds;
+  for (const io::FieldSpec& field : train_source_->data_fields()) {
+    if (field.kind == io::FieldKind::kValues && (standardizes || fills)) fields.push_back(field.name);
+  }
+  const size_t inputs = fields.size();
+  for (const std::string& target : standardizes ? Targets() : std::vector<std::string>()) fields.push_back(target);
+  if (fields.empty()) return;
+  for (const io::ColumnStatistics& of : io::MeasureColumns(*train_source_, fields)) {
+    for (const double mean : of.mean) means.push_back(format("{}={}", of.field, params::Print(mean)));
+    for (const double std : of.std) stds.push_back(format("{}={}", of.field, params::Print(std)));
+  }
+  table_params_.emplace_back("field_means", params::Print(means));
+  if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
+  train_source_ = io::MakeSource("csv", DataParams(false));
+  if (!standardizes) return;
+  console_.Message(LogLevel::kInfo, format("normalize: auto: means and standard deviations of {} columns, of {} rows{}", means.size(), train_source_->size(),
+                                           fields.size() > inputs ? "; losses are of standardized labels, metrics and predictions in the labels' own units" : ""));
 }
 
 const config::SourceConfig& Session::SourceOf(bool validation) const {
@@ -335,6 +439,7 @@ const config::SourceConfig& Session::SourceOf(bool validation) const {
 
 Kwargs Session::DataParams(bool validation) const {
   Kwargs kwargs = SourceParams(SourceOf(validation), net_, class_names_);
+  if (SourceOf(validation).source == "csv") kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
   const Kwargs holdout = {{"holdout", params::Print(val.holdout)},         {"holdout_folds", params::Print(val.folds)},
@@ -358,6 +463,7 @@ void Session::CheckColumns(const config::SourceConfig& c) {
     }
   }
   diagnostics_.ThrowIfErrors();
+  if (net_.inputs.empty()) return;  // the net could not be built, which is told
   for (const std::string& name : names) {
     const auto same = [&name](const config::NetInput& input) { return input.name == name; };
     const std::vector<MetricSpec> metrics = Metrics();
@@ -493,7 +599,7 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
       continue;
     }
     const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
-    if (given == input.shape || (pass == Pass::kEvaluation && TakesSize(input, given))) continue;
+    if (given == input.shape || (pass != Pass::kTraining && TakesSize(input, given))) continue;
     diagnostics_.Error(c.place, format("the data give {} for input '{}', which the net declares as {}", given.ToString(), input.name, input.shape.ToString()),
                        format("change net.input to {}, or add a transform that makes {}", given.ToString(), input.shape.ToString()));
   }
@@ -545,7 +651,7 @@ std::unique_ptr<DataIter> Session::WholeIter(bool validation) {
 
 std::vector<MetricSpec> Session::Metrics() const {
   std::vector<MetricSpec> specs;
-  for (const config::Named& m : config().train.metrics) {
+  for (const config::Named& m : config().train.metrics.value_or(std::vector<config::Named>())) {
     MetricSpec spec{m.name, {}, "", ""};
     for (const auto& [key, value] : m.params) {
       if (key == "output") {

@@ -65,10 +65,16 @@ class Session {
   void CheckInputOrder();
   void CheckBatch(const io::Source& source, const config::SourceConfig& c);
   void CheckPatterns();
+  void ChooseMetrics();
   void CheckClassCount();
   void WeighClasses();
   std::vector<double> ClassWeights(const ClassifierHead& head) const;
   void CheckColumns(const config::SourceConfig& c);
+  void RequirePath(const config::SourceConfig& c) const;
+  std::optional<int64_t> ClassesOfTable() const;
+  void CompleteTable();
+  void CheckTargets() const;
+  std::vector<std::string> Targets() const;
   void ChooseBatch(int64_t resumed_batch);
   // Whether validation is a part of the training set.
   bool HoldsOut() const { return config().data.val.source.empty() && (config().data.val.holdout > 0 || config().data.val.folds > 0); }
@@ -91,6 +97,7 @@ class Session {
   std::vector<std::string> class_names_;
   std::shared_ptr<const io::Source> train_source_, val_source_;
   std::optional<io::PixelStatistics> statistics_;
+  Kwargs table_params_;  // of a table's source: what the training set is told apart by and measured to
 };
 
 }  // namespace mxtrain::commands

@@ -54,7 +54,7 @@ class Train final : public Command {
     arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
     arguments.Flag("--extend", &extend_, "continue a finished run for train.epochs more: the one that --resume would take, or --resume-from");
     arguments.Flag("--or-begin", &or_begin_, "with --resume or --extend: begin a run where there is none yet, as in the first night of a nightly job");
-    arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step, write nothing");
+    arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step and that step, write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
     arguments.Option("--name", &name_, "name of the run, in place of the configuration's").Takes("NAME");
     arguments.Flag("--overwrite", &overwrite_, "replace what --out holds");
@@ -222,6 +222,7 @@ class Train final : public Command {
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
     Trainer trainer(session.runtime(), options, train, val);
     TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+    trainer.Rehearse();
     console.Message(LogLevel::kInfo, format("everything fits: {} steps would be run; nothing was written", trainer.total_steps()));
     return 0;
   }

@@ -40,7 +40,11 @@ void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
   const bool first = outputs_.empty();
   outputs_.resize(width);
   if (first && each_) WriteHead();
-  const std::vector<float> y = label.ToVector(), p = predictions.ToVector();
+  std::vector<float> y = label.ToVector(), p = predictions.ToVector();
+  if (found->units) {
+    found->units->Restore(&y);
+    found->units->Restore(&p);
+  }
   for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
     const std::span<const float> truth(y.data() + i * width, width), guess(p.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) outputs_[k].Add(truth[k], guess[k]);

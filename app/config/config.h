@@ -84,6 +84,8 @@ struct SourceConfig {
   bool balanced = false;  // data.train
   std::vector<Named> transforms;  // of pictures, in order
   std::vector<Column> columns;    // csv
+  std::string delimiter, missing;  // csv, as io::CsvParam has them
+  std::string normalize;           // csv, data.train: "none" or "auto"
   Place place;
 };
 
@@ -157,7 +159,8 @@ struct TrainConfig {
   bool measure_kernels = true;
   ByteLimit memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16
-  std::vector<Named> metrics;  // of Metric::Create, but for `output` and `label`, which tie one to a head and a label
+  // Of Metric::Create, but for `output` and `label`, which tie one to a head and a label. None: as the net's first loss wants, once it is known.
+  std::optional<std::vector<Named>> metrics;
   BestConfig best;
   int64_t report_every = 0;    // steps; 0: by time
   SaveConfig save;

@@ -175,7 +175,7 @@ class Loader {
 
   // A Named with the defaults of its parameters written out.
   Value WithParamDefaults(const Key& key, Value written, const std::string& path) {
-    if (key.kinds.empty() || written.is_list() || key.info.type == KeyType<PatternKinds>::text) return written;
+    if (key.kinds.empty() || written.is_list() || written.is_null() || key.info.type == KeyType<PatternKinds>::text) return written;
     if (written.is_scalar()) written = Value::Map({{"name", {}, written}});
     for (const NamedKind& kind : key.kinds) {
       if (kind.name != written.members[0].value.text) continue;
@@ -318,8 +318,8 @@ void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 
 // An example with several classes, or none, has no one class that it could be taken for.
 void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  if (loaded.config.data.train.label_delim.empty() || diagnostics->num_errors() > 0) return;
-  for (const Named& metric : loaded.config.train.metrics) {
+  if (loaded.config.data.train.label_delim.empty()) return;
+  for (const Named& metric : *loaded.config.train.metrics) {
     const bool one_class = metric.name == "accuracy" || metric.name == "top_k" || metric.name == "f1" || metric.name == "cross_entropy" ||
                            metric.name == "perplexity";
     const bool other_label = std::any_of(metric.params.begin(), metric.params.end(), [](const auto& p) { return p.first == "label"; });
@@ -354,20 +354,16 @@ void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnost
 }
 
 // Where a run ends for being good enough: by a metric that can get there.
-void CheckEarlyStop(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
-  const EarlyStopConfig& stop = train.early_stop;
-  if (stop.min_delta > 0 && stop.patience == 0) {
-    diagnostics->Error(loaded.PlaceOf("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
-                       "patience: 5 ends the run after five epochs without improvement");
-  }
-  const std::string best = !train.best.metric.empty() ? train.best.metric[0] : train.metrics.empty() ? "loss" : NameInReports(train.metrics[0]);
-  if (!stop.target || *stop.target <= 1 || best == "loss") return;
-  for (const Named& metric : train.metrics) {
+  const std::optional<double>& target = train.early_stop.target;
+  const std::string best = !train.best.metric.empty() ? train.best.metric[0] : train.metrics->empty() ? "loss" : NameInReports(train.metrics->front());
+  if (!target || *target <= 1 || best == "loss") return;
+  for (const Named& metric : *train.metrics) {
     const std::unique_ptr<Metric> measured = MetricOf(metric);
     if (!measured->higher_is_better() || !IsCalled(best, measured->name())) continue;
-    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"), format("train.early_stop.target = {}: {} is 1 at most", *stop.target, best),
-                       format("{} % is {}", *stop.target, *stop.target / 100));
+    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"), format("train.early_stop.target = {}: {} is 1 at most", *target, best),
+                       format("{} % is {}", *target, *target / 100));
   }
 }
 
@@ -382,7 +378,6 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   CheckValidation(loaded, diagnostics);
   CheckOptimizer(loaded, diagnostics);
-  CheckLabelSets(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
   auto not_zero = [&](const std::string& key, std::optional<double> bound) {
     if (bound == 0) diagnostics->Error(place_of(key), format("{} = 0 leaves nothing of the gradient", key), "leave it out for no clipping");
@@ -391,14 +386,9 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   not_zero("train.clip.norm", train.clip.norm);
   CheckTransforms(loaded.config.data.train.transforms, diagnostics);
   CheckTransforms(loaded.config.data.val.transforms, diagnostics);
-  CheckEarlyStop(loaded, diagnostics);
-  std::vector<std::string> names;
-  for (const Named& metric : train.metrics) names.push_back(NameInReports(metric));
-  for (const std::string& best : train.best.metric) {
-    const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
-    if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
-    diagnostics->Error(place_of("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
-                       format("train.metrics holds {}", join(names, ", ")));
+  if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
+    diagnostics->Error(place_of("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
+                       "patience: 5 ends the run after five epochs without improvement");
   }
 }
 
@@ -415,10 +405,26 @@ Place LoadedConfig::PlaceOf(std::string_view path) const {
   return found == origins.end() ? Place{} : found->place;
 }
 
+void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  if (diagnostics->num_errors() > 0) return;
+  const TrainConfig& train = loaded.config.train;
+  CheckLabelSets(loaded, diagnostics);
+  CheckTarget(loaded, diagnostics);
+  std::vector<std::string> names;
+  for (const Named& metric : *train.metrics) names.push_back(NameInReports(metric));
+  for (const std::string& best : train.best.metric) {
+    const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
+    if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
+    diagnostics->Error(loaded.PlaceOf("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
+                       format("train.metrics holds {}", join(names, ", ")));
+  }
+}
+
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   CheckRelations(loaded, diagnostics);
+  if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
   if (loaded.config.name.empty() && !request.files.empty()) TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
   return loaded;
 }

@@ -29,6 +29,10 @@ struct LoadedConfig {
 // is checked by BuildNet (net.h), so that a caller reports both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
+// What other keys say of train.metrics, which are known: `best`, early_stop.target, label_delim. LoadConfig does so where they are written; who
+// chooses them for a net does so then.
+void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics);
+
 // The text of origin.txt: "train.epochs  default", a line each.
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources);
 

@@ -167,7 +167,29 @@ Section<SourceConfig> SourceSection(bool validation) {
       .OnlyFor("source", with_transforms)
       .Help("what is done to an image, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
-  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label, by their names in the net: {data: file, softmax_label: kind}; several make one array: {data: [x, y]}");
+  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label, by their names in the net: {data: file, softmax_label: kind}; several make one array: {data: [x, y]}; other columns are passed over. A label of words names classes");
+  s.Add("delimiter", &C::delimiter)
+      .Default("auto")
+      .OnlyFor("source", {"csv"})
+      .Help("what parts the cells: one character, or tab; auto: that of , ; tab | which the first line holds most often")
+      .Also({"sep", "separator", "delim"});
+  s.Add("missing", &C::missing)
+      .Default("error")
+      .Choices({"error", "mean", "drop"})
+      .OnlyFor("source", {"csv"})
+      .Help("empty cells (of numbers also nan, NA, n/a, null): error; mean: an input's take the mean of their column in the training set, rows without a "
+            "label are passed over; drop: their rows are passed over")
+      .Also({"missing_value_strategy", "missing_values", "na", "nan", "fillna", "dropna", "impute"});
+  if (!validation) {
+    s.Add("normalize", &C::normalize)
+        .Default("none")
+        .Choices({"none", "auto"})
+        .OnlyFor("source", {"csv"})
+        .Help("auto: each column of numbers of an input, and of the label of a LinearRegressionOutput or MAERegressionOutput, comes less its mean and divided "
+              "by its standard deviation in the training set, in validation, eval and infer too; losses are in those units, metrics and predictions in the "
+              "label's own")
+        .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
+  }
   return s;
 }
 
@@ -386,9 +408,10 @@ Section<TrainConfig> TrainSection() {
       .Kinds(MakeInitializerKinds())
       .Help("first values by patterns on names of parameters, {fc*_weight: {normal: 0.01}}; the last that matches decides");
   s.Add("metrics", &C::metrics)
-      .Default({{"accuracy", {}, {}}})
+      .Default({})
       .Kinds(MetricKinds())
-      .Help("what is measured")
+      .Help("what is measured; by default what the first loss is about: accuracy of SoftmaxOutput, rmse and mae of regressions, multilabel_accuracy of "
+            "LogisticRegressionOutput")
       .Also({"metric", "eval_metric"});
   s.Add("math", &C::math)
       .Default("fast")

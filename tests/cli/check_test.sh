@@ -102,6 +102,34 @@ wait $!
 code=$?
 [ $code -eq 143 ] || fail "check under TERM: exit code $code, expected 143"
 
+# --- what train refuses at its first step is found, and so are labels of later ones, with their lines
+write_points
+expect 3 check points.yaml 'train.metrics=[{name: accuracy, label: data}]'
+says "metric accuracy needs label 'data', which the data do not give"
+expect 3 train points.yaml --dry-run 'train.metrics=[{name: accuracy, label: data}]'
+says "metric accuracy needs label 'data', which the data do not give"
+expect 3 check points.yaml 'net.layers=[{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: softmax}}]' data.train.shuffle=false
+says "metric accuracy: labels [4] do not fit an output [4, 1]"
+expect 3 check points.yaml train.optimizer.lr=.inf
+sed '17s/,.$/,7/' points.csv >seven.csv
+expect 4 check points.yaml data.train.path=seven.csv
+says "seven.csv:17: 'softmax': the label 7 is outside the 2 classes"
+expect 4 check points.yaml data.train.path=seven.csv data.batch_size=16
+says "seven.csv:17: 'softmax': the label 7 is outside the 2 classes"
+prints "1 finding"
+
+# --- metrics that nobody wrote are those of the loss
+sed 's/SoftmaxOutput/LinearRegressionOutput/; s/num_hidden: 2/num_hidden: 1/; s/, metrics: .accuracy.//' points.yaml >value.yaml
+expect 0 check value.yaml
+prints "no findings"
+expect 0 train value.yaml --out value
+holds "rmse is not measured" grep -q train_rmse value/metrics.csv
+holds "the run's configuration does not say so" grep -q 'metrics: \[rmse\]' value/config.yaml
+expect 0 train value.yaml --out absolute 'net.layers=[{FullyConnected: {num_hidden: 1}}, {MAERegressionOutput: {name: softmax}}]'
+holds "mae is not measured" grep -q train_mae absolute/metrics.csv
+expect 3 check value.yaml train.best.metric=accuracy
+says "train.best.metric: 'accuracy' is not measured"
+
 # --- a schema for editors
 expect 0 check --schema
 tr -d '\n' <stdout >line

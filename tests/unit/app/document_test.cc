@@ -140,7 +140,7 @@ TEST_CASE("environment, overrides typed as YAML, and unsetting") {
   CHECK(o.loaded.config.train.optimizer.params == Kwargs{{"lr", "0.25"}});
   CHECK(o.loaded.config.train.epochs == 4);
   CHECK(o.loaded.config.seed == 18446744073709u);
-  CHECK(o.loaded.config.train.metrics[0].params == Kwargs{{"k", "3"}});
+  CHECK(o.loaded.config.train.metrics->front().params == Kwargs{{"k", "3"}});
   const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
   CHECK(shapes.outputs[0] == TShape{2, 5});
 }
