@@ -101,6 +101,7 @@ const std::vector<Home> kHomes = {
 const std::vector<Home> kSystem = {
     {"unistd.h", {"lib/mxtrain/", "app/"}},
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
+    {"poll.h", {"lib/mxtrain/base/"}},
     {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/"}},
     {"dlfcn.h", {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_", "lib/mxtrain/device/cuda/nccl/"}},
     {"signal.h", {"lib/mxtrain/base/"}},
