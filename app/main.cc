@@ -83,6 +83,7 @@ void BoundBarrierSpin(char** argv) {
 int main(int argc, char** argv) {
   // A closed stdout (`| head`) ends quietly.
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and is told as such
   std::string command_line;
   for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + report::QuoteShell(argv[i]);
 

@@ -156,7 +156,7 @@ plot::Drawing DrawReliability(const ClassReport& report) {
 }
 
 void WriteClassFiles(const ClassReport& report, const std::string& folder) {
-  std::filesystem::create_directories(folder);
+  MakeFolders(folder);
   const auto file = [&folder](const char* name) { return folder + "/" + name; };
   WriteFileAtomically(file("classes.csv"), ClassesCsv(report));
   WriteFileAtomically(file("confusion.csv"), ConfusionCsv(report));

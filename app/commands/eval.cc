@@ -207,7 +207,7 @@ class Eval final : public Command {
     if (output_.empty() && !own_run) return;
     const std::string folder = own_run ? (fs::path(model_) / "eval").string() : output_;
     try {
-      fs::create_directories(folder);
+      own_run ? MakeOwnFolder(folder) : MakeFolders(folder);
       WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
       for (const ClassReport& report : reports) WriteClassFiles(report, reports.size() > 1 ? folder + "/" + report.head() : folder);
       if (own_run) report::WriteHtmlReport(model_);

@@ -130,7 +130,7 @@ class Help final : public Command {
 
   void WriteManPages() const {
     namespace fs = std::filesystem;
-    fs::create_directories(man_dir_);
+    MakeFolders(man_dir_);
     WriteFileAtomically((fs::path(man_dir_) / "mxtrain.1").string(), ManPage(line_, ""));
     for (const CommandInfo& command : line_.commands()) {
       WriteFileAtomically((fs::path(man_dir_) / format("mxtrain-{}.1", command.name)).string(), ManPage(line_, command.name));

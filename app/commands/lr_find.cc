@@ -160,7 +160,7 @@ class LrFind final : public Command {
 
   void WriteFiles(const std::string& name, const std::vector<RatePoint>& points, std::optional<double> suggestion) {
     if (out_.empty()) out_ = "runs/" + name + "-lr-find";
-    std::filesystem::create_directories(out_);
+    MakeFolders(out_);
     std::string table = "step,lr,loss,smooth_loss\n";
     plot::Chart::Series each{.name = "loss of a step", .points = {}, .colour = plot::kSky};
     plot::Chart::Series smooth{.name = "moving average", .points = {}, .colour = plot::kBlue};

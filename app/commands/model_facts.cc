@@ -1,16 +1,18 @@
 #include "app/commands/model_facts.h"
 
-#include <fstream>
+#include <sstream>
 
 #include "app/commands/pipeline_spec.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 
 namespace mxtrain::commands {
 namespace {
 
+constexpr size_t kMostBytes = size_t{64} << 20;
+
 std::vector<std::string> ReadLines(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) Throw(ErrorKind::kFileSystem, "cannot read {}", path);
+  std::istringstream file(ReadFile(path, kMostBytes, Readable::kFileOrPipe));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;

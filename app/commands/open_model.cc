@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -12,6 +11,7 @@
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -20,6 +20,8 @@ namespace mxtrain::commands {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMostListBytes = size_t{4} << 30;
 
 // The entry `plugins` of a resolved configuration.
 std::vector<std::string> PluginsOf(const std::string& config_text) {
@@ -144,8 +146,7 @@ std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs,
       missing.push_back(input);
       files.push_back(input);
     } else if (IsList(input)) {
-      std::ifstream list(input);
-      if (!list) Throw(ErrorKind::kFileSystem, "cannot read {}", input);
+      std::istringstream list(ReadFile(input, kMostListBytes, Readable::kFileOrPipe));
       ReadList(list, fs::path(input).parent_path(), &files);
     } else {
       files.push_back(input);

@@ -7,11 +7,11 @@
 #include <exception>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/image.h"
 
@@ -186,9 +186,9 @@ std::vector<PictureFacts> ScanPictures(const io::Source& source, const std::func
       error = std::current_exception();
     }
   };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < UsableCpuCount(); ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
+  ThreadGroup threads([&] { next = source.size(); });
+  for (int i = 0; i < UsableCpuCount(); ++i) threads.Start(work);
+  threads.Join();
   if (error) std::rethrow_exception(error);
   return facts;
 }

@@ -118,9 +118,7 @@ class Listing final : public PredictionSink {
 class Shelf {
  public:
   explicit Shelf(fs::path folder) : folder_(std::move(folder)) {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", folder_.string(), error.message());
+    MakeFolders(folder_.string());
   }
 
   void Put(const fs::path& name, const std::string& bytes) const {
@@ -136,9 +134,16 @@ class Shelf {
   fs::path folder_;
 };
 
-// A class's name as that of a folder.
+// A class's name as that of a folder. What a file system cannot hold is cut, and told apart by a checksum of the whole.
 std::string FolderName(std::string name) {
-  std::replace(name.begin(), name.end(), '/', '_');
+  constexpr size_t kLongest = 255;
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
+  if (name.size() > kLongest) {
+    const std::string sum = mxtrain::format("~{:016x}", Checksum(name));
+    size_t end = kLongest - sum.size();
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // not within a letter of UTF-8
+    name = name.substr(0, end) + sum;
+  }
   return name.empty() || name == "." || name == ".." ? "_" + name : name;
 }
 

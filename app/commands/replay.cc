@@ -136,7 +136,7 @@ class ReplayCommand final : public Command {
 std::string WriteBundle(const report::RunFolder& run, const DivergedError& error, int threads) {
   const std::string name = format("diverged-{:06}", error.step());
   const fs::path folder = run.File(name);
-  fs::create_directories(folder);
+  MakeOwnFolder(folder.string());
   for (const char* file : {"checkpoint", "config.yaml"}) fs::remove(folder / file);
   fs::copy_file(run.File("config.yaml"), folder / "config.yaml");
   const std::string last = CheckpointFolder(run.checkpoints()).File("last");

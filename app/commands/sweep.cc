@@ -180,10 +180,10 @@ class Sweep final : public Command {
 
   // A new folder, or one in which this very sweep was begun.
   void Open(const CommonFlags& flags) {
-    fs::create_directories(out_);
+    MakeFolders(out_);
     const std::string file = out_ + "/sweep.json";
     const bool begun = fs::exists(file);
-    if (!begun && !fs::is_empty(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
+    if (!begun && !report::RunFolder::IsUnused(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
     own_ = report::RunFolder::Open(out_);
     if (!begun) return Save(flags);
     Json before;

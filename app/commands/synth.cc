@@ -1,13 +1,13 @@
 // mxtrain synth DIR
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "app/commands/command.h"
 #include "app/commands/synth_picture.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
@@ -70,13 +70,10 @@ class Synth final : public Command {
   void WriteOne(uint64_t seed, int shape, int64_t number, const fs::path& part) const {
     const SynthPicture picture = DrawSynthPicture(seed, static_cast<size_t>(shape), number, size_);
     const fs::path folder = part / ShapeNames()[static_cast<size_t>(shape)];
-    if (number == 0 || !fs::exists(folder)) fs::create_directories(folder);
+    if (number == 0 || !fs::exists(folder)) MakeFolders(folder.string());
     const fs::path file = folder / format("{:06}{}", number, picture.jpeg ? ".jpg" : ".png");
     const std::string bytes = picture.jpeg ? io::EncodeJpeg(picture.image, picture.quality) : io::EncodePng(picture.image);
-    std::ofstream out(file, std::ios::binary);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) Throw(ErrorKind::kFileSystem, "cannot write {}", file.string());
+    FileAppender(file.string(), FileAppender::Begin::kNew).Append(bytes);
   }
 
   void Report(const CommonFlags& flags, int64_t of_class, int64_t val_of_class) const {

@@ -124,7 +124,10 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, &trainer, console);
     const bool was_finished = trainer.finished();
-    if (resume_ && !was_finished) Record(session, folder, CommandsOf(folder));
+    if (resume_ && !was_finished) {
+      folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
+      Record(session, folder, CommandsOf(folder));
+    }
     if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
     if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
 
@@ -163,7 +166,7 @@ class Train final : public Command {
     report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
-    return Report(session, folder, *train, result, peak_memory, console);
+    return Report(session, folder, *train, val.get(), result, peak_memory, console);
   }
 
   // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
@@ -186,6 +189,7 @@ class Train final : public Command {
     refuse(or_begin_ && !resume_ && !(extend_ && resume_from_.empty()), "--or-begin says what to do where --resume or --extend find no run; give one of them");
     refuse(overwrite_ && out_.empty(), "--overwrite replaces what --out DIR holds; say which folder");
     refuse(overwrite_ && (resume_ || (extend_ && resume_from_.empty())), "--overwrite begins a run anew, --resume and --extend go on with it; give one of them");
+    if (const char* why = config::WhyNoRunName(name_)) Throw(ErrorKind::kUsage, "--name: no run can be called so: {}", why);
     refuse(!name_.empty() && !out_.empty(), "--out is the run folder itself, --name the name of the next one in runs/; give one of them");
   }
 
@@ -246,7 +250,7 @@ class Train final : public Command {
   report::RunFolder OpenFolder(Session& session) {
     const std::string name = NameOfRun(session);
     if (resume_) return ResumedFolder(name);
-    report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_);
+    report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_, config::ToYaml(session.loaded().resolved));
     Record(session, folder, "");
     return folder;
   }
@@ -257,9 +261,8 @@ class Train final : public Command {
     return std::filesystem::exists(file) ? ReadFile(file) : "";
   }
 
-  // What is run, and how; `before`: the commands of the run so far.
+  // What is run beside its configuration, and how; `before`: the commands of the run so far.
   void Record(Session& session, const report::RunFolder& folder, const std::string& before) const {
-    folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
     folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
     folder.Write("command.txt", before + command_line_ + "\n");
     folder.Write("env.txt", Environment(session));
@@ -377,13 +380,17 @@ class Train final : public Command {
     return use;
   }
 
-  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, int64_t peak_memory,
-             report::Console& console) {
-    const auto bad = train.stats().bad;
-    if (!bad.empty()) {
-      const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
-      console.Message(LogLevel::kWarning, format("{} examples could not be read, the first: {}", bad.size(), first));
-    }
+  static void TellUnread(const DataIter& data, const char* what, report::Console& console) {
+    const auto bad = data.stats().bad;
+    if (bad.empty()) return;
+    const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
+    console.Message(LogLevel::kWarning, format("{} {} could not be read, the first: {}", bad.size(), what, first));
+  }
+
+  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const DataIter* validation, const TrainResult& r,
+             int64_t peak_memory, report::Console& console) {
+    TellUnread(train, "examples", console);
+    if (validation) TellUnread(*validation, "examples of validation, which its metrics lack,", console);
     const config::SourceConfig& val = session.config().data.val;
     const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {

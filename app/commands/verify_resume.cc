@@ -1,7 +1,7 @@
 // mxtrain verify-resume CONFIG: a run that is stopped and resumed ends in the bits of one that is not, on the user's own configuration.
-#include <unistd.h>
-
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
@@ -19,7 +19,11 @@ namespace fs = std::filesystem;
 // A folder of its own for checkpoints, gone with the object.
 class Scratch {
  public:
-  Scratch() : path_(fs::temp_directory_path() / format("mxtrain-verify-{}", getpid())) { fs::create_directories(path_); }
+  Scratch() {
+    std::string path = (fs::temp_directory_path() / "mxtrain-verify-XXXXXX").string();
+    if (!mkdtemp(path.data())) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path, ReasonOf(errno));
+    path_ = path;
+  }
   ~Scratch() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);

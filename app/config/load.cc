@@ -420,12 +420,20 @@ void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+const char* WhyNoRunName(std::string_view name) {
+  constexpr size_t kLongest = 200;
+  if (name.find('/') != std::string_view::npos) return "a name is that of one folder, and holds no '/'; --out DIR says where a run lies";
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "there is a control character in the name";
+  return name.size() > kLongest ? "a name has at most 200 bytes" : nullptr;
+}
+
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   CheckRelations(loaded, diagnostics);
   if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
   if (loaded.config.name.empty() && !request.files.empty()) TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
+  if (const char* why = WhyNoRunName(loaded.config.name)) diagnostics->Error(loaded.PlaceOf("name"), format("no run can be called so: {}", why));
   return loaded;
 }
 

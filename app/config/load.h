@@ -18,6 +18,9 @@ struct KeyOrigin {
   Place place;  // nowhere: the default
 };
 
+// Why a run cannot be called so: its folder is NAME-0001 in runs/, and nowhere else. Null for a name that is good.
+const char* WhyNoRunName(std::string_view name);
+
 struct LoadedConfig {
   Config config;
   Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml gives the run's config.yaml

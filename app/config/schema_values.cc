@@ -368,6 +368,7 @@ bool ReadPath(const Value& value, const ReadContext& context, std::string* out) 
   const bool optional = context.info && !context.info->required && context.info->default_text.empty();
   if (!value.is_scalar() || (value.text.empty() && !optional)) return Expected("a path", value, context);
   if (value.text.empty()) return out->clear(), true;
+  if (value.text.find('\0') != std::string::npos) return Expected("a path, which cannot hold a NUL", value, context);
   const std::filesystem::path base =
       value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();

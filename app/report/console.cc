@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <span>
+
+#include "mxtrain/base/error.h"
 
 namespace mxtrain::report {
 namespace {
@@ -90,12 +91,9 @@ void Console::Message(LogLevel level, std::string_view text) {
   static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
   std::lock_guard lock(mutex_);
   const int k = static_cast<int>(level);
-  if (log_ && (std::fputs(format("{} {}{}\n", TimeStamp(), kWords[k], text).c_str(), log_) < 0 || std::fflush(log_) != 0)) {
-    const int error = errno;
-    std::fclose(log_);
-    log_ = nullptr;
-    Write(format("warning: the log cannot be written, and ends here: {}", std::strerror(error)));
-  }
+  Log([&] {
+    if (log_) log_->Append(format("{} {}{}\n", TimeStamp(), kWords[k], text));
+  });
   if (level == LogLevel::kWarning) {
     ++warning_count_;
     if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) warnings_.emplace_back(text);
@@ -122,8 +120,19 @@ int Console::width() const {
 
 void Console::LogTo(const std::string& path) {
   std::lock_guard lock(mutex_);
-  if (log_) std::fclose(log_);
-  log_ = path.empty() ? nullptr : std::fopen(path.c_str(), "a");
+  log_.reset();
+  Log([&] {
+    if (!path.empty()) log_.emplace(path);
+  });
+}
+
+void Console::Log(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& e) {
+    log_.reset();
+    Write(format("warning: the log ends here: {}", e.what()));
+  }
 }
 
 void Console::RepeatWarnings() {

@@ -3,10 +3,13 @@
 // otherwise whole lines. Thread-safe.
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/log.h"
 #include "mxtrain/train/events.h"
 
@@ -42,12 +45,13 @@ class Console {
 
  private:
   void Write(const std::string& line);
+  void Log(const std::function<void()>& step);  // the log ends with the first step that fails
   std::mutex mutex_;
   bool color_ = false;
   Progress progress_ = Progress::kLines;
   bool quiet_, verbose_;
   std::string bar_;
-  std::FILE* log_ = nullptr;
+  std::optional<FileAppender> log_;
   std::vector<std::string> warnings_;  // different ones, in order
   int warning_count_ = 0;
 };

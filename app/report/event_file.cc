@@ -5,17 +5,16 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/io/image.h"
 
 namespace mxtrain::report {
 namespace {
+
+constexpr size_t kMostPending = size_t{1} << 16;
 
 // The wire format of protocol buffers: fields as (number << 3 | kind), then a varint, 8 or 4 bytes little-endian, or a length and bytes.
 void PutVarint(std::string* out, uint64_t value) {
@@ -85,12 +84,11 @@ uint32_t Crc32c(std::string_view bytes) {
 }
 
 EventFile::EventFile(const std::string& folder, int64_t first_step) {
-  std::filesystem::create_directories(folder);
+  MakeOwnFolder(folder);
   const std::string name = folder + "/" + FileName();
-  path_ = name;
-  for (int again = 1; std::filesystem::exists(path_); ++again) path_ = format("{}.{}", name, again);
-  file_ = std::fopen(path_.c_str(), "wb");
-  if (!file_) Throw(ErrorKind::kFileSystem, "cannot open {}: {}", path_, std::strerror(errno));
+  std::string path = name;
+  for (int again = 1; std::filesystem::exists(path); ++again) path = format("{}.{}", name, again);
+  file_.emplace(path, FileAppender::Begin::kNew);
   std::string version = EventAt(0);
   PutBytes(&version, 3, "brain.Event:2");  // file_version
   Write(version);
@@ -103,17 +101,14 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
   Flush();
 }
 
-EventFile::~EventFile() {
-  std::fclose(file_);
-}
-
 void EventFile::Write(const std::string& event) {
   std::string frame;
   PutLittleEndian(&frame, static_cast<uint64_t>(event.size()));
   PutLittleEndian(&frame, Masked(Crc32c(frame)));
   frame += event;
   PutLittleEndian(&frame, Masked(Crc32c(event)));
-  std::fwrite(frame.data(), 1, frame.size(), file_);  // what goes wrong is told by Flush
+  pending_ += frame;
+  if (pending_.size() >= kMostPending) Flush();
 }
 
 void EventFile::AddValue(int64_t step, const std::string& value) {
@@ -144,8 +139,8 @@ void EventFile::AddPng(const std::string& tag, int64_t step, std::string_view pn
 }
 
 void EventFile::Flush() {
-  if (std::fflush(file_) == 0 && !std::ferror(file_)) return;
-  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path_, ReasonOf(errno));
+  file_->Append(pending_);
+  pending_.clear();
 }
 
 }  // namespace mxtrain::report

@@ -1,8 +1,6 @@
 #include "app/report/listeners.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
 #include "app/report/metrics_table.h"
@@ -20,42 +18,38 @@ Json ToJson(const NamedValues& values) {
 }
 
 // Throws kFileSystem: a full disk ends the run.
-void Emit(std::FILE* file, const std::string& path, const char* event, const Json& fields) {
+void Emit(FileAppender* file, const char* event, const Json& fields) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Json line = {{"event", event}, {"time", now}};
   line.update(fields);
-  if (std::fputs((JsonText(line) + "\n").c_str(), file) >= 0 && std::fflush(file) == 0) return;
-  Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path, ReasonOf(errno));
+  file->Append(JsonText(line) + "\n");
 }
 
 }  // namespace
 
 void CsvListener::OnEpoch(const EpochEvent& e) { AppendMetrics(path_, e); }
 
-JsonlListener::JsonlListener(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "a")) {
-  if (!file_) Throw(ErrorKind::kFileSystem, "cannot open {}: {}", path, std::strerror(errno));
-}
-JsonlListener::~JsonlListener() { std::fclose(file_); }
+JsonlListener::JsonlListener(const std::string& path) : file_(path) {}
 
 void JsonlListener::OnStart(const RunStart& s) {
-  Emit(file_, path_, "start",
+  Emit(&file_, "start",
        {{"schema", kEventsSchema}, {"parameters", s.parameters}, {"learning_parameters", s.learning_parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
         {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
         {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
 }
 void JsonlListener::OnStep(const StepEvent& e) {
-  Emit(file_, path_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"recent_loss", e.recent_loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
+  Emit(&file_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"recent_loss", e.recent_loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});
 }
 void JsonlListener::OnEpoch(const EpochEvent& e) {
   Json fields = {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
                  {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}, {"rates", e.rates}};
   if (e.loss_scale > 0) fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_left_out}});
-  Emit(file_, path_, "epoch", fields);
+  Emit(&file_, "epoch", fields);
 }
 void JsonlListener::OnSave(const SaveEvent& e) {
-  Emit(file_, path_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
+  Emit(&file_, "save", {{"file", e.file}, {"epoch", e.epoch}, {"step", e.step}, {"seconds", e.seconds}});
 }
-void JsonlListener::OnWarning(const std::string& text) { Emit(file_, path_, "warning", {{"text", text}}); }
+void JsonlListener::OnWarning(const std::string& text) { Emit(&file_, "warning", {{"text", text}}); }
 
 void TensorBoardListener::OnStart(const RunStart& s) {
   file_.emplace(run_folder_ + "/tb", s.first_step);

@@ -1,12 +1,12 @@
 #pragma once
 // Listeners that write files into the run folder.
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "app/report/event_file.h"
 #include "app/report/run_folder.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/train/events.h"
 
 namespace mxtrain::report {
@@ -34,7 +34,6 @@ inline constexpr int kEventsSchema = 1;
 class JsonlListener final : public TrainListener {
  public:
   explicit JsonlListener(const std::string& path);  // throws kFileSystem
-  ~JsonlListener() override;
   void OnStart(const RunStart& start) override;
   void OnStep(const StepEvent& step) override;
   void OnEpoch(const EpochEvent& epoch) override;
@@ -42,8 +41,7 @@ class JsonlListener final : public TrainListener {
   void OnWarning(const std::string& text) override;
 
  private:
-  const std::string path_;
-  std::FILE* file_;
+  FileAppender file_;
 };
 
 // runs/latest: this run, from its first save on.

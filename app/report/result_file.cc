@@ -1,7 +1,5 @@
 #include "app/report/result_file.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -14,26 +12,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string BesideOf(const std::string& path) {
+bool IsSpecial(const std::string& path) {
   std::error_code none;
-  const bool special = fs::exists(path, none) && !fs::is_regular_file(path, none);
-  return special || path.empty() ? path : format("{}.tmp-{}", path, getpid());
+  const fs::file_status status = fs::status(path, none);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
 }  // namespace
 
-ResultFile::ResultFile(std::string path) : path_(std::move(path)), written_(BesideOf(path_)), out_(path_.empty() ? std::cout : file_) {
+ResultFile::ResultFile(std::string path) : path_(std::move(path)), stream_(path_.empty() ? std::cout : special_) {
   if (ToStdout()) return;
+  if (!IsSpecial(path_)) {
+    file_.emplace(path_);
+    return;
+  }
   errno = 0;
-  file_.open(written_, std::ios::binary | std::ios::trunc);
-  Check(file_.is_open());
-}
-
-ResultFile::~ResultFile() {
-  if (ToStdout() || finished_ || written_ == path_) return;
-  file_.close();
-  std::error_code ignored;
-  fs::remove(written_, ignored);
+  special_.open(path_, std::ios::binary);
+  Check(special_.is_open());
 }
 
 void ResultFile::Check(bool good) const {
@@ -42,20 +37,18 @@ void ResultFile::Check(bool good) const {
 }
 
 void ResultFile::Write(std::string_view bytes) {
+  if (file_) return file_->Write(bytes);
   errno = 0;
-  Check(static_cast<bool>(out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))));
+  Check(static_cast<bool>(stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))));
 }
 
 void ResultFile::Finish() {
+  if (file_) return file_->Commit();
   errno = 0;
-  Check(static_cast<bool>(out_.flush()));
+  Check(static_cast<bool>(stream_.flush()));
   if (ToStdout()) return;
-  file_.close();
-  Check(!file_.fail());
-  std::error_code error;
-  if (written_ != path_) fs::rename(written_, path_, error);
-  if (error) Throw(ErrorKind::kFileSystem, "cannot write {}: {}", path_, error.message());
-  finished_ = true;
+  special_.close();
+  Check(!special_.fail());
 }
 
 }  // namespace mxtrain::report

@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 int NumberOf(const std::string& file, const std::string& name) {
   if (!file.starts_with(name + "-")) return 0;
   const std::string digits = file.substr(name.size() + 1);
-  const bool number = digits.size() >= 4 && std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool number = digits.size() >= 4 && digits.size() <= 9 && std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   return number ? std::atoi(digits.c_str()) : 0;
 }
 
@@ -34,100 +35,132 @@ int HighestNumber(const fs::path& parent, const std::string& name) {
   return highest;
 }
 
-void MakeFolder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), error.message());
+// What a run writes beside config.yaml, from which on it is one: folders, then files.
+constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "eval"};
+constexpr const char* kFiles[] = {"metrics.csv", "events.jsonl", "mxtrain.log", "result.json", "report.html"};
+constexpr std::string_view kLock = ".lock";
+
+std::vector<std::string> Parts() {
+  std::vector<std::string> parts(std::begin(kFolders), std::end(kFolders));
+  parts.insert(parts.end(), std::begin(kFiles), std::end(kFiles));
+  return parts;
+}
+
+// Whether it is there, and more than an empty folder, which no one will miss.
+bool HoldsSomething(const fs::path& path) {
+  std::error_code none;
+  const fs::file_type type = fs::symlink_status(path, none).type();
+  return type != fs::file_type::not_found && !(type == fs::file_type::directory && fs::is_empty(path, none));
 }
 
 }  // namespace
 
 class RunFolder::Lock {
  public:
-  explicit Lock(const std::string& folder) : fd_(open((folder + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) Throw(ErrorKind::kFileSystem, "cannot write into {}: {}", folder, std::strerror(errno));
-    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+  explicit Lock(const std::string& folder)
+      : file_(folder + "/" + std::string(kLock), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open") {
+    struct stat info {};
+    if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      Throw(ErrorKind::kFileSystem, "cannot write into {}: its {} is no regular file; remove it", folder, kLock);
+    }
+    if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return;
       char holder[32] = {};
-      const ssize_t size = pread(fd_, holder, sizeof holder - 1, 0);
-      close(fd_);
+      const ssize_t size = pread(file_.get(), holder, sizeof holder - 1, 0);
       const std::string process = size > 0 ? format(" (process {})", std::atoll(holder)) : "";
       Throw(ErrorKind::kFileSystem, "{} belongs to a run that is under way{}; stop that one first, or choose another --out", folder, process);
     }
+    if (info.st_nlink > 1) return;  // a copy that shares its files, or a name that was given to another's
     const std::string own = std::to_string(getpid()) + "\n";
     // Only for the message above.
-    if (ftruncate(fd_, 0) == 0) static_cast<void>(pwrite(fd_, own.data(), own.size(), 0) + 1);
+    if (ftruncate(file_.get(), 0) == 0) static_cast<void>(pwrite(file_.get(), own.data(), own.size(), 0) + 1);
   }
-  ~Lock() { close(fd_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
 
  private:
-  int fd_;
+  const FileDescriptor file_;
 };
 
 RunFolder::RunFolder(std::string path) : path_(std::move(path)), lock_(std::make_shared<const Lock>(path_)) {}
 
-RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite) {
+RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config) {
   if (!out.empty()) {
     const bool run = fs::exists(fs::path(out) / "config.yaml");
     if (run && !overwrite) {
       Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
     }
-    constexpr const char* kParts[] = {"checkpoints", "metrics.csv", "events.jsonl", "mxtrain.log", "result.json", "report.html", "tb", "plots", "samples", "eval"};
-    for (const char* part : kParts) {
+    for (const std::string& part : Parts()) {
       // What no run has written is not ours to replace.
-      if (run || !fs::exists(fs::path(out) / part)) continue;
+      if (run || !HoldsSomething(fs::path(out) / part)) continue;
       Throw(ErrorKind::kFileSystem, "{} holds {}, which is of no run; choose another --out", out, part);
     }
-    MakeFolder(out);
+    MakeFolders(out);
     RunFolder folder(out);
-    for (const char* part : kParts) {
+    for (const std::string& part : Parts()) {
       std::error_code error;
-      fs::remove_all(fs::path(out) / part, error);
-      if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}/{}: {}", out, part, error.message());
+      fs::remove_all(folder.File(part), error);  // of a link the link alone
+      if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}: {}", folder.File(part), ReasonOf(error.value()));
     }
-    MakeFolder(fs::path(out) / "checkpoints");
+    folder.Begin(config);
     return folder;
   }
-  MakeFolder(parent);
+  MakeFolders(parent);
   for (int number = HighestNumber(parent, name) + 1;; ++number) {
     const fs::path path = fs::path(parent) / format("{}-{:04}", name, number);
     std::error_code error;
     if (!fs::create_directory(path, error)) {
-      if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), error.message());
+      if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), ReasonOf(error.value()));
       continue;  // another process took the number
     }
     RunFolder folder(path.string());
-    MakeFolder(path / "checkpoints");
+    folder.Begin(config);
     return folder;
   }
 }
 
+void RunFolder::Begin(const std::string& config) const {
+  Write("config.yaml", config);
+  MakeOwnFolder(checkpoints());
+}
+
 RunFolder RunFolder::Open(const std::string& path) {
   if (!fs::is_directory(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder", path);
-  return RunFolder(path);
+  RunFolder folder(path);
+  folder.RefuseLinks();
+  return folder;
+}
+
+void RunFolder::RefuseLinks() const {
+  for (const char* part : kFolders) {
+    std::error_code none;
+    if (!fs::is_symlink(File(part), none)) continue;
+    Throw(ErrorKind::kFileSystem, "{} is a symbolic link, and what it leads to is not the run's to change; put the folder itself there", File(part));
+  }
+}
+
+bool RunFolder::IsUnused(const std::string& path) {
+  const fs::directory_iterator entries(path);
+  return std::all_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    return name == kLock || name.find(".tmp-") != std::string::npos;
+  });
 }
 
 RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) {
   const int number = HighestNumber(parent, name);
   if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to go on with; --or-begin begins one where there is none", parent, name);
-  return RunFolder((fs::path(parent) / format("{}-{:04}", name, number)).string());
+  return Open((fs::path(parent) / format("{}-{:04}", name, number)).string());
 }
 
 void RunFolder::BecomeLatest() const {
   const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(), parent = path.parent_path();
   if (parent.filename() != "runs") return;
-  const fs::path beside = parent / format(".latest-{}", getpid());
-  std::error_code ignored;  // `latest` is a convenience: some file systems have no links
-  fs::create_directory_symlink(path.filename(), beside, ignored);
-  fs::rename(beside, parent / "latest", ignored);
+  ReplaceLink(path.filename().string(), (parent / "latest").string());  // a convenience: some file systems have no links
 }
 
 bool RunFolder::Has(const std::string& parent, const std::string& name) { return HighestNumber(parent, name) > 0; }
 
 bool RunFolder::IsBusy(const std::string& path) {
-  const int fd = open((path + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open((path + "/.lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   const bool busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);

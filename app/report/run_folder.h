@@ -9,12 +9,17 @@ namespace mxtrain::report {
 
 class RunFolder {
  public:
-  // A new folder under `parent` with the next number; or `out` itself when given, which must not hold a run unless `overwrite`. Throws
-  // kFileSystem.
-  static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite);
-  static RunFolder Open(const std::string& path);  // an existing one, or any folder that one process at a time works in; throws kFileSystem
+  // A new folder under `parent` with the next number; or `out` itself when given, which must not hold a run unless `overwrite`. `config` becomes its
+  // config.yaml before anything else is made in it: a folder without one is of no run, whenever its process was killed. Throws kFileSystem.
+  static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config);
+  // An existing one, or any folder that one process at a time works in. Throws kFileSystem; also where a part of it is a link, since what that
+  // leads to is not the run's to change.
+  static RunFolder Open(const std::string& path);
   // The newest run of this name under `parent`; throws kFileSystem when there is none.
   static RunFolder Newest(const std::string& parent, const std::string& name);
+
+  // Whether nothing is in it but what Open leaves, and files that a killed process was writing.
+  static bool IsUnused(const std::string& path);
 
   // Whether there is a run of this name under `parent`.
   static bool Has(const std::string& parent, const std::string& name);
@@ -34,6 +39,8 @@ class RunFolder {
  private:
   class Lock;
   explicit RunFolder(std::string path);
+  void Begin(const std::string& config) const;
+  void RefuseLinks() const;
   std::string path_;
   std::shared_ptr<const Lock> lock_;
 };

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "app/report/plot/chart.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
@@ -55,7 +56,7 @@ plot::Chart LearningRate(const std::vector<plot::Point>& points) {
 
 std::vector<plot::Point> ReadRates(const std::string& events_file) {
   std::map<int64_t, std::vector<plot::Point>> epochs;
-  std::ifstream file(events_file);
+  std::istringstream file(std::filesystem::exists(events_file) ? ReadFile(events_file) : "");
   for (std::string line; std::getline(file, line);) {
     if (line.find("\"rates\"") == std::string::npos) continue;
     const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -86,7 +87,7 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
 
 void SaveRunPlots(const std::string& run_folder) {
   const auto drawings = DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
-  if (!drawings.empty()) std::filesystem::create_directories(run_folder + "/plots");
+  if (!drawings.empty()) MakeOwnFolder(run_folder + "/plots");
   for (const auto& [name, drawing] : drawings) plot::Save(drawing, run_folder + "/plots/" + name);
 }
 

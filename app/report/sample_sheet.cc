@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/report/plot/font.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
 
 namespace mxtrain::report {
@@ -86,7 +87,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const PictureRea
   DataBatch batch;
   train.Reset(0);
   if (pictures == 0 || !train.Next(&batch)) return;
-  std::filesystem::create_directories(folder);
+  MakeOwnFolder(folder);
   const std::vector<std::string> classes = ClassesOf(batch, class_names);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!PictureReader::IsPicture(inputs[i])) continue;

@@ -152,25 +152,24 @@ says "nowhere/trace.json"
 holds "a run that cannot begin left its folder" test ! -e traced
 
 # --- a disk that is full
-if [ -e /dev/full ]; then
-  expect 0 train points.yaml --out full
-  ln -sf /dev/full full/events.jsonl
-  expect 8 train points.yaml --out full --resume train.epochs=4
-  says "cannot write full/events.jsonl: No space left on device"
-  says "make room there; then continue: mxtrain train full --resume"
-  rm full/events.jsonl
-  ln -sf /dev/full full/mxtrain.log
-  expect 0 train points.yaml --out full --resume train.epochs=4
-  says "warning: the log cannot be written, and ends here: No space left on device"
-  # --- what only shows the run does not end it
-  expect 0 train points.yaml --out shown train.epochs=1
-  rm -r shown/tb shown/plots shown/report.html && touch shown/tb shown/plots && mkdir shown/report.html
-  expect 0 train points.yaml --out shown --extend train.epochs=2 --json
-  prints '"epochs":3'
-  says "warning: the run in TensorBoard cannot be shown, the run goes on without: "
-  says "warning: curves cannot be shown, the run goes on without: "
-  says "warning: the report cannot be shown, the run goes on without: "
-fi
+# full_at FILE COMMAND...: writing this file finds no room.
+full_at() {
+  FAULTS_BELOW=$work/$1 FAULTS_LOG=/dev/null FAULTS_ONLY=w FAULTS_AT=1+ FAULTS_KIND=ENOSPC GOMP_SPINCOUNT=1000 LD_PRELOAD=$faults "${@:2}"
+}
+expect 0 train points.yaml --out full
+full_at full/events.jsonl expect 8 train points.yaml --out full --resume train.epochs=4
+says "cannot write full/events.jsonl: No space left on device"
+says "make room there; then continue: mxtrain train full --resume"
+full_at full/mxtrain.log expect 0 train points.yaml --out full --resume train.epochs=4
+says "warning: the log ends here: cannot write full/mxtrain.log: No space left on device"
+# --- what only shows the run does not end it
+expect 0 train points.yaml --out shown train.epochs=1
+rm -r shown/tb shown/plots shown/report.html && touch shown/tb shown/plots && mkdir shown/report.html
+expect 0 train points.yaml --out shown --extend train.epochs=2 --json
+prints '"epochs":3'
+says "warning: the run in TensorBoard cannot be shown, the run goes on without: "
+says "warning: curves cannot be shown, the run goes on without: "
+says "warning: the report cannot be shown, the run goes on without: "
 
 # --- the bar is drawn where epochs are short
 # draw COLUMNS CONFIG OUT: trains, with a bar in bars.txt, until one with a step has been drawn.

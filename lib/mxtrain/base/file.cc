@@ -36,13 +36,13 @@ const std::string& WithoutNul(const std::string& path) {
   return path;
 }
 
-int OpenOrFail(const std::string& path, int flags, const char* verb) {
+int OpenOrFail(const std::string& path, int flags, const char* verb, const std::string& called) {
   const int fd = open(WithoutNul(path).c_str(), flags | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd >= 0) return fd;
   if (errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
-    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not followed here; remove it", verb, path);
+    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not followed here; remove it", verb, called);
   }
-  Fail(verb, path, errno);
+  Fail(verb, called, errno);
 }
 
 const char* NameOfKind(mode_t mode) {
@@ -156,7 +156,8 @@ std::string ReasonOf(int error) {
   return format("{}{}", std::strerror(error), remedy);
 }
 
-FileDescriptor::FileDescriptor(const std::string& path, int flags, const char* verb) : fd_(OpenOrFail(path, flags, verb)) {}
+FileDescriptor::FileDescriptor(const std::string& path, int flags, const char* verb, const std::string& called)
+    : fd_(OpenOrFail(path, flags, verb, called.empty() ? path : called)) {}
 FileDescriptor::~FileDescriptor() { close(fd_); }
 
 FileReader::FileReader(std::string path, Readable readable) : path_(std::move(path)), file_(path_, O_RDONLY | O_NONBLOCK, "open") {
@@ -217,7 +218,7 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable re
 }
 
 FileWriter::FileWriter(std::string path)
-    : path_(ReplaceableByFile(path)), beside_(FreeNameBeside(path_)), file_(beside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "open") {}
+    : path_(ReplaceableByFile(path)), beside_(FreeNameBeside(path_)), file_(beside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "write", path_) {}
 
 FileWriter::~FileWriter() {
   if (!committed_) unlink(beside_.c_str());

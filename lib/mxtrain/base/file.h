@@ -20,9 +20,9 @@ MXTRAIN_API std::string ReasonOf(int error);
 // An open file, closed at the end.
 class MXTRAIN_API FileDescriptor {
  public:
-  // Throws "cannot VERB PATH: REASON". `flags` of open(2); the file is not handed to programs that are started. A symbolic link at the end of the
-  // path is told as such where `flags` say not to follow it.
-  FileDescriptor(const std::string& path, int flags, const char* verb);
+  // Throws "cannot VERB PATH: REASON", with `called` in place of the path where that is given. `flags` of open(2); the file is not handed to
+  // programs that are started. A symbolic link at the end of the path is told as such where `flags` say not to follow it.
+  FileDescriptor(const std::string& path, int flags, const char* verb, const std::string& called = "");
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;

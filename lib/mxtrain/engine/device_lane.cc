@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "mxtrain/base/thread.h"
+
 namespace mxtrain::engine {
 
 void DeviceMarks::Add(DeviceMark mark) {
@@ -112,7 +114,7 @@ bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
     try {
       EventBehind(ticket).claims.push_back(claim);
       ++parked_;
-      if (!completer_.joinable()) completer_ = std::thread([this] { Complete(); });
+      if (!completer_.joinable()) completer_ = StartThread([this] { Complete(); });
       changed_.notify_one();
       return true;
     } catch (...) {

@@ -1,5 +1,7 @@
 #include "mxtrain/engine/worker_pool.h"
 
+#include "mxtrain/base/thread.h"
+
 namespace mxtrain::engine {
 namespace {
 // Some ten microseconds: longer than a push takes, shorter than a park and a wake-up cost.
@@ -17,7 +19,7 @@ void WorkerPool::Start() {
   std::call_once(started_, [this] {
     threads_.reserve(num_workers_);
     while (static_cast<int>(threads_.size()) < num_workers_) {
-      threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { RunWorker(index); });
+      threads_.push_back(StartThread([this, index = static_cast<int>(threads_.size())] { RunWorker(index); }));
     }
   });
 }

@@ -36,7 +36,7 @@ class WorkerPool {
  public:
   WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers);
 
-  void Start();  // at the first call; throws std::system_error when the system gives no thread
+  void Start();  // at the first call; throws kMemory where the system gives no thread
   void Enqueue(Work* work);
   // Of a pool on a device, which has one worker; null on the CPU.
   DeviceLane* lane() const { return lane_.get(); }

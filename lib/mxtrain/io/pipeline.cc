@@ -4,8 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <set>
-#include <thread>
 
+#include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/batch_mixer.h"
@@ -139,7 +139,7 @@ class Pipeline final : public DataIter {
   std::set<int64_t> bad_;                  // indices of what stats_.bad names
 
   std::atomic<int64_t> bytes_{0};
-  std::vector<std::thread> workers_;
+  ThreadGroup workers_{[this] { ring_->Stop(); }};
 };
 
 Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
@@ -164,12 +164,11 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
   for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);
   label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size, param_.label_name);
   for (int i = 0; i < param_.prefetch + 1; ++i) AddSlot();
-  for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.emplace_back([this, i] { Work(i); });
+  for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.Start([this, i] { Work(i); });
 }
 
 Pipeline::~Pipeline() {
-  ring_->Stop();
-  for (std::thread& worker : workers_) worker.join();
+  workers_.End();
   ring_->Close();
 }
 

@@ -3,6 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <latch>
+
+#include "mxtrain/base/thread.h"
 
 namespace mxtrain {
 
@@ -11,6 +14,11 @@ int TeamSize() {
 }
 
 void SetTeamSize(int threads) {
+  // Where the system gives no thread, OpenMP's runtime ends the process. So as many are started here first, all alive at the same time.
+  std::latch told(1);
+  ThreadGroup team([&told] { told.count_down(); });
+  for (int i = 1; i < threads; ++i) team.Start([&told] { told.wait(); });
+  team.End();
   omp_set_dynamic(0);
   omp_set_num_threads(std::max(threads, 1));
 }

@@ -10,7 +10,7 @@ namespace mxtrain {
 
 // Size of the team of the calling thread.
 MXTRAIN_API int TeamSize();
-// Sets it, for the calling thread alone. A new thread does not see its creator's setting.
+// Sets it, for the calling thread alone; a new thread does not see its creator's setting. kMemory where the system gives no such threads.
 MXTRAIN_API void SetTeamSize(int threads);
 
 namespace detail {
