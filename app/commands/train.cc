@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "app/commands/cpu_share.h"
 #include "app/commands/pretrained.h"
@@ -42,6 +43,28 @@ std::string RunOf(const std::string& config) {
   const std::string folder = fs::path(config).parent_path().string(), run = FollowLink(folder.empty() ? "." : folder);
   return report::IsRunFolder(run) ? run : "";
 }
+
+void TellUnread(const DataIter& data, const char* what, report::Console& console) {
+  const auto bad = data.stats().bad;
+  if (bad.empty()) return;
+  const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
+  console.Message(LogLevel::kWarning, format("{} {} could not be read, the first: {}", bad.size(), what, first));
+}
+
+// Says after an epoch where its validation had fewer examples than it should: another epoch may then be the best one.
+class UnreadListener final : public TrainListener {
+ public:
+  UnreadListener(const DataIter* validation, report::Console& console) : validation_(validation), console_(console) {}
+  void OnEpoch(const EpochEvent&) override {
+    const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
+    if (unread > std::exchange(told_, unread)) TellUnread(*validation_, "examples of validation, which its metrics lack,", console_);
+  }
+
+ private:
+  const DataIter* const validation_;
+  report::Console& console_;
+  size_t told_ = 0;
+};
 
 class Train final : public Command {
  public:
@@ -144,8 +167,9 @@ class Train final : public Command {
     report::PlotListener plots(folder.path());
     report::ShowingListener on_tensorboard(&tensorboard, "the run in TensorBoard", console), on_plots(&plots, "curves", console);
     report::LatestListener latest(folder);
+    UnreadListener unread(val.get(), console);
     report::Listeners listeners;
-    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest}) listeners.Add(l);
+    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread}) listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const auto begin = std::chrono::steady_clock::now();
     const CpuTimes before_run = ReadCpuTimes();
@@ -166,7 +190,7 @@ class Train final : public Command {
     report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
-    return Report(session, folder, *train, val.get(), result, peak_memory, console);
+    return Report(session, folder, *train, result, peak_memory, console);
   }
 
   // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
@@ -380,17 +404,9 @@ class Train final : public Command {
     return use;
   }
 
-  static void TellUnread(const DataIter& data, const char* what, report::Console& console) {
-    const auto bad = data.stats().bad;
-    if (bad.empty()) return;
-    const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
-    console.Message(LogLevel::kWarning, format("{} {} could not be read, the first: {}", bad.size(), what, first));
-  }
-
-  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const DataIter* validation, const TrainResult& r,
-             int64_t peak_memory, report::Console& console) {
+  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, int64_t peak_memory,
+             report::Console& console) {
     TellUnread(train, "examples", console);
-    if (validation) TellUnread(*validation, "examples of validation, which its metrics lack,", console);
     const config::SourceConfig& val = session.config().data.val;
     const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {

@@ -55,6 +55,7 @@ void TensorBoardListener::OnStart(const RunStart& s) {
   file_.emplace(run_folder_ + "/tb", s.first_step);
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(run_folder_ + "/samples", missing)) {
+    if (entry.path().extension() != ".png") continue;  // what a killed process was writing
     if (s.first_step == 0) file_->AddPng("samples/" + entry.path().stem().string(), 0, ReadFile(entry.path()));
   }
   file_->Flush();

@@ -196,6 +196,10 @@ int remove(const char* path) noexcept {
 DIR* opendir(const char* path) {
   return Watched(Lies(path), 'd', [&] { return Real<DIR*(const char*)>("opendir")(path); });
 }
+int closedir(DIR* folder) {
+  TheFaults().watched[dirfd(folder)] = false;  // whose number another file may take
+  return Real<int(DIR*)>("closedir")(folder);
+}
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   if (!TheFaults().below.empty() && Meet('t') == Outcome::kFails) return errno;
