@@ -162,17 +162,50 @@ TEST_CASE("an error stays on the written variables, skips what needs them, and i
   }
 }
 
-TEST_CASE("WaitForAll throws the first error that no wait has thrown and clears all") {
+TEST_CASE("WaitForAll throws the first error that no wait has thrown; what variables hold is as wrong as before") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
-    VarHandle a = engine->NewVar(), b = engine->NewVar();
+    VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
+    int reads = 0;
+    const auto read_b = [&] { engine->PushSync([&](RunContext) { ++reads; }, Vars{b}, Vars{c}, {.name = "reader"}); };
     engine->PushSync([](RunContext) { Fail("one"); }, {}, Vars{a}, {.name = "first"});
     engine->PushSync([](RunContext) { Fail("two"); }, {}, Vars{b}, {.name = "second"});
     engine->PushSync([](RunContext) { Fail("three"); }, {}, {}, {.name = "third"});
     CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "first: one");
     CHECK(MessageOf([&] { engine->WaitForAll(); }) == "second: two (and 1 more error)");
     CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
-    CHECK(MessageOf([&] { engine->WaitForVar(b); }) == "");
+    read_b();
+    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "second: two");
+    engine->PushSync([](RunContext) {}, {}, Vars{b}, {.name = "writer", .renews = Vars{b}});
+    read_b();
+    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "");
+    CHECK(reads == 1);
+  }
+}
+
+TEST_CASE("Drain waits, throws nothing, and returns an error once, where no wait has thrown it") {
+  for (const char* type : kTypes) {
+    CAPTURE(type);
+    auto engine = Make(type, 2);
+    VarHandle a = engine->NewVar(), b = engine->NewVar();
+    const auto fail = [&] {
+      engine->PushSync(
+          [](RunContext) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            Fail("broken");
+          },
+          {}, Vars{a, b}, {.name = "writer"});
+    };
+    fail();
+    const std::exception_ptr error = engine->Drain(a);
+    REQUIRE(error);
+    CHECK(MessageOf([&] { std::rethrow_exception(error); }) == "writer: broken");
+    CHECK_FALSE(engine->Drain(a));
+    CHECK_FALSE(engine->Drain(b));  // the same error
+    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
+    fail();
+    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "writer: broken");
+    CHECK_FALSE(engine->Drain(b));
   }
 }
 
@@ -183,7 +216,7 @@ TEST_CASE("a function that renews its variables runs after an error that a wait 
     VarHandle arena = engine->NewVar(), output = engine->NewVar(), read = engine->NewVar();
     int runs = 0;
     const auto run = [&] {
-      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output}, {.name = "run", .renews = true});
+      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output}, {.name = "run", .renews = Vars{arena, output}});
     };
     engine->PushSync([](RunContext) { Fail("first"); }, {}, Vars{arena, output}, {.name = "bad"});
     run();
@@ -197,6 +230,13 @@ TEST_CASE("a function that renews its variables runs after an error that a wait 
     CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "");
     CHECK(runs == 1);
     CHECK(others == 0);
+    // What is written in part keeps its error.
+    engine->PushSync([](RunContext) { Fail("part"); }, {}, Vars{arena, output}, {.name = "bad"});
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
+    engine->PushSync([&](RunContext) { ++runs; }, {}, Vars{arena, output}, {.name = "half", .renews = Vars{output}});
+    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
+    CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "bad: part");
+    CHECK(runs == 1);
     // What is only read is not renewed.
     engine->PushSync([](RunContext) { Fail("second"); }, {}, Vars{output, read}, {.name = "bad"});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");

@@ -32,9 +32,9 @@ void ErrorLedger::Enter(const std::exception_ptr& error, uint64_t order) {
   unthrown_.emplace(order, error);
 }
 
-void ErrorLedger::StrikeOut(const std::exception_ptr& error) {
+bool ErrorLedger::StrikeOut(const std::exception_ptr& error) {
   std::lock_guard lock(mutex_);
-  std::erase_if(unthrown_, [&](const auto& entry) { return entry.second == error; });
+  return std::erase_if(unthrown_, [&](const auto& entry) { return entry.second == error; }) > 0;
 }
 
 bool ErrorLedger::Holds(const std::exception_ptr& error) const {
@@ -47,7 +47,6 @@ std::exception_ptr ErrorLedger::TakeFirstAndClear() {
   std::exception_ptr first = unthrown_.empty() ? nullptr : unthrown_.begin()->second;
   if (unthrown_.size() > 1) first = WithCount(first, unthrown_.size() - 1);
   unthrown_.clear();
-  epoch_.fetch_add(1, std::memory_order_relaxed);
   return first;
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 // Book of the failures that no wait has thrown yet. Every failure is entered once, by the function that failed; variables carry copies of
-// its exception_ptr. A wait on a variable strikes the failure out; WaitForAll takes the first in push order and clears everything by a new
-// epoch: an error that a variable got in an earlier epoch no longer counts. All methods may be called from any thread.
-#include <atomic>
+// its exception_ptr. A wait on a variable strikes the failure out, WaitForAll all of them. All methods may be called from any thread.
 #include <cstdint>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 namespace mxtrain::engine {
 
@@ -18,37 +17,26 @@ class ErrorLedger {
  public:
   // `order` is the failed function's place among all pushes.
   void Enter(const std::exception_ptr& error, uint64_t order);
-  void StrikeOut(const std::exception_ptr& error);
-  // The failure of the earliest push that no wait has thrown, with the number of the others behind its message, or null; clears the book
-  // and begins a new epoch.
+  // Whether it stood there.
+  bool StrikeOut(const std::exception_ptr& error);
+  // The failure of the earliest push that no wait has thrown, with the number of the others behind its message, or null; strikes all out.
   std::exception_ptr TakeFirstAndClear();
   // Whether no wait has thrown it yet.
   bool Holds(const std::exception_ptr& error) const;
 
-  uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
-
  private:
   mutable std::mutex mutex_;
   std::map<uint64_t, std::exception_ptr> unthrown_;  // guarded by mutex_; by order
-  std::atomic<uint64_t> epoch_{0};
 };
 
-// The error that a variable carries, with the epoch in which it got it. The first error stays until a wait takes it. Guarded by the owner.
+// The error that a variable carries: the first one, until a wait takes it or the contents are written anew. Guarded by the owner.
 class KeptError {
  public:
-  void Keep(const std::exception_ptr& error, const ErrorLedger& ledger) {
-    if (!error_ || epoch_ != ledger.epoch()) {
-      error_ = error;
-      epoch_ = ledger.epoch();
-    }
+  void Keep(const std::exception_ptr& error) {
+    if (!error_) error_ = error;
   }
-  // Null when there is none.
-  std::exception_ptr Get(const ErrorLedger& ledger) const { return any() && epoch_ == ledger.epoch() ? error_ : nullptr; }
-  std::exception_ptr Take(const ErrorLedger& ledger) {
-    std::exception_ptr taken = Get(ledger);
-    error_ = nullptr;
-    return taken;
-  }
+  const std::exception_ptr& Get() const { return error_; }  // null when there is none
+  std::exception_ptr Take() { return std::exchange(error_, nullptr); }
   // Forgets an error that some wait has thrown.
   void Renew(const ErrorLedger& ledger) {
     if (any() && !ledger.Holds(error_)) error_ = nullptr;
@@ -57,7 +45,6 @@ class KeptError {
 
  private:
   std::exception_ptr error_;
-  uint64_t epoch_ = 0;
 };
 
 }  // namespace mxtrain::engine

@@ -21,7 +21,8 @@ struct NaiveEngine::NaiveOpr : Opr {
   AsyncFn fn;
   std::vector<VarHandle> reads;
   std::vector<VarHandle> writes;
-  PushOptions options;
+  std::vector<VarHandle> renews;
+  PushOptions options;  // renews: those above
 };
 
 struct NaiveEngine::NaiveSequence : Sequence {
@@ -150,17 +151,15 @@ std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property
 
 void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
   std::exception_ptr error;
-  for (VarHandle var : writes) {
-    if (options.renews) static_cast<NaiveVar*>(var)->error.Renew(ledger_);
-  }
+  for (VarHandle var : options.renews) static_cast<NaiveVar*>(var)->error.Renew(ledger_);
   for (const auto list : {reads, writes}) {
     for (VarHandle var : list) {
-      if (!error) error = static_cast<NaiveVar*>(var)->error.Get(ledger_);
+      if (!error) error = static_cast<NaiveVar*>(var)->error.Get();
     }
   }
   if (!error) error = Try(body, options.ctx, options.property, options.priority, options.name);
   if (!error) return;
-  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->error.Keep(error, ledger_);
+  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->error.Keep(error);
 }
 
 void NaiveEngine::RunToCallback(AsyncFn& fn, RunContext context) {
@@ -208,7 +207,12 @@ void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads, std::span<co
   if (!fn) ThrowNoFunction(options.name);
   CheckContext(options.ctx, options.name);
   CheckPush(reads, writes, options);
-  Submit([this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), options]() mutable { RunFunction(fn, r, w, options); }, writes);
+  Submit(
+      [this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), renewed = Copy(options.renews), own = options]() mutable {
+        own.renews = renewed;
+        RunFunction(fn, r, w, own);
+      },
+      writes);
 }
 
 void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
@@ -225,7 +229,9 @@ OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
   opr->fn = std::move(fn);
   opr->reads = Copy(reads);
   opr->writes = Copy(writes);
+  opr->renews = Copy(options.renews);
   opr->options = options;
+  opr->options.renews = opr->renews;
   std::lock_guard lock(mutex_);
   oprs_.emplace(opr.get(), opr);
   return opr.get();
@@ -299,7 +305,7 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
   std::vector<Ranked> arriving(num_ports), leaving(num_ports), of_op(sequence.ops.size());
   for (size_t port = 0; port < num_ports; ++port) {
     if (sequence.port_uses[port].renewed) static_cast<NaiveVar*>(ports[port])->error.Renew(ledger_);
-    if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get(ledger_)};
+    if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get()};
   }
   for (size_t i = 0; i < sequence.ops.size(); ++i) {
     SequenceOp& op = sequence.ops[i];
@@ -311,23 +317,27 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
     for (int port : op.writes) leaving[port].Offer(error);
   }
   for (size_t port = 0; port < num_ports; ++port) {
-    if (leaving[port].error) static_cast<NaiveVar*>(ports[port])->error.Keep(leaving[port].error, ledger_);
+    if (leaving[port].error) static_cast<NaiveVar*>(ports[port])->error.Keep(leaving[port].error);
   }
 }
 
-void NaiveEngine::Wait(VarHandle var, const char* what) {
+std::unique_lock<std::mutex> NaiveEngine::LockWhenIdle(const char* what) {
   RefuseInsideFunction(this, what);
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return !running_; });
-  std::exception_ptr error;
-  if (var) {
-    error = static_cast<NaiveVar*>(var)->error.Take(ledger_);
-    ledger_.StrikeOut(error);
-  } else {
-    error = ledger_.TakeFirstAndClear();
-  }
-  lock.unlock();
-  if (error) std::rethrow_exception(error);
+  return lock;
+}
+
+std::exception_ptr NaiveEngine::TakeErrorBehind(VarHandle var, const char* what) {
+  const auto lock = LockWhenIdle(what);
+  return static_cast<NaiveVar*>(var)->error.Take();
+}
+
+void NaiveEngine::Wait(VarHandle var, const char* what) {
+  const std::exception_ptr error = TakeErrorBehind(var, what);
+  if (!error) return;
+  ledger_.StrikeOut(error);
+  std::rethrow_exception(error);
 }
 
 void NaiveEngine::WaitToRead(VarHandle var) {
@@ -337,7 +347,14 @@ void NaiveEngine::WaitForVar(VarHandle var) {
   Wait(var, "WaitForVar");
 }
 void NaiveEngine::WaitForAll() {
-  Wait(nullptr, "WaitForAll");
+  auto lock = LockWhenIdle("WaitForAll");
+  const std::exception_ptr error = ledger_.TakeFirstAndClear();
+  lock.unlock();
+  if (error) std::rethrow_exception(error);
+}
+std::exception_ptr NaiveEngine::Drain(VarHandle var) {
+  const std::exception_ptr error = TakeErrorBehind(var, "Drain");
+  return error && ledger_.StrikeOut(error) ? error : nullptr;
 }
 
 void NaiveEngine::StartProfile() {
@@ -345,10 +362,7 @@ void NaiveEngine::StartProfile() {
 }
 
 void NaiveEngine::StopProfile(const std::string& path) {
-  RefuseInsideFunction(this, "StopProfile");
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return !running_; });
-  lock.unlock();
+  LockWhenIdle("StopProfile").unlock();
   WriteFileAtomically(path, profiler_.Stop());
 }
 

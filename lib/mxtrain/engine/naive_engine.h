@@ -37,6 +37,7 @@ class NaiveEngine final : public Engine {
   void WaitToRead(VarHandle var) override;
   void WaitForVar(VarHandle var) override;
   void WaitForAll() override;
+  std::exception_ptr Drain(VarHandle var) override;
   void StartProfile() override;
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) override;
@@ -59,6 +60,8 @@ class NaiveEngine final : public Engine {
   void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports);
   static void RunToCallback(AsyncFn& fn, RunContext context);
   RunContext MakeRunContext(Context ctx, FnProperty property);
+  std::unique_lock<std::mutex> LockWhenIdle(const char* what);
+  std::exception_ptr TakeErrorBehind(VarHandle var, const char* what);
   void Wait(VarHandle var, const char* what);
 
   const EngineOptions options_;

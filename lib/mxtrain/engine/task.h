@@ -22,7 +22,8 @@ struct ThreadedOpr : Opr {
   AsyncFn fn;
   std::vector<VarHandle> reads;
   std::vector<VarHandle> writes;
-  PushOptions options;
+  std::vector<VarHandle> renews;
+  PushOptions options;  // renews: those above
   WorkerPool* pool = nullptr;
   std::atomic<int> uses{1};  // the owner's, and one for each push under way
 };

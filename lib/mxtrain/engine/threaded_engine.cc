@@ -91,7 +91,7 @@ Task* ThreadedEngine::NewTask(WorkerPool* pool, const PushOptions& options) {
   return task;
 }
 
-void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, bool renews, ReadyList* ready) {
+void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, Vars renews, ReadyList* ready) {
   const int count = static_cast<int>(reads.size() + writes.size());
   Link* link = task->MakeLinks(count);
   task->order = next_order_++;
@@ -102,7 +102,8 @@ void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, bool renews, Re
   for (const Vars list : {reads, writes}) {
     for (VarHandle var : list) {
       const bool write = rank >= static_cast<int>(reads.size());
-      *link = {.var = Get(var), .claim = task, .write = write, .renews = write && renews, .rank = rank};
+      const bool renewed = write && std::find(renews.begin(), renews.end(), var) != renews.end();
+      *link = {.var = Get(var), .claim = task, .write = write, .renews = renewed, .rank = rank};
       if (link->write) link->var->CountWrite();
       granted += link->var->Acquire(link, ledger_);
       ++link;
@@ -142,7 +143,7 @@ void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
     Task* task = NewTask(nullptr, {.ctx = ctx, .name = "DeleteVariable"});
     task->kind = WorkKind::kDeletion;
     if (on_free) task->function.emplace<Fn>(std::move(on_free));
-    Submit(task, {}, {&var, 1}, false, &ready);
+    Submit(task, {}, {&var, 1}, {}, &ready);
   }
   Dispatch(ready, nullptr);
 }
@@ -163,6 +164,8 @@ OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes, const
   opr->reads.assign(reads.begin(), reads.end());
   opr->writes.assign(writes.begin(), writes.end());
   opr->options = options;
+  opr->renews.assign(options.renews.begin(), options.renews.end());
+  opr->options.renews = opr->renews;
   return oprs_.Add(std::move(opr));
 }
 
@@ -273,7 +276,7 @@ void ThreadedEngine::RunDeletion(Task* deletion, ReadyList* ready) {
 }
 
 void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
-  std::exception_ptr error = waiter->link.var->TakeError(ledger_);
+  std::exception_ptr error = waiter->link.var->TakeError();
   if (waiter->error.get() && waiter->error.rank() == kDeviceFailureRank) {
     if (!error) error = waiter->error.get();
     waiter->link.var->DropFailedMarks();
@@ -515,7 +518,7 @@ void ThreadedEngine::CountFinishedByOutsider() {
 
 // ---- Waiting
 
-void ThreadedEngine::Wait(VarHandle var, bool write, const char* what) {
+std::exception_ptr ThreadedEngine::TakeErrorBehind(VarHandle var, bool write, const char* what) {
   RefuseInsideFunction(this, what);
   Waiter waiter;
   waiter.kind = WorkKind::kWaiter;
@@ -529,9 +532,14 @@ void ThreadedEngine::Wait(VarHandle var, bool write, const char* what) {
   Dispatch(ready, nullptr);
   std::unique_lock lock(waiter.mutex);
   waiter.changed.wait(lock, [&] { return waiter.done; });
-  if (!waiter.taken) return;
-  ledger_.StrikeOut(waiter.taken);
-  std::rethrow_exception(waiter.taken);
+  return waiter.taken;
+}
+
+void ThreadedEngine::Wait(VarHandle var, bool write, const char* what) {
+  const std::exception_ptr error = TakeErrorBehind(var, write, what);
+  if (!error) return;
+  ledger_.StrikeOut(error);
+  std::rethrow_exception(error);
 }
 
 void ThreadedEngine::WaitToRead(VarHandle var) {
@@ -539,6 +547,10 @@ void ThreadedEngine::WaitToRead(VarHandle var) {
 }
 void ThreadedEngine::WaitForVar(VarHandle var) {
   Wait(var, true, "WaitForVar");
+}
+std::exception_ptr ThreadedEngine::Drain(VarHandle var) {
+  const std::exception_ptr error = TakeErrorBehind(var, true, "Drain");
+  return error && ledger_.StrikeOut(error) ? error : nullptr;
 }
 
 void ThreadedEngine::WaitUntilIdle() {

@@ -40,6 +40,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void WaitToRead(VarHandle var) override;
   void WaitForVar(VarHandle var) override;
   void WaitForAll() override;
+  std::exception_ptr Drain(VarHandle var) override;
   void StartProfile() override;
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) override;
@@ -57,7 +58,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   template <typename Function>
   void PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options);
   Task* NewTask(WorkerPool* pool, const PushOptions& options);
-  void Submit(Task* task, Vars reads, Vars writes, bool renews, ReadyList* ready);
+  void Submit(Task* task, Vars reads, Vars writes, Vars renews, ReadyList* ready);
   void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready);
   void CountPushed() { pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
@@ -101,6 +102,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void CountFinished();
   void CountFinishedByOutsider();
 
+  std::exception_ptr TakeErrorBehind(VarHandle var, bool write, const char* what);
   void Wait(VarHandle var, bool write, const char* what);
   void WaitUntilIdle();
 

@@ -14,9 +14,9 @@ bool ThreadedVar::TryGrant(const Link& link) {
   return true;
 }
 
-void ThreadedVar::Pass(const Link& link, ErrorLedger& ledger) {
+void ThreadedVar::Pass(const Link& link, const ErrorLedger& ledger) {
   if (link.renews) error_.Renew(ledger);
-  if (error_.any()) link.claim->error.Offer(error_.Get(ledger), link.rank);
+  if (error_.any()) link.claim->error.Offer(error_.Get(), link.rank);
   if (!issued_) return;
   if (!issued_->writes.empty()) link.claim->Mark(issued_->writes);
   if (link.write && !issued_->reads.empty()) link.claim->Mark(issued_->reads);
@@ -41,7 +41,7 @@ void ThreadedVar::DropFailedMarks() {
   issued_->reads.DropFailed();
 }
 
-bool ThreadedVar::Acquire(Link* link, ErrorLedger& ledger) {
+bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
   std::lock_guard lock(lock_);
   if (!head_ && TryGrant(*link)) {
     Pass(*link, ledger);
@@ -53,12 +53,12 @@ bool ThreadedVar::Acquire(Link* link, ErrorLedger& ledger) {
   return false;
 }
 
-void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, ErrorLedger& ledger, ReadyList* ready) {
+void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger, ReadyList* ready) {
   std::lock_guard lock(lock_);
   if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {
     writing_ = false;
-    if (error) error_.Keep(error, ledger);
+    if (error) error_.Keep(error);
   } else if (--reading_ > 0) {
     return;  // the head, if there is one, is a write: reads would have been granted
   }
@@ -71,9 +71,9 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const Dev
   if (head_) __builtin_prefetch(head_);  // a long backlog lies outside the caches
 }
 
-std::exception_ptr ThreadedVar::TakeError(ErrorLedger& ledger) {
+std::exception_ptr ThreadedVar::TakeError() {
   std::lock_guard lock(lock_);
-  return error_.any() ? error_.Take(ledger) : nullptr;
+  return error_.Take();
 }
 
 void ThreadedVar::Reset() {

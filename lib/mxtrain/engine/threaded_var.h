@@ -19,12 +19,12 @@ class ThreadedVar final : public Var {
  public:
   // Puts the link at the end of the queue; true when it is granted at once. An error that the variable carries goes to the claim. Callers
   // hold the engine's push lock, which makes a push over several variables atomic.
-  bool Acquire(Link* link, ErrorLedger& ledger);
+  bool Acquire(Link* link, const ErrorLedger& ledger);
   // Gives a granted link back; a written variable keeps `error` if there is one. Claims that thereby get their last variable become ready.
   // `marks`: work on devices that was issued under the link and may not be done; null: none.
-  void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, ErrorLedger& ledger, ReadyList* ready);
+  void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger, ReadyList* ready);
   // Takes the error away; for the claim of a wait, which holds the variable.
-  std::exception_ptr TakeError(ErrorLedger& ledger);
+  std::exception_ptr TakeError();
 
   // Forgets work on lanes that have failed: a wait has thrown their failure.
   void DropFailedMarks();
@@ -38,7 +38,7 @@ class ThreadedVar final : public Var {
 
  private:
   bool TryGrant(const Link& link);  // with lock_ held
-  void Pass(const Link& link, ErrorLedger& ledger);
+  void Pass(const Link& link, const ErrorLedger& ledger);
   void KeepMarks(const Link& link, const DeviceMarks* marks);
 
   // Work on devices that was issued under released links and may not be done: a reader follows the last write, a writer that and all reads

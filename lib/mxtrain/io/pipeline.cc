@@ -200,6 +200,7 @@ void Pipeline::Push(Slot* slot) {
   engine::PushOptions options;
   options.property = engine::FnProperty::kIO;
   options.name = "batch";
+  options.renews = writes_;
   runtime_.engine().PushAsync(Ticket(ring_, slot), {}, writes_, options);
 }
 

@@ -71,7 +71,7 @@ class MXTRAIN_API KVStore {
 };
 
 // An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read, on each device
-// that keeps weights. It must outlive what it pushed. A step that updates the same arrays as the one before allocates nothing.
+// that keeps weights. Its end waits for what it has pushed. A step that updates the same arrays as the one before allocates nothing.
 //
 // On the CPU each key is updated by an operation of its own, as soon as its gradient is there. On a GPU, where operations and launches cost more
 // than that brings, an update of all keys is one operation, with the highest of their priorities, if their weights are of one type. The bits
@@ -84,6 +84,7 @@ class MXTRAIN_API OptimizerUpdater {
     Multipliers multipliers;
   };
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad);
+  ~OptimizerUpdater();
 
   // Sets this step's values for all keys; before the pushes of the step. `lr` is the scheduled rate.
   void BeginStep(int64_t step, double lr);

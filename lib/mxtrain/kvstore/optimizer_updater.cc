@@ -29,6 +29,10 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
   }
 }
 
+OptimizerUpdater::~OptimizerUpdater() {
+  if (!keys_.empty()) runtime_.Drain(all_scalars_.host().var());
+}
+
 OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
   for (Device& device : devices_) {
     if (device.ctx == weight.ctx()) return device;
@@ -60,7 +64,7 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
       [this, scalars = std::move(scalars)](RunContext) {
         std::copy(scalars->values.begin(), scalars->values.end(), all_scalars_.host().data().dptr<float>());
       },
-      {}, writes, {.name = "optimizer_scalars"});
+      {}, writes, {.name = "optimizer_scalars", .renews = writes});
   all_scalars_.Upload();
   for (Device& device : devices_) {
     if (device.squares) device.squares->known = false;

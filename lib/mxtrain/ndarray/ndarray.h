@@ -40,6 +40,8 @@ class MXTRAIN_API NDArray {
   // The same elements: bytes, shape, type and layout.
   bool SameView(const NDArray& other) const { return chunk_ == other.chunk_ && offset_ == other.offset_ && spec_ == other.spec_; }
 
+  bool IsWhole() const;  // no byte of its allocation lies outside: who writes all its elements renews its variable
+
   // Views that share the bytes. Plain arrays only: an opaque one throws an Error that names ToPlain().
   NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
   NDArray Reshape(const TShape& shape) const;       // same number of elements

@@ -10,35 +10,12 @@
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/engine/function_scope.h"
 #include "mxtrain/ndarray/chunk.h"
+#include "mxtrain/ndarray/with_type.h"
 
 namespace mxtrain {
 namespace {
 
 constexpr int64_t kFillGrain = 16384;
-
-// Calls f with a value of the element type; the value itself means nothing.
-template <typename F>
-void WithType(DType type, F&& f) {
-  switch (type) {
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kFloat64:
-      return f(double{});
-    case DType::kFloat16:
-      return f(float16{});
-    case DType::kBfloat16:
-      return f(bfloat16{});
-    case DType::kUint8:
-      return f(uint8_t{});
-    case DType::kInt32:
-      return f(int32_t{});
-    case DType::kInt64:
-      return f(int64_t{});
-    case DType::kUnknown:
-      break;
-  }
-  Throw(ErrorKind::kBug, "an array of the unknown element type {}", static_cast<int>(type));
-}
 
 template <typename T>
 T FromDouble(double value) {
@@ -70,6 +47,11 @@ bool OnGpu(Context ctx) {
   return ctx.type == DeviceType::kGPU;
 }
 
+// Of a function that writes all elements of the array and reads none of them: what `renews` of its push is.
+std::span<const engine::VarHandle> RenewedBy(const NDArray& target, std::span<const engine::VarHandle> writes) {
+  return target.IsWhole() ? writes : std::span<const engine::VarHandle>();
+}
+
 // Whether one device computes on both: pinned memory is the host's.
 bool OneDevice(Context a, Context b) {
   return OnGpu(a) || OnGpu(b) ? a == b : true;
@@ -81,7 +63,7 @@ void NDArray::PushZeros() {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
   runtime().engine().PushSync([backend, data = data().data, bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, data, bytes); }, {},
-                              writes, {.ctx = ctx(), .name = "NDArray::Zeros"});
+                              writes, {.ctx = ctx(), .name = "NDArray::Zeros", .renews = RenewedBy(*this, writes)});
 }
 
 void NDArray::Fill(double value) {
@@ -96,7 +78,7 @@ void NDArray::Fill(double value) {
     }
     const engine::VarHandle writes[] = {var()};
     runtime().engine().PushSync([data = data().data, n = shape().Size(), element](RunContext) { FillElements<T>(data, n, element); }, {},
-                                writes, {.ctx = ctx(), .name = "NDArray::Fill"});
+                                writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
   });
 }
 
@@ -106,7 +88,11 @@ void NDArray::PushReorder(const NDArray& from, int priority) {
   engine::DeduplicateVars(&reads, &writes);
   runtime().engine().PushSync([backend, source = from.data(), target = data()](
                                   RunContext ctx) { backend->Reorder(ctx, SpecOf(source), source.data, SpecOf(target), target.data); },
-                              reads, writes, {.ctx = ctx(), .priority = priority, .name = "NDArray::CopyFrom"});
+                              reads, writes,
+                              {.ctx = ctx(),
+                               .priority = priority,
+                               .name = "NDArray::CopyFrom",
+                               .renews = reads.empty() ? std::span<const engine::VarHandle>() : RenewedBy(*this, writes)});
 }
 
 void NDArray::PushTransfer(const NDArray& from, int priority) {
@@ -120,7 +106,8 @@ void NDArray::PushTransfer(const NDArray& from, int priority) {
                               {.ctx = where,
                                .property = leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
                                .priority = priority,
-                               .name = "NDArray::CopyFrom"});
+                               .name = "NDArray::CopyFrom",
+                               .renews = RenewedBy(*this, writes)});
 }
 
 void NDArray::CopyFrom(const NDArray& from, int priority) {
@@ -175,7 +162,11 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
   const engine::VarHandle writes[] = {var()};
   runtime().engine().PushSync([backend, elements, target = data(), bytes](
                                   RunContext ctx) { backend->CopyBytes(ctx, Context::cpu(), elements, target.ctx, target.data, bytes); },
-                              {}, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost"});
+                              {}, writes,
+                              {.ctx = ctx(),
+                               .property = engine::FnProperty::kCopyToDevice,
+                               .name = "NDArray::CopyFromHost",
+                               .renews = RenewedBy(*this, writes)});
   WaitToRead();
 }
 

@@ -80,6 +80,15 @@ const Logger& Runtime::log() const {
 const RuntimeOptions& Runtime::options() const {
   return impl_->options;
 }
+void Runtime::Drain(engine::VarHandle var) {
+  std::exception_ptr error;
+  try {
+    error = engine().Drain(var);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error) log().Warning("an error that nothing waited for: {}", WhatOf(error));
+}
 uint64_t Runtime::NextImperativeStep() {
   return impl_->imperative_step.fetch_add(1);
 }

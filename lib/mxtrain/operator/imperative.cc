@@ -52,9 +52,12 @@ class Invocation {
   const std::vector<NDArray>& out() const { return out_; }
   const std::vector<NDArray>& aux() const { return aux_; }
   bool draws() const { return draws_; }
-  // What a push of it reads and writes.
-  void ListVars(std::vector<engine::VarHandle>* reads, std::vector<engine::VarHandle>* writes) const;
-  engine::PushOptions Options(int priority) const;
+  // What a push of it names.
+  struct Vars {
+    std::vector<engine::VarHandle> reads, writes, renews;
+  };
+  Vars ListVars() const;
+  engine::PushOptions Options(int priority, const Vars& vars) const;
   void Push(int priority);
   void Run(RunContext run_ctx);
 
@@ -166,22 +169,31 @@ void Invocation::Run(RunContext run_ctx) {
   plan_->Return(std::move(op));
 }
 
-void Invocation::ListVars(std::vector<engine::VarHandle>* reads, std::vector<engine::VarHandle>* writes) const {
-  for (const NDArray& array : in_) reads->push_back(array.var());
-  for (const NDArray& array : out_) writes->push_back(array.var());
-  for (const NDArray& array : aux_) writes->push_back(array.var());
-  if (!scratch_.empty()) writes->push_back(scratch_.var());
-  engine::DeduplicateVars(reads, writes);
+Invocation::Vars Invocation::ListVars() const {
+  Vars vars;
+  for (const NDArray& array : in_) vars.reads.push_back(array.var());
+  for (size_t i = 0; i < out_.size(); ++i) {
+    const engine::VarHandle var = out_[i].var();
+    const bool read = std::find(vars.reads.begin(), vars.reads.end(), var) != vars.reads.end();
+    if (req_[i] == OpReqType::kWriteTo && out_[i].IsWhole() && !read) vars.renews.push_back(var);
+    vars.writes.push_back(var);
+  }
+  for (const NDArray& array : aux_) vars.writes.push_back(array.var());
+  if (!scratch_.empty()) {
+    vars.writes.push_back(scratch_.var());
+    vars.renews.push_back(scratch_.var());
+  }
+  engine::DeduplicateVars(&vars.reads, &vars.writes);
+  return vars;
 }
 
-engine::PushOptions Invocation::Options(int priority) const {
-  return {.ctx = ctx_, .priority = priority, .name = plan_->name()};
+engine::PushOptions Invocation::Options(int priority, const Vars& vars) const {
+  return {.ctx = ctx_, .priority = priority, .name = plan_->name(), .renews = vars.renews};
 }
 
 void Invocation::Push(int priority) {
-  std::vector<engine::VarHandle> reads, writes;
-  ListVars(&reads, &writes);
-  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, reads, writes, Options(priority));
+  const Vars vars = ListVars();
+  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, vars.reads, vars.writes, Options(priority, vars));
 }
 
 // Pushes the call and returns its visible outputs.
@@ -227,7 +239,7 @@ struct PreparedCall::Impl {
   OpReqType req;
   Kwargs kwargs;
   std::optional<Invocation> invocation;  // that can be run again
-  std::vector<engine::VarHandle> reads, writes;
+  Invocation::Vars vars;
 
   void Settle() {
     const Call call = MakeCall(op, in, aux, out, req, kwargs);
@@ -248,7 +260,7 @@ struct PreparedCall::Impl {
       if (copied(i)) return;
     }
     if (once.draws()) return;
-    once.ListVars(&reads, &writes);
+    vars = once.ListVars();
     invocation.emplace(std::move(once));
   }
 };
@@ -267,8 +279,8 @@ PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in, std
 
 void PreparedCall::Push(int priority) const {
   if (!impl_->invocation) return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->kwargs, impl_->aux, priority);
-  impl_->out[0].runtime().engine().PushSync([impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->reads,
-                                            impl_->writes, impl_->invocation->Options(priority));
+  impl_->out[0].runtime().engine().PushSync([impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->vars.reads,
+                                            impl_->vars.writes, impl_->invocation->Options(priority, impl_->vars));
 }
 
 bool PreparedCall::Takes(std::span<const NDArray> in) const {
