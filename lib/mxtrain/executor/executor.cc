@@ -64,7 +64,7 @@ struct Arena {
 struct Run {
   RunInputs inputs;
   NDArray bytes;  // of the arena
-  uint64_t random_step = 0;
+  uint64_t random_step = 0, parameters = 0;
   Executor::Monitor monitor;
 
   void Clear() {
@@ -133,12 +133,7 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
 
 Executor::Impl::~Impl() {
   if (arena->forward_of == this) arena->forward_of = nullptr;
-  // Kernels and state are used by what was pushed: wait for it through the arena, which every operation writes.
-  try {
-    runtime.engine().WaitForVar(arena->bytes.var());
-  } catch (const std::exception& e) {
-    runtime.log().Warning("an error of a step that nobody waited for: {}", e.what());
-  }
+  runtime.Drain(arena->bytes.var());  // every operation writes it, and uses kernels and state
 }
 
 void Executor::Impl::Stage(RunInputs* inputs) {
@@ -170,6 +165,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   }
   run->bytes = arena->bytes;
   run->random_step = random_step;
+  run->parameters = sequences->ParameterVersion(arrays);
   if (monitored) run->monitor = monitor;
   arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
@@ -177,7 +173,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   options.ctx = request.ctx;
   options.priority = executor::kStepPriority;
   options.name = "bind_inputs";
-  options.renews = is_forward;
+  if (is_forward) options.renews = writes;
   runtime.engine().PushSync(
       [this, run = std::move(run)](RunContext) {
         executor::KernelSet& kernels = sequences->kernels();
@@ -187,6 +183,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
           resolved_arena = base;
         }
         state.random = {runtime.options().seed, run->random_step};
+        state.parameters = run->parameters;
         state.monitor = run->monitor;
       },
       {}, writes, options);
@@ -250,7 +247,7 @@ void Executor::Forward(std::span<const NDArray> inputs) {
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
   impl.Prepare(std::move(run), true);
-  impl.sequences->PushDerived(impl.arrays, impl.arena->bytes.var());
+  impl.sequences->PushDerived(impl.sequences->ParameterVersion(impl.arrays), impl.arena->bytes.var());
   impl.Push(StepSequences::kForward);
   if (impl.sequences->has_backward()) {
     impl.arena->forward_of = &impl;

@@ -35,7 +35,8 @@ class MXTRAIN_API Executor {
 
   // `inputs` stand in the order of input_names() and are used where they lie: shape and type must be those that were bound. Throws kConfig
   // naming the input that does not fit; the executor is then as it was before the call. After an error that a wait has thrown, the next
-  // Forward or Step starts afresh.
+  // Forward or Step starts afresh; but gradients that are added to and auxiliary states hold what the failed run left, so they keep the error, and runs
+  // that need them fail with it, until a wait on them has thrown it or they are written anew.
   void Forward(std::span<const NDArray> inputs);
   // Once after each Forward of a training executor. `head_grads`: one for each output whose operator reads a head gradient, in order of outputs.
   // Throws kUsage when no Forward stands open: before any, after a Step, a second time, after a run of an executor that shares the arena.

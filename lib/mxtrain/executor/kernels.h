@@ -14,6 +14,7 @@ namespace mxtrain::executor {
 struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
+  uint64_t parameters = 0;  // their version (StepSequences::ParameterVersion)
   std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
 };
 

@@ -1,6 +1,8 @@
 // What an Executor refuses, and that it is as good as before afterwards.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "mxtrain/base/error.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
@@ -109,7 +111,18 @@ TEST_CASE("a monitor counts forward passes, and sees the Backward of those that 
   }
 }
 
-// The array that carries a failure into the run is mended; nobody waits for the gradients, the statistics or the arena.
+void Break(const NDArray& array) {
+  const engine::VarHandle broken[] = {array.var()};
+  array.runtime().engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such picture"); }, {}, broken, {.name = "read"});
+}
+constexpr const char* kBroken = "read: no such picture";
+
+// What is added to holds what the failed run left: its error is seen there, and ends where it was seen.
+void WaitForStates(const Executor& executor) {
+  for (const auto& [name, array] : executor.auxs()) CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
+}
+
+// The array that carries a failure into the run is mended; nobody waits for the gradients or the arena.
 TEST_CASE("after a run that failed and whose error was seen, the next one gives what it would have given") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
@@ -119,16 +132,91 @@ TEST_CASE("after a run that failed and whose error was seen, the next one gives 
       const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
       const auto inputs = MakeInputs(*runtime, net, executor->input_names());
       const auto expected = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
-      const engine::VarHandle broken[] = {inputs[0].var()};
-      runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such picture"); }, {}, broken, {.name = "read"});
+      Break(inputs[0]);
       executor->Step(inputs);
       executor->Step(inputs);
-      CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), "read: no such picture");
-      CHECK_THROWS_WITH(inputs[0].WaitToRead(), "read: no such picture");
+      CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), kBroken);
+      CHECK_THROWS_WITH(inputs[0].WaitToRead(), kBroken);
+      WaitForStates(*executor);
       executor->Step(inputs);
       expected->Step(inputs);
       for (size_t i = 0; i < expected->outputs().size(); ++i) CHECK(GetValues(executor->outputs()[i]) == GetValues(expected->outputs()[i]));
       CHECK(Gradients(*executor) == Gradients(*expected));
+    }
+  }
+}
+
+TEST_CASE("a sum of gradients that lacks a batch is not read as one that has it") {
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    const auto runtime = NewRuntime(engine);
+    for (const SmallNet& net : SmallNets(TestRegistry())) {
+      CAPTURE(net.name);
+      BindRequest request = RequestFor(net, net.losses);
+      for (auto& [name, req] : request.grad_req) req = executor::GradReq::kAdd;
+      const auto executor = BindWithValues(*runtime, net.losses, request), expected = BindWithValues(*runtime, net.losses, request);
+      const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+      executor->Step(inputs);
+      Break(inputs[0]);
+      executor->Step(inputs);
+      CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), kBroken);
+      CHECK_THROWS_WITH(inputs[0].WaitToRead(), kBroken);
+      WaitForStates(*executor);
+      executor->Step(inputs);
+      for (const auto& [name, grad] : executor->grads()) {
+        CAPTURE(name);
+        if (name.starts_with("right") || name.starts_with("left")) continue;  // behind another input
+        CHECK_THROWS_WITH(grad.WaitToRead(), kBroken);
+      }
+      // Begun anew, it is whole.
+      for (const auto* bound : {&executor, &expected}) {
+        for (const auto& [name, grad] : (*bound)->grads()) NDArray(grad).Fill(0);
+        SetParameters(**bound);
+        (*bound)->Step(inputs);
+      }
+      CHECK(Gradients(*executor) == Gradients(*expected));
+    }
+  }
+}
+
+TEST_CASE("statistics that lack a batch are not read as those that have it") {
+  const auto runtime = NewRuntime();
+  const SmallNet net = SmallNets(TestRegistry())[1];  // with batch norm
+  const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+  const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+  Break(inputs[0]);
+  executor->Step(inputs);
+  CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), kBroken);
+  CHECK_THROWS_WITH(inputs[0].WaitToRead(), kBroken);
+  executor->Step(inputs);
+  REQUIRE_FALSE(executor->auxs().empty());
+  for (const auto& [name, array] : executor->auxs()) CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
+}
+
+// In evaluation batch norm is folded into weights that are computed once. A parameter that cannot be had stops that, too.
+TEST_CASE("what follows from a parameter is made when the parameter can be had again") {
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    const auto runtime = NewRuntime(engine);
+    const SmallNet net = SmallNets(TestRegistry())[1];
+    BindRequest request = RequestFor(net, net.losses);
+    request.is_train = false;
+    request.grad_req.clear();
+    const auto executor = BindWithValues(*runtime, net.losses, request);
+    const auto& nodes = executor->graph().nodes;
+    REQUIRE(std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.derived; }));
+    const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+    executor->Forward(inputs);
+    const auto expected = GetValues(executor->outputs()[0]);
+    for (const auto& [name, array] : executor->args()) {
+      CAPTURE(name);
+      Break(array);
+      executor->Forward(inputs);
+      executor->Forward(inputs);
+      CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), kBroken);
+      CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
+      executor->Forward(inputs);
+      CHECK(GetValues(executor->outputs()[0]) == expected);
     }
   }
 }

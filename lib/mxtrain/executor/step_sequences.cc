@@ -9,10 +9,12 @@ namespace mxtrain::executor {
 StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, OuterArrays& outers,
                              const BindRequest& request, const StepState& state)
     : runtime_(runtime),
+      state_(state),
       graph_(graph),
       outers_(outers),
       whole_passes_(request.whole_passes),
-      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state) {
+      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state),
+      made_of_(static_cast<size_t>(kernels_.size())) {
   for (int i = 0; i < outers.size(); ++i) {
     if (!outers[i].array.empty()) kernels_.SetOuter(i, outers[i].array.data().data);
   }
@@ -27,12 +29,6 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
   if (graph.first_backward < 0) return;
   parts_[kBackward] = Freeze(kernels_of[kBackward]);
   parts_[kStep] = Freeze(kernels_of[kStep]);
-}
-
-StepSequences::~StepSequences() {
-  for (const Frozen& part : parts_) {
-    if (part.handle) runtime_.engine().DeleteSequence(part.handle);
-  }
 }
 
 std::vector<StepSequences::Piece> StepSequences::Cut(const std::vector<int>& kernel_ids) const {
@@ -54,6 +50,24 @@ Access StepSequences::AccessOf(const Piece& piece) const {
     all.writes.insert(all.writes.end(), a.writes.begin(), a.writes.end());
   }
   return all;
+}
+
+// Those of which a run of the kernels, in this order, writes all that they stand for and reads nothing that it has not written: the run may renew them. Others
+// hold what was there before as well: gradients that are added to, auxiliary states, parts of a larger array.
+std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids) const {
+  std::set<int> touched, overwritten, others;
+  const auto touch = [&](const ByteRange& range, bool writes) {
+    if (range.space == 0 || !touched.insert(range.space).second) return;
+    const OuterArray& outer = outers_[range.space - 1];
+    const bool whole = writes && !outer.array.empty() && outer.array.IsWhole() && range.end >= outer.array.spec().Bytes();
+    (whole ? overwritten : others).insert(outer.port);
+  };
+  for (int k : kernel_ids) {
+    for (const ByteRange& range : kernels_.access(k).reads) touch(range, false);
+    for (const ByteRange& range : kernels_.access(k).writes) touch(range, true);
+  }
+  for (int port : others) overwritten.erase(port);
+  return overwritten;
 }
 
 // Without its edges and ports.
@@ -79,6 +93,7 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
   for (const Piece& piece : pieces) accesses.push_back(AccessOf(piece));
   const auto edges = FindEdges(accesses);
   const int arena = outers_.arena_port();
+  const std::set<int> overwritten = OverwrittenPorts(kernel_ids);
   std::vector<engine::SequenceOp> ops;
   Frozen frozen;
   std::vector<int> local(outers_.num_ports(), -1);
@@ -104,11 +119,12 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
     for (int port : writes) reads.erase(port);
     localize(reads, &op.reads);
     localize(writes, &op.writes);
-    // A run writes its arrays anew; what the arena holds may be of a Forward that failed.
-    std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.renews), [&](int port) { return port != local[arena]; });
+    std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.renews), [&](int port) { return overwritten.contains(frozen.ports[port]); });
     ops.push_back(std::move(op));
   }
-  frozen.handle = runtime_.engine().NewSequence(std::move(ops), static_cast<int>(frozen.ports.size()));
+  engine::Engine& engine = runtime_.engine();
+  frozen.handle = {engine.NewSequence(std::move(ops), static_cast<int>(frozen.ports.size())),
+                   [&engine](engine::SequenceHandle handle) { engine.DeleteSequence(handle); }};
   return frozen;
 }
 
@@ -116,28 +132,31 @@ void StepSequences::Push(Part part, engine::VarHandle arena) {
   outers_.SetPort(outers_.arena_port(), arena);
   vars_.clear();
   for (int port : parts_[part].ports) vars_.push_back(outers_.port_var(port));
-  runtime_.engine().Push(parts_[part].handle, vars_);
+  runtime_.engine().Push(parts_[part].handle.get(), vars_);
 }
 
-void StepSequences::PushDerived(const BoundArrays& arrays, engine::VarHandle arena) {
-  if (!parts_[kDerived].handle) return;
-  uint64_t version = 0;
+uint64_t StepSequences::ParameterVersion(const BoundArrays& arrays) const {
+  if (!parts_[kDerived].handle) return 0;
+  uint64_t version = 1;
   for (const ArrayMap* named : {&arrays.args, &arrays.auxs}) {
     for (const auto& [name, array] : *named) version += runtime_.engine().Version(array.var());
   }
-  if (!derived_failed_.exchange(false) && derived_made_ && version == derived_version_) return;
-  derived_made_ = true;
-  derived_version_ = version;
-  Push(kDerived, arena);
+  return version;
 }
 
-void StepSequences::RunDerived(int kernel, RunContext ctx) {
-  try {
-    kernels_.Run(kernel, ctx);
-  } catch (...) {
-    derived_failed_ = true;
-    throw;
+void StepSequences::PushDerived(uint64_t version, engine::VarHandle arena) {
+  const auto is_made = [&](int k) { return !graph_.nodes[kernels_[k].node].derived || made_of_[static_cast<size_t>(k)] == version; };
+  for (int k = 0; k < kernels_.size(); ++k) {
+    if (!is_made(k)) return Push(kDerived, arena);
   }
+}
+
+// What an earlier push has made of this version stands. One that was skipped does not come here.
+void StepSequences::RunDerived(int kernel, RunContext ctx) {
+  std::atomic<uint64_t>& made_of = made_of_[static_cast<size_t>(kernel)];
+  if (made_of == state_.parameters) return;
+  kernels_.Run(kernel, ctx);
+  made_of = state_.parameters;
 }
 
 }  // namespace mxtrain::executor

@@ -3,7 +3,9 @@
 // for the arrays that follow from parameters alone. Each kernel is an operation; on one GPU, whose stream orders them anyway, a pass is one
 // that is recorded (recorded_kernels.h), unless the request wants gradients as they come.
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "mxtrain/executor/kernels.h"
@@ -22,20 +24,23 @@ class StepSequences {
   // All arguments must outlive the sequences, and these whatever was pushed: the caller waits for that before the end.
   StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, OuterArrays& outers, const BindRequest& request,
                 const StepState& state);
-  ~StepSequences();
 
   KernelSet& kernels() { return kernels_; }
-  bool has_backward() const { return parts_[kBackward].handle != nullptr; }
+  bool has_backward() const { return static_cast<bool>(parts_[kBackward].handle); }
 
   // `arena`: the variable of the arena. The ports of inputs must have been set.
   void Push(Part part, engine::VarHandle arena);
-  // Brings the derived arrays up to date when a parameter was written since they were made, or when making them failed.
-  void PushDerived(const BoundArrays& arrays, engine::VarHandle arena);
+  // Of what derived arrays are made of: changes with each write to a parameter that was pushed; 0 where there are none. It must be in the state of the
+  // run before which derived arrays are pushed.
+  uint64_t ParameterVersion(const BoundArrays& arrays) const;
+  // Makes the derived arrays that are not known to hold what follows from this version of the parameters: none was made of it yet, or the run that was
+  // to make it failed or was skipped.
+  void PushDerived(uint64_t version, engine::VarHandle arena);
 
  private:
   // Its own port i is ports[i] of the outer arrays.
   struct Frozen {
-    engine::SequenceHandle handle = nullptr;
+    std::unique_ptr<engine::Sequence, std::function<void(engine::SequenceHandle)>> handle;
     std::vector<int> ports;
   };
   // What becomes one operation.
@@ -45,20 +50,21 @@ class StepSequences {
   };
   std::vector<Piece> Cut(const std::vector<int>& kernel_ids) const;
   Access AccessOf(const Piece& piece) const;
+  std::set<int> OverwrittenPorts(const std::vector<int>& kernel_ids) const;
   engine::SequenceOp OperationOf(const Piece& piece);
   Frozen Freeze(const std::vector<int>& kernel_ids);
   void RunDerived(int kernel, RunContext ctx);
 
   Runtime& runtime_;
+  const StepState& state_;
   const ExecGraph& graph_;
   OuterArrays& outers_;
   const bool whole_passes_;
   KernelSet kernels_;
   Frozen parts_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the part that is pushed
-  uint64_t derived_version_ = 0;  // sum of the versions of the parameters when derived arrays were last made
-  bool derived_made_ = false;
-  std::atomic<bool> derived_failed_{false};
+  // [kernel]: of derived arrays, the version of the parameters that they follow from. Written where they are made.
+  std::vector<std::atomic<uint64_t>> made_of_;
 };
 
 }  // namespace mxtrain::executor
