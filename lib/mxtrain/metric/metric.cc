@@ -5,6 +5,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/metric/metrics.h"
+#include "mxtrain/ndarray/as_float32.h"
 
 namespace mxtrain {
 namespace {
@@ -59,12 +60,7 @@ std::vector<FieldInfo> Metric::Describe(std::string_view name) {
 }
 
 void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
-  for (const TBlob* blob : {&label, &pred}) {
-    if (blob->type != DType::kFloat32 || !blob->layout.plain() || blob->ctx.type == DeviceType::kGPU) {
-      Throw(ErrorKind::kBug, "metric {} reads plain float32 arrays on the host, not {} in layout {} on {}", name_, NameOf(blob->type),
-            blob->layout.Name(), blob->ctx.ToString());
-    }
-  }
+  for (const TBlob* blob : {&label, &pred}) RequireHostFloat32(*blob, "metric", name_);
   if (label.shape.ndim() < 1 || pred.shape.ndim() < 1 || label.shape[0] != pred.shape[0]) {
     Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} are not of one batch", name_, label.shape.ToString(),
           pred.shape.ToString());

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/ndarray/as_float32.h"
 #include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
@@ -126,6 +127,43 @@ void MetricSet::RestoreState(const std::vector<std::string>& states) {
   for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
 }
 
+Scores::Scores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels)
+    : loss_(symbol), metrics_(symbol, loss_, metrics, labels) {}
+
+void Scores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
+  outputs_.clear();
+  output_room_.resize(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) outputs_.push_back(AsFloat32(outputs[i], &output_room_[i]));
+  std::erase_if(labels_, [&](const auto& before) { return !labels.contains(before.first); });
+  for (const auto& [name, label] : labels) labels_[name] = AsFloat32(label, &label_room_[name]);
+  for (size_t h = 0; h < loss_.heads().size(); ++h) {
+    const LossReport::Head& head = loss_.heads()[h];
+    const auto label = labels_.find(head.label);
+    if (head.label.empty() || label != labels_.end()) {
+      loss_.Update(static_cast<int>(h), outputs_[static_cast<size_t>(head.output)], head.label.empty() ? nullptr : &label->second, count);
+    } else {
+      loss_known_ = false;
+    }
+  }
+  metrics_.Update(outputs_, labels_, count);
+}
+
+void Scores::Reset() {
+  loss_.Reset();
+  metrics_.Reset();
+  loss_known_ = true;
+}
+
+NamedValues Scores::Values() const {
+  NamedValues values;
+  if (loss_known_ && !loss_.heads().empty()) values.emplace_back("loss", loss_.Total());
+  if (loss_known_ && loss_.heads().size() > 1) {
+    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
+  }
+  for (auto& value : metrics_.Values()) values.push_back(std::move(value));
+  return values;
+}
+
 InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
   const std::vector<DataDesc> descs[] = {iter.provide_data(), iter.provide_label()};
   for (const std::string& name : executor.input_names()) {
@@ -146,7 +184,7 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
 }
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx)
-    : runtime_(runtime), iter_(iter), loss_(symbol), metrics_(symbol, loss_, metrics, iter.provide_label()) {
+    : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
   Executor::BindRequest request;
   request.ctx = ctx;
   request.is_train = false;
@@ -154,23 +192,21 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, c
   RequestInputs(iter, net, 1, &request);
   executor_ = Executor::SimpleBind(runtime, net, request, shared);
   // Labels that the data do not give are read by nobody in evaluation, but must be arrays.
-  for (const LossReport::Head& head : loss_.heads()) {
+  for (const LossReport::Head& head : scores_.loss().heads()) {
     if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);
   }
 }
 
 std::vector<std::string> Evaluation::MissingLabels() const {
   std::vector<std::string> names;
-  for (const LossReport::Head& head : loss_.heads()) {
+  for (const LossReport::Head& head : scores_.loss().heads()) {
     if (!head.label.empty() && executor_->args().contains(head.label)) names.push_back(head.label);
   }
   return names;
 }
 
 NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
-  loss_.Reset();
-  metrics_.Reset();
-  bool with_loss = !loss_.heads().empty();
+  scores_.Reset();
   const auto label_descs = iter_.provide_label();
   iter_.Reset(0);
   const InputOrder order(*executor_, iter_);
@@ -191,25 +227,10 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
       batch.label[i].WaitToRead();
       labels[label_descs[i].name] = batch.label[i].data();
     }
-    for (size_t h = 0; h < loss_.heads().size(); ++h) {
-      const LossReport::Head& head = loss_.heads()[h];
-      const auto label = labels.find(head.label);
-      if (!head.label.empty() && label == labels.end()) {
-        with_loss = false;
-        continue;
-      }
-      loss_.Update(static_cast<int>(h), outputs[head.output], head.label.empty() ? nullptr : &label->second, batch.count);
-    }
-    metrics_.Update(outputs, labels, batch.count);
+    scores_.Add(outputs, labels, batch.count);
     if (on_batch) on_batch(batch, on_host);
   }
-  NamedValues values;
-  if (with_loss) values.emplace_back("loss", loss_.Total());
-  if (with_loss && loss_.heads().size() > 1) {
-    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
-  }
-  for (auto& value : metrics_.Values()) values.push_back(std::move(value));
-  return values;
+  return scores_.Values();
 }
 
 }  // namespace mxtrain

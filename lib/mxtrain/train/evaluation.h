@@ -51,6 +51,35 @@ class MXTRAIN_API MetricSet {
   std::vector<Item> items_;
 };
 
+// Losses and metrics of a net over the batches of an epoch.
+class MXTRAIN_API Scores {
+ public:
+  // Throws as MetricSet.
+  Scores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
+
+  // Takes in the first `count` examples of a batch: its outputs in the net's order and its labels by name, plain, in host memory, of any element
+  // type. A loss whose label is not there is not known, and so are all until the next Reset. Throws as LossReport and MetricSet.
+  void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
+  void Reset();
+  // "loss", and that of each head where there are several, as far as they are known; then the metrics.
+  NamedValues Values() const;
+
+  const LossReport& loss() const { return loss_; }
+  LossReport& loss() { return loss_; }
+  const MetricSet& metrics() const { return metrics_; }
+  MetricSet& metrics() { return metrics_; }
+
+ private:
+  LossReport loss_;
+  MetricSet metrics_;
+  bool loss_known_ = true;
+  // Of the batch that is added, in float32; kept so that the next one allocates nothing.
+  std::vector<TBlob> outputs_;
+  std::map<std::string, TBlob> labels_;
+  std::vector<std::vector<float>> output_room_;
+  std::map<std::string, std::vector<float>> label_room_;
+};
+
 // The arrays of a batch in the order of an executor's inputs, by the names that the iterator gives them.
 class MXTRAIN_API InputOrder {
  public:
@@ -83,8 +112,7 @@ class MXTRAIN_API Evaluation {
   Runtime& runtime_;
   DataIter& iter_;
   std::unique_ptr<Executor> executor_;
-  LossReport loss_;
-  MetricSet metrics_;
+  Scores scores_;
 };
 
 }  // namespace mxtrain

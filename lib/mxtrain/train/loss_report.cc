@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/ndarray/as_float32.h"
 #include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
@@ -115,6 +116,8 @@ LossReport::LossReport(const Symbol& symbol) {
 
 void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t count) {
   const Head& head = heads_[h];
+  RequireHostFloat32(output, "loss", head.name);
+  if (label) RequireHostFloat32(*label, "loss", head.name);
   Sum& sum = sums_[h];
   const int64_t batch = output.shape.ndim() > 0 ? output.shape[0] : 1;
   if (head.kind == Head::Kind::kSoftmax) {

@@ -35,7 +35,7 @@ class MXTRAIN_API LossReport {
   explicit LossReport(const Symbol& symbol);
   const std::vector<Head>& heads() const { return heads_; }
 
-  // Adds the first `count` examples of one batch for head h; plain float32 arrays. `label` is null for heads without one.
+  // Adds the first `count` examples of one batch for head h; plain float32 arrays in host memory. `label` is null for heads without one.
   void Update(int h, const TBlob& output, const TBlob* label, int64_t count);
   void Reset();
   double Mean(int h) const;  // 0 when nothing was added

@@ -72,11 +72,14 @@ bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatt
 }
 
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
-    : runtime_(runtime), options_(std::move(options)), train_(train), val_(val), loss_(options_.symbol),
-      metrics_(options_.symbol, loss_, options_.metrics, train_.provide_label()), best_(BestMetrics(options_, metrics_), metrics_) {
-  if (loss_.heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
+    : runtime_(runtime), options_(std::move(options)), train_(train), val_(val),
+      scores_(options_.symbol, options_.metrics, train_.provide_label()),
+      best_(BestMetrics(options_, scores_.metrics()), scores_.metrics()) {
+  if (scores_.loss().heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
   if (options_.early_stop.patience > 0) early_stop_.emplace(options_.early_stop.patience, options_.early_stop.min_delta);
   CheckWorkers();
+  for (const DataDesc& desc : train_.provide_label()) label_names_.push_back(desc.name);
+  CheckLabels();
   steps_per_epoch_ = train_.batches_per_epoch() / options_.grad_accum;
   if (steps_per_epoch_ < 1) {
     Throw(ErrorKind::kData, "the training data hold {} examples, which is less than {} of {}", train_.examples(),
@@ -99,7 +102,6 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
 
   MeasureAndBind();
   input_order_.emplace(*executors_[0], train_);
-  for (const DataDesc& desc : train_.provide_label()) label_names_.push_back(desc.name);
   InitializeParameters();
   MakeUpdater();
   MakeLossScale();
@@ -107,10 +109,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
 
 Trainer::~Trainer() {
   // Steps in flight use members; an exception that leaves Run does not wait for them.
-  try {
-    runtime_.engine().WaitForAll();
-  } catch (const Error&) {  // the one that ended the run is on its way already
-  }
+  for (engine::VarHandle var : {sums_, ended_}) runtime_.Drain(var);
   for (engine::VarHandle var : {sums_, ended_}) runtime_.engine().DeleteVariable(var, {}, first_device());
   for (const auto* marks : {&batch_marks_, &ends_}) {
     for (engine::VarHandle mark : *marks) runtime_.engine().DeleteVariable(mark, {}, first_device());
@@ -120,6 +119,13 @@ Trainer::~Trainer() {
 void Trainer::CheckWorkers() const {
   if (num_workers() < 1 || train_.batch_size() % num_workers() != 0) {
     Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), num_workers());
+  }
+}
+
+void Trainer::CheckLabels() const {
+  for (const LossReport::Head& head : scores_.loss().heads()) {
+    if (head.label.empty() || std::find(label_names_.begin(), label_names_.end(), head.label) != label_names_.end()) continue;
+    Throw(ErrorKind::kConfig, "the training data give no label '{}', which '{}' needs", head.label, head.name);
   }
 }
 
@@ -277,8 +283,8 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
     state_.threads = threads;
   }
   best_.Restore(state_.best);
-  metrics_.RestoreState(state_.metric_states);
-  loss_.RestoreState(state_.loss_state);
+  scores_.metrics().RestoreState(state_.metric_states);
+  scores_.loss().RestoreState(state_.loss_state);
   RestoreAverages(checkpoint);
   if (loss_scale_ && state_.loss_scale) {
     seen_loss_scale_ = *state_.loss_scale;
@@ -345,8 +351,9 @@ WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
 void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) {
   constexpr size_t kShown = 4;
   std::vector<std::string> heads, examples;
-  for (size_t h = 0; h < loss_.heads().size(); ++h) {
-    if (!std::isfinite(loss_.Mean(static_cast<int>(h)))) heads.push_back(format("'{}'", loss_.heads()[h].name));
+  const LossReport& loss = scores_.loss();
+  for (size_t h = 0; h < loss.heads().size(); ++h) {
+    if (!std::isfinite(loss.Mean(static_cast<int>(h)))) heads.push_back(format("'{}'", loss.heads()[h].name));
   }
   for (int64_t i : index) examples.push_back(train_.ExampleName(i));
   const std::vector<std::string> shown(examples.begin(), examples.begin() + static_cast<ptrdiff_t>(std::min(examples.size(), kShown)));
@@ -452,15 +459,9 @@ void Trainer::TakeIn(const Outcome& outcome) {
       label_blobs_[label_names_[i]] = (parts == 1 ? label : label.Slice(w * rows, (w + 1) * rows)).data();
       count = std::clamp<int64_t>(outcome.count - w * rows, 0, rows);
     }
-    for (size_t h = 0; h < loss_.heads().size(); ++h) {
-      const LossReport::Head& head = loss_.heads()[h];
-      const auto label = label_blobs_.find(head.label);
-      if (!head.label.empty() && label == label_blobs_.end()) Throw(ErrorKind::kConfig, "the training data give no label '{}'", head.label);
-      loss_.Update(static_cast<int>(h), output_blobs_[head.output], head.label.empty() ? nullptr : &label->second, count);
-    }
-    metrics_.Update(output_blobs_, label_blobs_, count);
+    scores_.Add(output_blobs_, label_blobs_, count);
   }
-  if (!std::isfinite(loss_.Total())) ThrowDiverged(outcome.step, outcome.index);
+  if (!std::isfinite(scores_.loss().Total())) ThrowDiverged(outcome.step, outcome.index);
 }
 
 Checkpoint Trainer::Snapshot() const {
@@ -476,8 +477,8 @@ Checkpoint Trainer::Snapshot() const {
   c.state.loss_scale = loss_scale_ ? std::optional(loss_scale_->Read()) : std::nullopt;
   c.state.average_updates = average_ ? average_->updates() : 0;
   c.state.random_step = executors_[0]->random_step();
-  c.state.metric_states = metrics_.SaveState();
-  c.state.loss_state = loss_.SaveState();
+  c.state.metric_states = scores_.metrics().SaveState();
+  c.state.loss_state = scores_.loss().SaveState();
   c.args = executors_[0]->args();
   c.auxs = executors_[0]->auxs();
   c.optimizer = updater_->States();

@@ -160,6 +160,7 @@ class MXTRAIN_API Trainer {
   int num_workers() const { return static_cast<int>(options_.workers.size()); }
   Context first_device() const { return options_.workers[0]; }
   void CheckWorkers() const;
+  void CheckLabels() const;
   bool OnOneDevice() const;
   void BindExecutors();
   void MeasureAndBind();
@@ -184,7 +185,6 @@ class MXTRAIN_API Trainer {
   struct Outcome;
   void TakeIn(const Outcome& outcome);
   [[noreturn]] void ThrowDiverged(int64_t step, const std::vector<int64_t>& index);
-  NamedValues TrainValues() const;
   RunStart Describe() const;
   Checkpoint Snapshot() const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
@@ -219,9 +219,8 @@ class MXTRAIN_API Trainer {
   std::vector<KVStore::KeySums> sums_of_;             // [key]: gradients of this step, summed over workers
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
-  LossReport loss_;
-  LossReport::Sums reported_;                         // those of loss_ when a step was reported last, or the epoch was entered
-  MetricSet metrics_;
+  Scores scores_;
+  LossReport::Sums reported_;                         // those of the losses when a step was reported last, or the epoch was entered
   BestEpochs best_;
   std::optional<Patience> early_stop_;
   TrainState state_;
@@ -229,7 +228,7 @@ class MXTRAIN_API Trainer {
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
   std::string rescale_reason_;
-  engine::VarHandle sums_ = nullptr;                  // stands for loss_, metrics_ and diverged_
+  engine::VarHandle sums_ = nullptr;                  // stands for scores_ and diverged_
   std::optional<DivergedError> diverged_;             // what a step in flight threw; a wait gives it back as an Error of the engine
   bool warned_of_limit_ = false;
   int64_t saved_step_ = -1;                           // where the last save of this process stands

@@ -68,15 +68,6 @@ struct Trainer::Clock {
   double WaitShare() const { return counted_seconds > 0 ? std::clamp(counted_wait / counted_seconds, 0.0, 1.0) : 0; }
 };
 
-NamedValues Trainer::TrainValues() const {
-  NamedValues values{{"loss", loss_.Total()}};
-  if (loss_.heads().size() > 1) {
-    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
-  }
-  for (auto& value : metrics_.Values()) values.push_back(std::move(value));
-  return values;
-}
-
 RunStart Trainer::Describe() const {
   RunStart s;
   for (const auto& [name, array] : executors_[0]->args()) s.parameters += array.shape().Size();
@@ -198,7 +189,7 @@ void Trainer::Step(const DataBatch& batch) {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   train_.Reset(state_.epoch, state_.step_in_epoch * options_.grad_accum);
-  reported_ = loss_.sums();
+  reported_ = scores_.loss().sums();
   DataBatch batch;
   const auto goes_on = [&] {
     if (summed_batches_ > 0) return true;  // a step is made whole
@@ -234,9 +225,9 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   e.lr = LearningRate(Position() - 1);
   runtime_.engine().WaitForVar(sums_);
   LookAtLossScale(listener);
-  e.loss = loss_.Total();
-  e.recent_loss = loss_.TotalSince(reported_);
-  reported_ = loss_.sums();
+  e.loss = scores_.loss().Total();
+  e.recent_loss = scores_.loss().TotalSince(reported_);
+  reported_ = scores_.loss().sums();
   clock->Pause(data_wait_.seconds());
   e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
   e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
@@ -317,7 +308,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   e.images_per_second = clock->epoch_seconds > 0 ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds : 0;
   clock->epoch_seconds = 0;
   clock->epoch_images = 0;
-  e.train = TrainValues();
+  e.train = scores_.Values();
   if (evaluation_) {
     const WeightAverage::InUse averages(average_.get());
     e.val = evaluation_->Run({}, [stop] { return Stops(stop); });
@@ -333,8 +324,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     ++state_.epoch;
     state_.step_in_epoch = 0;
     state_.examples_in_epoch = 0;
-    loss_.Reset();
-    metrics_.Reset();
+    scores_.Reset();
     if (const std::optional<double> value = FindValue(result_.last, best_.first().metric)) {
       schedule_->EndEpoch(*value, best_.HigherIsBetter());
       const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, best_.HigherIsBetter());

@@ -18,6 +18,7 @@ class MXTRAIN_API WeightAverage {
  public:
   // `values`: the arrays that are averaged, by name; kept. The averages lie as they do.
   WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values);
+  ~WeightAverage();  // waits for what it has pushed
 
   // After the update of a step.
   void Update();
