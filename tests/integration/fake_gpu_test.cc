@@ -68,6 +68,42 @@ TEST_CASE("steps of small nets, monitored too") {
   }
 }
 
+TEST_CASE("inputs may lie on any device; parameters, gradients and a shared arena lie where the net is bound") {
+  const auto runtime = NewFakeGpuRuntime();
+  const SmallNet net = SmallNets(runtime->operators())[0];
+  for (const Context ctx : {Context::cpu(), kGpu, Context::gpu(1)}) {
+    CAPTURE(ctx.ToString());
+    executor::BindRequest request = RequestFor(net, net.losses);
+    request.ctx = ctx;
+    const auto executor = BindWithValues(*runtime, net.losses, request);
+    const std::vector<NDArray> inputs = MakeInputs(*runtime, net, executor->input_names());
+    executor->Step(inputs);
+    const std::vector<double> expected = GetValues(executor->outputs()[0]);
+    for (const Context other : {Context::cpu(), Context::cpu_pinned(), kGpu, Context::gpu(1)}) {
+      CAPTURE(other.ToString());
+      std::vector<NDArray> there;
+      for (const NDArray& input : inputs) there.push_back(input.Copy(other));
+      executor->Step(there);
+      CHECK(GetValues(executor->outputs()[0]) == expected);
+      if (other.type == DeviceType::kCPUPinned || other == ctx) continue;
+      for (const auto& given : {&Executor::args, &Executor::grads}) {
+        std::map<std::string, NDArray> args = executor->args(), grads = executor->grads();
+        std::map<std::string, NDArray>& moved = given == &Executor::args ? args : grads;
+        moved["fc2_bias"] = moved.at("fc2_bias").Copy(other);
+        CHECK_THROWS_WITH(Executor::Bind(*runtime, net.losses, request, args, grads, executor->auxs()),
+                          format("array 'fc2_bias' lies on {}, and the net is bound on {}; copy it there first", other.ToString(), ctx.ToString()).c_str());
+      }
+      executor::BindRequest elsewhere = request;
+      elsewhere.ctx = other;
+      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, elsewhere, executor.get()), doctest::Contains("is bound on"));
+      const Symbol alone = Symbol::Create(runtime->operators(), "MakeLoss", "loss", {}, std::vector{Symbol::Variable("data")});
+      elsewhere.grad_req.clear();
+      elsewhere.inputs = {"data"};
+      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, alone, elsewhere, executor.get()), doctest::Contains("cannot share an arena"));
+    }
+  }
+}
+
 TEST_CASE("a pass whose arrays lie where they lay before is recorded, and then given as one piece") {
   const auto replays_of = [](const SmallNet& net, bool whole_passes, bool refuses) {
     const auto runtime = NewFakeGpuRuntime();

@@ -51,20 +51,33 @@ struct Arena {
   NDArray bytes;
   const void* forward_of = nullptr;  // the executor for whose Backward it holds what a Forward left; null: none
 
+  // Throws kConfig where it lies on another device.
   void Grow(Runtime& runtime, Context ctx, int64_t size) {
-    if (!bytes.empty() && bytes.shape().Size() >= size) return;
-    // Steps under way are ordered by the old array alone.
-    if (!bytes.empty()) bytes.WaitToWrite();
-    bytes = NDArray(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
+    const int64_t before = bytes.empty() ? 0 : bytes.shape().Size();
+    if (!bytes.empty() && bytes.ctx() != ctx) {
+      Throw(ErrorKind::kConfig, "executors on {} and {} cannot share an arena; bind one of them without `shared`", bytes.ctx().ToString(), ctx.ToString());
+    }
+    if (!bytes.empty() && before >= size) return;
+    if (!bytes.empty()) bytes.WaitToWrite();  // steps under way are ordered by the old array alone
     forward_of = nullptr;
+    bytes = NDArray();  // first, so that the two are never there at once
+    try {
+      bytes = New(runtime, ctx, size);
+    } catch (...) {
+      if (before > 0) bytes = New(runtime, ctx, before);  // for the executors that have it
+      throw;
+    }
   }
+
+  static NDArray New(Runtime& runtime, Context ctx, int64_t size) { return {runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena"}; }
 };
 
 // What one run brings to the engine.
 struct Run {
   RunInputs inputs;
   NDArray bytes;  // of the arena
-  uint64_t random_step = 0, parameters = 0;
+  uint64_t random_step = 0;
+  executor::Derivation derivation;
   Executor::Monitor monitor;
 
   void Clear() {
@@ -84,7 +97,7 @@ struct Executor::Impl {
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
                                         Executor* shared);
   void Prepare(Recycler<Run>::Lease run, bool forward);
-  // Inputs that lie elsewhere are copied to the device, by its copy stream, into arrays that stay the same.
+  // Inputs that lie elsewhere are copied to the device, by a copy stream, into arrays that stay the same.
   void Stage(RunInputs* inputs);
   void Push(StepSequences::Part part) { sequences->Push(part, arena->bytes.var()); }
 
@@ -137,9 +150,8 @@ Executor::Impl::~Impl() {
 }
 
 void Executor::Impl::Stage(RunInputs* inputs) {
-  if (request.ctx.type != DeviceType::kGPU) return;
   for (auto& [outer, array] : *inputs) {
-    if (array.ctx() == request.ctx) continue;
+    if (executor::LiesOn(array, request.ctx)) continue;
     NDArray& target = staged[stage][outer];
     if (target.empty()) target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
     target.CopyFrom(array);
@@ -165,7 +177,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   }
   run->bytes = arena->bytes;
   run->random_step = random_step;
-  run->parameters = sequences->ParameterVersion(arrays);
+  run->derivation = is_forward ? sequences->PlanDerived(arrays) : executor::Derivation();
   if (monitored) run->monitor = monitor;
   arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
@@ -183,7 +195,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
           resolved_arena = base;
         }
         state.random = {runtime.options().seed, run->random_step};
-        state.parameters = run->parameters;
+        state.derivation = run->derivation;
         state.monitor = run->monitor;
       },
       {}, writes, options);
@@ -247,7 +259,7 @@ void Executor::Forward(std::span<const NDArray> inputs) {
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
   impl.Prepare(std::move(run), true);
-  impl.sequences->PushDerived(impl.sequences->ParameterVersion(impl.arrays), impl.arena->bytes.var());
+  impl.sequences->PushDerived(impl.arena->bytes.var());
   impl.Push(StepSequences::kForward);
   if (impl.sequences->has_backward()) {
     impl.arena->forward_of = &impl;

@@ -21,7 +21,7 @@ class MXTRAIN_API Executor {
 
   // Binds to given arrays. `args` and `aux` must hold every argument that is not in request.inputs, and every auxiliary state; `grads` every
   // argument with a grad_req. Their layouts are kept. With `shared`, the two executors use one arena: they never run at once. Throws kConfig
-  // naming what is missing, and the array whose shape or type is not what `request` says.
+  // naming what is missing, and the array whose shape, type or device is not what `request` says.
   static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const std::map<std::string, NDArray>& args,
                                         const std::map<std::string, NDArray>& grads, const std::map<std::string, NDArray>& aux,
                                         Executor* shared = nullptr);

@@ -253,6 +253,29 @@ TEST_CASE("a reshaped executor has the same parameters and serves another batch,
   }
 }
 
+TEST_CASE("an arena that grows is never there beside the larger one; one that cannot grow is as it was") {
+  const auto runtime = NewRuntime();
+  const SmallNet net = SmallNets(TestRegistry())[1];
+  const auto small = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+  const auto inputs = MakeInputs(*runtime, net, small->input_names());
+  small->Step(inputs);
+  const Result expected = ResultOf(*small);
+  const auto shapes_of = [&](int64_t batch) {
+    std::map<std::string, TShape> shapes = {{"data", net.data.at("data")}, {"softmax_label", net.labels.at("softmax_label")}};
+    for (auto& [name, shape] : shapes) shape[0] = batch;
+    return shapes;
+  };
+  const auto stats = [&] { return runtime->storage().GetStats(Context::cpu()); };
+  const int64_t before = stats().peak;
+  const auto large = small->Reshape(shapes_of(50));
+  REQUIRE(stats().in_use > before);
+  CHECK(stats().peak < stats().in_use + small->arena_bytes());
+  CHECK_THROWS(small->Reshape(shapes_of(int64_t{1} << 40)));
+  SetParameters(*small);
+  small->Step(inputs);
+  CHECK(ResultOf(*small) == expected);
+}
+
 TEST_CASE("a monitor sees the outputs of everything that runs, plain") {
   const auto runtime = NewRuntime();
   for (const SmallNet& net : SmallNets(TestRegistry())) {

@@ -10,11 +10,17 @@
 
 namespace mxtrain::executor {
 
+// To what the derived arrays are brought before a run.
+struct Derivation {
+  uint64_t version = 0;  // of the parameters
+  uint64_t number = 0;   // of the push that brings them there
+};
+
 // What every kernel of an executor reads while it runs.
 struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
-  uint64_t parameters = 0;  // their version (StepSequences::ParameterVersion)
+  Derivation derivation;
   std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
 };
 

@@ -90,6 +90,22 @@ TEST_CASE("arrays that are missing or of another shape are refused by name") {
   CHECK_THROWS_WITH(made->Reshape({{"fc1_weight", TShape{3, 5}}}), doctest::Contains("no input 'fc1_weight'"));
 }
 
+TEST_CASE("an array of another type is refused by name") {
+  const auto runtime = NewRuntime();
+  const SmallNet net = SmallNets(TestRegistry())[0];
+  const BindRequest request = RequestFor(net, net.losses);
+  const auto made = BindWithValues(*runtime, net.losses, request);
+  for (const DType type : {DType::kInt32, DType::kFloat16, DType::kFloat64}) {
+    CAPTURE(NameOf(type));
+    Arrays args = made->args(), grads = made->grads();
+    args["fc1_weight"] = NDArray(*runtime, args.at("fc1_weight").shape(), type);
+    CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, args, grads, made->auxs()), doctest::Contains("fc1"), Error);
+    grads["fc1_weight"] = NDArray(*runtime, grads.at("fc1_weight").shape(), type);
+    CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, made->args(), grads, made->auxs()),
+                         doctest::Contains(format("array 'fc1_weight' is {}", NameOf(type)).c_str()), Error);
+  }
+}
+
 TEST_CASE("a monitor counts forward passes, and sees the Backward of those that it saw") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[0];

@@ -4,6 +4,11 @@
 
 namespace mxtrain::executor {
 
+bool LiesOn(const NDArray& array, Context device) {
+  const bool on_gpu = array.ctx().type == DeviceType::kGPU || device.type == DeviceType::kGPU;
+  return !on_gpu || array.ctx() == device;
+}
+
 // Goes through the graph in the order in which the arrays get their numbers.
 struct OuterArrays::Maker {
   OuterArrays& outers;
@@ -28,6 +33,10 @@ struct OuterArrays::Maker {
     if (!(array.spec() == spec)) {
       Throw(ErrorKind::kConfig, "array '{}' is {} {} in layout {}; the net needs {} {} in layout {}", name, NameOf(array.dtype()),
             array.shape().ToString(), array.layout().Name(), NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
+    }
+    if (!LiesOn(array, request.ctx)) {
+      Throw(ErrorKind::kConfig, "array '{}' lies on {}, and the net is bound on {}; copy it there first", name, array.ctx().ToString(),
+            request.ctx.ToString());
     }
     return array;
   }

@@ -28,10 +28,13 @@ struct OuterArray {
   TensorSpec spec;     // of inputs and head gradients
 };
 
+// Whether what computes on the device can use the array where it is: the CPU takes pinned memory, too.
+bool LiesOn(const NDArray& array, Context device);
+
 class OuterArrays {
  public:
   // Takes what `bound` has and adds what is missing; outputs are always new. Throws kConfig naming an array of the wrong shape, type or
-  // layout, and an output that is a variable.
+  // layout, or on another device, and an output that is a variable.
   OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound);
 
   int size() const { return static_cast<int>(arrays_.size()); }

@@ -13,8 +13,7 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
       graph_(graph),
       outers_(outers),
       whole_passes_(request.whole_passes),
-      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state),
-      made_of_(static_cast<size_t>(kernels_.size())) {
+      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state) {
   for (int i = 0; i < outers.size(); ++i) {
     if (!outers[i].array.empty()) kernels_.SetOuter(i, outers[i].array.data().data);
   }
@@ -23,6 +22,7 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
     const ExecNode& node = graph.nodes[kernels_[k].node];
     kernels_of[node.derived ? kDerived : node.backward_pass ? kBackward : kForward].push_back(k);
     if (!node.derived) kernels_of[kStep].push_back(k);
+    if (node.derived) derived_.try_emplace(k);
   }
   parts_[kForward] = Freeze(kernels_of[kForward]);
   if (!kernels_of[kDerived].empty()) parts_[kDerived] = Freeze(kernels_of[kDerived]);
@@ -135,28 +135,30 @@ void StepSequences::Push(Part part, engine::VarHandle arena) {
   runtime_.engine().Push(parts_[part].handle.get(), vars_);
 }
 
-uint64_t StepSequences::ParameterVersion(const BoundArrays& arrays) const {
-  if (!parts_[kDerived].handle) return 0;
+Derivation StepSequences::PlanDerived(const BoundArrays& arrays) {
+  if (derived_.empty()) return {};
   uint64_t version = 1;
   for (const ArrayMap* named : {&arrays.args, &arrays.auxs}) {
     for (const auto& [name, array] : *named) version += runtime_.engine().Version(array.var());
   }
-  return version;
+  const auto passed = [this](const auto& derived) { return derived.second.passed == derivation_.number; };
+  derivation_due_ = version != derivation_.version || !std::all_of(derived_.begin(), derived_.end(), passed);
+  if (derivation_due_) derivation_ = {version, derivation_.number + 1};
+  return derivation_;
 }
 
-void StepSequences::PushDerived(uint64_t version, engine::VarHandle arena) {
-  const auto is_made = [&](int k) { return !graph_.nodes[kernels_[k].node].derived || made_of_[static_cast<size_t>(k)] == version; };
-  for (int k = 0; k < kernels_.size(); ++k) {
-    if (!is_made(k)) return Push(kDerived, arena);
-  }
+void StepSequences::PushDerived(engine::VarHandle arena) {
+  if (derivation_due_) Push(kDerived, arena);
+  derivation_due_ = false;
 }
 
-// What an earlier push has made of this version stands. One that was skipped does not come here.
+// What an earlier push has made of this version stands. A push that was skipped does not come here.
 void StepSequences::RunDerived(int kernel, RunContext ctx) {
-  std::atomic<uint64_t>& made_of = made_of_[static_cast<size_t>(kernel)];
-  if (made_of == state_.parameters) return;
-  kernels_.Run(kernel, ctx);
-  made_of = state_.parameters;
+  Derived& derived = derived_.at(kernel);
+  const Derivation wanted = state_.derivation;
+  if (derived.made_of != wanted.version) kernels_.Run(kernel, ctx);
+  derived.made_of = wanted.version;
+  derived.passed = wanted.number;
 }
 
 }  // namespace mxtrain::executor

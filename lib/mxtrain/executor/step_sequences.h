@@ -4,6 +4,7 @@
 // that is recorded (recorded_kernels.h), unless the request wants gradients as they come.
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -30,12 +31,11 @@ class StepSequences {
 
   // `arena`: the variable of the arena. The ports of inputs must have been set.
   void Push(Part part, engine::VarHandle arena);
-  // Of what derived arrays are made of: changes with each write to a parameter that was pushed; 0 where there are none. It must be in the state of the
-  // run before which derived arrays are pushed.
-  uint64_t ParameterVersion(const BoundArrays& arrays) const;
-  // Makes the derived arrays that are not known to hold what follows from this version of the parameters: none was made of it yet, or the run that was
-  // to make it failed or was skipped.
-  void PushDerived(uint64_t version, engine::VarHandle arena);
+  // Before a forward pass, whose state must hold the result: decides whether the derived arrays must be made. They must where a write to a parameter was
+  // pushed since, and where the last push that was to make them is not known to have come through: it failed, was skipped, or is still to run.
+  Derivation PlanDerived(const BoundArrays& arrays);
+  // After that, and what was decided.
+  void PushDerived(engine::VarHandle arena);
 
  private:
   // Its own port i is ports[i] of the outer arrays.
@@ -63,8 +63,14 @@ class StepSequences {
   KernelSet kernels_;
   Frozen parts_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the part that is pushed
-  // [kernel]: of derived arrays, the version of the parameters that they follow from. Written where they are made.
-  std::vector<std::atomic<uint64_t>> made_of_;
+  Derivation derivation_;  // the last one that was planned
+  bool derivation_due_ = false;
+  // Of the kernels that make derived arrays.
+  struct Derived {
+    uint64_t made_of = 0;              // the version that its arrays follow from; of the thread that computes
+    std::atomic<uint64_t> passed = 0;  // number of the last push that came through
+  };
+  std::map<int, Derived> derived_;  // by kernel
 };
 
 }  // namespace mxtrain::executor
