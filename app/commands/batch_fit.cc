@@ -33,17 +33,15 @@ int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequ
   return BytesOutsideArena(graph, request, states).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
 }
 
-int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device) {
-  executor::BindRequest request;
-  request.ctx = device;
-  request.is_train = false;
+int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device,
+                       const ComputeModes& modes) {
+  std::vector<DataDesc> arrays;
   for (const InputInfo& input : inputs) {
     std::vector<int64_t> shape = {batch};
     shape.insert(shape.end(), input.shape.begin(), input.shape.end());
-    request.inputs.insert(input.name);
-    request.shapes[input.name] = TShape(shape);
-    request.types[input.name] = input.type;
+    arrays.push_back({input.name, TShape(shape), input.type});
   }
+  const executor::BindRequest request = EvaluationRequest(symbol, arrays, device, modes);
   const executor::ExecGraph graph = executor::RunPasses(symbol.graph(), request, runtime);
   int64_t bytes = executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;
   for (const int id : graph.arguments) {

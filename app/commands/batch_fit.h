@@ -8,6 +8,7 @@
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/symbol/symbol.h"
 #include "mxtrain/train/checkpoint.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain::commands {
 
@@ -23,7 +24,8 @@ OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::B
 int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states);
 // Bytes of an evaluation of `batch` examples: parameters, outputs, what lies between them, and the batches that the pipeline holds ready.
 // `inputs`: per example, of known shapes.
-int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device);
+int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device,
+                       const ComputeModes& modes);
 // What arrays of the device may still take: of a GPU's own memory, else of the machine's.
 int64_t FreeBytes(Runtime& runtime, Context device);
 

@@ -148,7 +148,7 @@ class Bench final : public Command {
   double BriefRate(Runtime& runtime, const std::function<void()>& step) const { return Rate(runtime, 0.2 * seconds_, SecondsOf(runtime, step), step); }
 
   // Of what convolutions and matrix products read and write.
-  DType TypeOfProducts(const Session& session) const { return infer_ ? DType::kFloat32 : session.MakeTrainOptions().amp.value_or(DType::kFloat32); }
+  static DType TypeOfProducts(const Session& session) { return session.MakeTrainOptions().modes.amp.value_or(DType::kFloat32); }
 
   // What is measured; `next` and `real` are empty where there are no data, `host_seconds` where no training is measured.
   struct Steps {
@@ -184,7 +184,7 @@ class Bench final : public Command {
       if (!product) {  // its matrices are no part of the net
         peak_memory_ = report::PeakMemoryBytes();
         storage_peak_ = runtime.storage().GetStats(session.ctx()).peak;
-        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().math, TypeOfProducts(session));
+        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().modes.math, TypeOfProducts(session));
         copy.emplace(runtime, session.ctx());
       }
       matrix_flops_.push_back(product->flops() * BriefRate(runtime, [&] { product->Push(); }));
@@ -232,10 +232,9 @@ class Bench final : public Command {
     if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
     SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
                               : SyntheticIter(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
-    executor::BindRequest request = session.MakeBindRequest(false);
     const Symbol net = OnBatchesOf(made, session.runtime().operators(), session.net().symbol);
-    RequestInputs(made, net, 1, &request);
-    auto executor = Executor::SimpleBind(session.runtime(), net, std::move(request));
+    const ComputeModes modes = session.MakeTrainOptions().modes;
+    auto executor = Executor::SimpleBind(session.runtime(), net, EvaluationRequest(net, ArraysOf(made), session.ctx(), modes));
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
       for (const auto& [name, array] : *arrays) NDArray(array).Fill(0.01);
     }

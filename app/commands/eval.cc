@@ -5,6 +5,7 @@
 
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
+#include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
@@ -57,7 +58,8 @@ class Eval final : public Command {
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
                              DeviceOf(flags));
 
-    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags));
+    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
+                          ModesOf(model, flags, *runtime, DeviceOf(flags), console));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::PictureReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);

@@ -9,6 +9,7 @@
 
 #include "app/commands/answers.h"
 #include "app/commands/batch_fit.h"
+#include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
@@ -77,13 +78,14 @@ class Infer final : public Command {
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     std::vector<std::string> names = table ? std::vector<std::string>() : CollectPictures(inputs_, console);
     Net net;
+    const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), console);
     if (table) {
-      net.iter = OpenTable(*runtime, model, spec, DeviceOf(flags), &names, console);
+      net.iter = OpenTable(*runtime, model, spec, DeviceOf(flags), modes, &names, console);
     } else if (!names.empty()) {
-      net.iter = OpenPictures(*runtime, model, names, DeviceOf(flags), console);
+      net.iter = OpenPictures(*runtime, model, names, DeviceOf(flags), modes, console);
     }
     if (net.iter) {
-      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags));
+      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
     CatchSignals();
@@ -151,8 +153,8 @@ class Infer final : public Command {
   }
 
   // The rows of a table with the columns of the run's inputs, whatever others it has; `names` are what they are called.
-  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model, const PipelineSpec& spec, Context device, std::vector<std::string>* names,
-                                      report::Console& console) const {
+  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model, const PipelineSpec& spec, Context device, const ComputeModes& modes,
+                                      std::vector<std::string>* names, report::Console& console) const {
     Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]}, {"key", key_.empty() ? "#" : key_}};
     for (const auto& [key, value] : spec.source_params) {
       static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes", "field_classes"};
@@ -162,20 +164,20 @@ class Infer final : public Command {
     std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     for (int64_t i = 0; i < source->size(); ++i) names->push_back(source->Name(i));
-    const int64_t batch = std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, console), source->size());
+    const int64_t batch = std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console), source->size());
     return NewModelIter(runtime, std::move(source), spec, model.info, batch, device);
   }
 
   // Batches of the pictures, of every view where several are wanted.
   std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, Context device,
-                                         report::Console& console) {
+                                         const ComputeModes& modes, report::Console& console) {
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     ModelInfo info = model.info;
     if (tta_ == "crops") WidenForCrops(&spec, &info);
     io::ImageListParam list;
     list.Init({}, "image_list");
     list.files = files;  // not through text: names of files may hold commas
-    const int64_t wanted = batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, console);
+    const int64_t wanted = batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
     const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
     const Context batches_for = tta_.empty() ? device : Context::cpu();  // views are made on the host
     auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
@@ -185,9 +187,9 @@ class Infer final : public Command {
     return views;
   }
 
-  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, report::Console& console) {
+  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, const ComputeModes& modes, report::Console& console) {
     constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
-    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device); };
+    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes); };
     const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
     if (batch < kMost) console.Message(LogLevel::kInfo, format("{} examples at a time, for the memory that is free", batch));
     return batch;

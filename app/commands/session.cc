@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/config/schema.h"
@@ -127,15 +128,6 @@ bool HasSoftmax(const Symbol& net) {
   const LossReport losses(net);
   return std::any_of(losses.heads().begin(), losses.heads().end(),
                      [](const LossReport::Head& h) { return h.kind == LossReport::Head::Kind::kSoftmax; });
-}
-
-Math MathOf(const config::TrainConfig& train) {
-  return train.math == "exact" ? Math::kExact : train.math == "tf32" ? Math::kTf32 : Math::kFast;
-}
-
-std::optional<DType> AmpOf(const config::TrainConfig& train) {
-  if (train.amp == "off") return std::nullopt;
-  return train.amp == "bf16" ? DType::kBfloat16 : DType::kFloat16;
 }
 
 executor::MemoryBudget BudgetOf(const config::TrainConfig& train) {
@@ -683,12 +675,22 @@ std::string Session::DeviceNames() const {
   return format("{}", join(names, ", "));
 }
 
-TrainOptions Session::MakeTrainOptions() const {
+// As far as they decide how nets are bound.
+TrainOptions Session::BindingOptions() const {
   const config::TrainConfig& t = config().train;
   TrainOptions o;
   o.symbol = net_.symbol;
   o.workers = Workers();
-  o.deterministic = deterministic_;
+  o.modes = ModesOf(t.math, t.amp, deterministic_);
+  o.grad_accum = t.grad_accum;
+  o.lr_mult = LrPatternsOf(t);
+  o.memory_budget = BudgetOf(t);
+  return o;
+}
+
+TrainOptions Session::MakeTrainOptions() const {
+  const config::TrainConfig& t = config().train;
+  TrainOptions o = BindingOptions();
   o.epochs = t.epochs;
   o.max_steps = t.max_steps;
   o.optimizer = {t.optimizer.name, t.optimizer.params};
@@ -701,14 +703,9 @@ TrainOptions Session::MakeTrainOptions() const {
   o.best_metrics = t.best.metric;
   o.early_stop = {t.early_stop.patience, t.early_stop.min_delta, t.early_stop.target};
   o.time_limit_seconds = static_cast<double>(t.time_limit.seconds);
-  o.grad_accum = t.grad_accum;
   o.report_steps = t.report_every;
   o.average_decay = t.ema.decay;
-  o.lr_mult = LrPatternsOf(t);
-  o.math = MathOf(t);
   o.measure_kernels = t.measure_kernels;
-  o.memory_budget = BudgetOf(t);
-  o.amp = AmpOf(t);
   o.kvstore = t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;
   o.save = {0, 0, 0, t.save.keep};
   if (t.save.every.unit == config::Interval::Unit::kEpochs) o.save.every_epochs = t.save.every.count;
@@ -731,24 +728,13 @@ int Session::StatesPerParameter() const {
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {
-  executor::BindRequest request;
-  request.ctx = ctx();
-  request.is_train = training;
-  request.math = MathOf(config().train);
+  const std::map<std::string, TShape> shapes = config::BatchShapes(net_, config().data.batch_size);
+  std::vector<DataDesc> arrays;
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
-    for (const config::NetInput& input : *inputs) request.inputs.insert(input.name);
+    for (const config::NetInput& input : *inputs) arrays.push_back({input.name, shapes.at(input.name), input.dtype});
   }
-  request.shapes = config::BatchShapes(net_, config().data.batch_size);
-  for (const config::NetInput& input : net_.inputs) request.types[input.name] = input.dtype;
-  if (!training) return request;
-  request.memory_budget = BudgetOf(config().train).Among(std::max(config().train.kvstore.workers, 1));
-  request.amp = AmpOf(config().train);
-  for (const std::string& name : net_.symbol.ListArguments()) {
-    if (!request.inputs.contains(name) && TrainsParameter(net_.symbol, name, LrPatternsOf(config().train))) {
-      request.grad_req[name] = config().train.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
-    }
-  }
-  return request;
+  const TrainOptions options = BindingOptions();
+  return training ? TrainingRequest(options, net_.symbol, arrays) : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
 }
 
 }  // namespace mxtrain::commands

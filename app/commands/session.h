@@ -55,11 +55,13 @@ class Session {
   TrainOptions MakeTrainOptions() const;
   int StatesPerParameter() const;  // arrays that the optimizer and the average of the weights keep for each parameter
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
+  // As `train` binds the net: one of its workers for training, or for evaluation.
   executor::BindRequest MakeBindRequest(bool training) const;
 
  private:
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::vector<Context> Workers() const;  // of a training run
+  TrainOptions BindingOptions() const;
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
   void FollowWeights();
   void CheckInputOrder();

@@ -56,7 +56,6 @@ bool ViewsIter::Next(DataBatch* batch) {
   Fill(next_view_);
   *batch = batch_;
   batch->data = {array_};
-  batch->lease.reset();
   batch->batch = batch_.batch * views() + next_view_;
   if (next_view_ > 0) batch->bad.clear();
   next_view_ = (next_view_ + 1) % views();

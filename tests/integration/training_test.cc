@@ -137,49 +137,6 @@ TEST_CASE("reports by steps come after every so many, whatever the time") {
   CHECK(listener.seen == std::vector<int64_t>{3, 6, 9});
 }
 
-// Both losses stand behind a cast, so that they put out the type that they get.
-Symbol NetOfLossesIn(const std::string& type) {
-  const auto layer = [](const char* op, const std::string& name, const Kwargs& kwargs, const Symbol& input) {
-    return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
-  };
-  const Symbol scores = layer("FullyConnected", "scores", {{"num_hidden", "3"}}, Symbol::Variable("data"));
-  const Symbol cast = layer("Cast", "cast", {{"dtype", type}}, scores);
-  return Symbol::Group(std::vector{layer("SoftmaxOutput", "softmax", {}, cast), layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
-}
-
-TEST_CASE("losses and metrics of heads of another type are those of float32") {
-  const TempDir data;
-  WriteTable(data);
-  RunSpec spec;
-  spec.epochs = 1;
-  spec.optimizer = {"sgd", {{"lr", "0.01"}}};
-  spec.symbol = NetOfLossesIn("float32");
-  const Outcome expected = RunWhole(data, spec);
-  for (const std::string type : {"float16", "float64"}) {
-    CAPTURE(type);
-    spec.symbol = NetOfLossesIn(type);
-    const Outcome outcome = RunWhole(data, spec);
-    for (const auto values : {&EpochEvent::train, &EpochEvent::val}) {
-      const NamedValues &found = outcome.epochs[0].*values, &wanted = expected.epochs[0].*values;
-      REQUIRE(found.size() == wanted.size());
-      for (size_t i = 0; i < found.size(); ++i) {
-        CAPTURE(found[i].first);
-        CHECK(found[i].first == wanted[i].first);
-        CHECK(found[i].second == doctest::Approx(wanted[i].second).epsilon(0.01));
-      }
-    }
-  }
-}
-
-TEST_CASE("a loss whose label the data do not give is refused before anything is trained") {
-  const TempDir data;
-  WriteTable(data);
-  RunSpec spec;
-  const Symbol scores = Symbol::Create(TestRegistry(), "FullyConnected", "scores", {{"num_hidden", "3"}}, std::vector{Symbol::Variable("data")});
-  spec.symbol = Symbol::Create(TestRegistry(), "SoftmaxOutput", "other", {}, std::vector{scores});
-  CHECK_THROWS_WITH(Process(data, spec), "the training data give no label 'other_label', which 'other' needs");
-}
-
 TEST_CASE("a loss that is not finite ends the run and names the step") {
   const TempDir data;
   WriteTable(data);
@@ -215,22 +172,6 @@ TEST_CASE("what a listener throws ends the run, with steps in flight") {
   REQUIRE(process.train->Next(&batch));
   process.trainer->Step(batch);
   process.trainer.reset();
-}
-
-TEST_CASE("the end of a trainer leaves the errors of others to those who wait for them") {
-  const TempDir data;
-  WriteTable(data);
-  RunSpec spec;
-  spec.symbol = QuietNet();
-  spec.epochs = 1;
-  Process process(data, spec);
-  const NDArray other = NDArray::Zeros(*process.runtime, TShape{1});
-  Log log;
-  process.trainer->Run(log);
-  const engine::VarHandle writes[] = {other.var()};
-  process.runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "not ours"); }, {}, writes, {.name = "other"});
-  process.trainer.reset();
-  CHECK_THROWS_WITH(process.runtime->engine().WaitForAll(), "other: not ours");
 }
 
 // A net whose kernels are all of this library, which vouches for its own allocations only.

@@ -123,8 +123,8 @@ struct Process {
     options.time_limit_seconds = spec.time_limit_seconds;
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
-    options.amp = spec.amp;
-    options.deterministic = spec.deterministic;
+    options.modes.amp = spec.amp;
+    options.modes.deterministic = spec.deterministic;
     options.model.kernel_choices = spec.kernel_choices;
     options.checkpoint_folder = spec.folder;
     options.report_steps = spec.report_steps;

@@ -95,10 +95,12 @@ struct ExecGraph {
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // refuses a second device
+// Why mixed precision in this type is not supported on the device; "" where it is.
+MXTRAIN_API std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime);
 // Throws kConfig where the device cannot, and in float16 for a head that is to be trained and is no loss.
 MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
-MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // likewise
+MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);    // in evaluation alone
+MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry);

@@ -6,7 +6,6 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/ndarray/as_float32.h"
-#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 namespace {
@@ -183,14 +182,11 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
   for (const Place& place : places_) inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
 }
 
-Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx)
+Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
+                       const ComputeModes& modes)
     : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
-  Executor::BindRequest request;
-  request.ctx = ctx;
-  request.is_train = false;
   const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
-  RequestInputs(iter, net, 1, &request);
-  executor_ = Executor::SimpleBind(runtime, net, request, shared);
+  executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes), shared);
   // Labels that the data do not give are read by nobody in evaluation, but must be arrays.
   for (const LossReport::Head& head : scores_.loss().heads()) {
     if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);
@@ -205,31 +201,50 @@ std::vector<std::string> Evaluation::MissingLabels() const {
   return names;
 }
 
+void Evaluation::Launch(const InputOrder& order, Flight* flight) {
+  std::vector<NDArray> inputs;
+  order.Arrange(flight->batch, &inputs);
+  executor_->Forward(inputs);
+  const std::vector<NDArray>& outputs = executor_->outputs();
+  flight->outputs.resize(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    NDArray& copy = flight->outputs[i];
+    const Context ctx = outputs[i].ctx();
+    const Context host = ctx.type == DeviceType::kGPU ? Context::cpu_pinned(ctx.id) : ctx;
+    if (copy.empty()) copy = NDArray(runtime_, outputs[i].shape(), outputs[i].dtype(), host, Layout(), "evaluated " + outputs[i].who());
+    copy.CopyFrom(outputs[i]);
+  }
+}
+
+void Evaluation::TakeIn(const Flight& flight, const OnBatch& on_batch) {
+  std::vector<TBlob> outputs;
+  for (const NDArray& output : flight.outputs) {
+    output.WaitToRead();
+    outputs.push_back(output.data());
+  }
+  const std::vector<DataDesc> descs = iter_.provide_label();
+  std::map<std::string, TBlob> labels;
+  for (size_t i = 0; i < descs.size(); ++i) {
+    flight.batch.label[i].WaitToRead();
+    labels[descs[i].name] = flight.batch.label[i].data();
+  }
+  scores_.Add(outputs, labels, flight.batch.count);
+  if (on_batch) on_batch(flight.batch, flight.outputs);
+}
+
+// While a batch is taken in, the next one is computed.
 NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
   scores_.Reset();
-  const auto label_descs = iter_.provide_label();
   iter_.Reset(0);
   const InputOrder order(*executor_, iter_);
-  std::vector<NDArray> inputs;
-  DataBatch batch;
-  while (!(stop && stop()) && iter_.Next(&batch)) {
-    order.Arrange(batch, &inputs);
-    executor_->Forward(inputs);
-    std::vector<NDArray> on_host;
-    std::vector<TBlob> outputs;
-    for (const NDArray& output : executor_->outputs()) {
-      const NDArray& array = on_host.emplace_back(output.ToHost());
-      array.WaitToRead();
-      outputs.push_back(array.data());
-    }
-    std::map<std::string, TBlob> labels;
-    for (size_t i = 0; i < label_descs.size(); ++i) {
-      batch.label[i].WaitToRead();
-      labels[label_descs[i].name] = batch.label[i].data();
-    }
-    scores_.Add(outputs, labels, batch.count);
-    if (on_batch) on_batch(batch, on_host);
+  Flight* before = nullptr;
+  for (Flight* flight = flights_; !(stop && stop()) && iter_.Next(&flight->batch); flight = flight == flights_ ? flights_ + 1 : flights_) {
+    Launch(order, flight);
+    if (before) TakeIn(*before, on_batch);
+    before = flight;
   }
+  if (before) TakeIn(*before, on_batch);
+  for (Flight& flight : flights_) flight.batch = DataBatch();
   return scores_.Values();
 }
 

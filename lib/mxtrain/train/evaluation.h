@@ -11,6 +11,7 @@
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/loss_report.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 
@@ -98,9 +99,11 @@ class MXTRAIN_API InputOrder {
 class MXTRAIN_API Evaluation {
  public:
   // `shared`: a training executor whose parameters and arena are used; null: parameters are made, and set through executor().
-  Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx);
+  Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
+             const ComputeModes& modes = {});
 
-  // Called for each batch with its outputs, plain, after they were computed.
+  // Called for each batch, in order, with its outputs, plain, after they were computed; the next one is being computed then. The arrays hold them until
+  // it returns.
   using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
   // One pass over the data: "loss" (when the net has one and labels are given), then the metrics. `stop`: checked between batches.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
@@ -112,7 +115,16 @@ class MXTRAIN_API Evaluation {
   Runtime& runtime_;
   DataIter& iter_;
   std::unique_ptr<Executor> executor_;
+  // A batch, and its outputs where the host can read them while the executor's own are overwritten.
+  struct Flight {
+    DataBatch batch;
+    std::vector<NDArray> outputs;
+  };
+  void Launch(const InputOrder& order, Flight* flight);
+  void TakeIn(const Flight& flight, const OnBatch& on_batch);
+
   Scores scores_;
+  Flight flights_[2];  // in turn
 };
 
 }  // namespace mxtrain

@@ -16,17 +16,28 @@ Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators, cons
   return replaced.empty() ? net : net.Compose(replaced);
 }
 
-void RequestInputs(const DataIter& iter, const Symbol& net, int parts, Executor::BindRequest* request) {
+std::vector<DataDesc> ArraysOf(const DataIter& iter) {
+  std::vector<DataDesc> arrays = iter.provide_data();
+  for (DataDesc& desc : iter.provide_label()) arrays.push_back(std::move(desc));
+  return arrays;
+}
+
+Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays, Context ctx, const ComputeModes& modes) {
+  Executor::BindRequest request;
+  request.ctx = ctx;
+  request.is_train = false;
+  request.math = modes.math;
+  request.amp = modes.amp;
+  request.deterministic = modes.deterministic;
+  request.fuse = modes.fuse;
   const std::vector<std::string> arguments = net.ListArguments();
-  for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
-    for (const DataDesc& desc : descs) {
-      if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
-      request->inputs.insert(desc.name);
-      TShape& shape = request->shapes[desc.name] = desc.array_shape();
-      shape[0] /= parts;
-      request->types[desc.name] = desc.array_type();
-    }
+  for (const DataDesc& desc : arrays) {
+    if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
+    request.inputs.insert(desc.name);
+    request.shapes[desc.name] = desc.array_shape();
+    request.types[desc.name] = desc.array_type();
   }
+  return request;
 }
 
 }  // namespace mxtrain

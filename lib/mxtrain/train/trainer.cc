@@ -8,19 +8,9 @@
 #include "mxtrain/executor/step_sequences.h"
 #include "mxtrain/initializer/initializer.h"
 #include "mxtrain/operator/imperative.h"
-#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 namespace {
-
-bool IsInput(DataIter& iter, const std::string& name) {
-  for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
-    for (const DataDesc& desc : descs) {
-      if (desc.name == name) return true;
-    }
-  }
-  return false;
-}
 
 const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable) {
   static const Attrs kNone;
@@ -65,10 +55,31 @@ void Restore(const std::map<std::string, NDArray>& from, const std::string& what
   }
 }
 
+bool OnOneDevice(const std::vector<Context>& workers) {
+  return std::all_of(workers.begin(), workers.end(), [&](Context device) { return device == workers[0]; });
+}
+
+executor::MemoryBudget BudgetOn(Context device, const TrainOptions& options) {
+  return options.memory_budget.Among(std::count(options.workers.begin(), options.workers.end(), device));
+}
+
 }  // namespace
 
 bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult) {
   return FindMultipliers(name, AttrsOf(symbol, name), lr_mult).lr != 0;
+}
+
+Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays) {
+  Executor::BindRequest request = EvaluationRequest(net, arrays, options.workers[0], options.modes);
+  request.is_train = true;
+  request.whole_passes = OnOneDevice(options.workers);  // across several the sums of gradients begin as these come
+  request.memory_budget = BudgetOn(options.workers[0], options);
+  for (const std::string& name : request.inputs) request.shapes[name][0] /= static_cast<int64_t>(options.workers.size());
+  for (const std::string& name : options.symbol.ListArguments()) {
+    if (request.inputs.contains(name) || !TrainsParameter(options.symbol, name, options.lr_mult)) continue;
+    request.grad_req[name] = options.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+  }
+  return request;
 }
 
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
@@ -129,17 +140,13 @@ void Trainer::CheckLabels() const {
   }
 }
 
-bool Trainer::OnOneDevice() const {
-  return std::all_of(options_.workers.begin(), options_.workers.end(), [&](Context device) { return device == first_device(); });
-}
-
 // With the choices of the run that is resumed; what they lack is measured.
 void Trainer::MeasureAndBind() {
   KernelChoices* choices = ChoicesOf(runtime_.backend(first_device()));
   if (choices) choices->Keep(options_.model.kernel_choices);
   const KernelChoices::Table before = choices ? choices->kept() : KernelChoices::Table();
   {
-    const KernelChoices::Measuring allowed(options_.measure_kernels && !options_.deterministic ? choices : nullptr);
+    const KernelChoices::Measuring allowed(options_.measure_kernels && !options_.modes.deterministic ? choices : nullptr);
     BindExecutors();
   }
   if (!choices || choices->kept().size() == before.size()) return;
@@ -150,31 +157,23 @@ void Trainer::MeasureAndBind() {
 }
 
 void Trainer::BindExecutors() {
-  Executor::BindRequest request;
-  request.deterministic = options_.deterministic;
-  request.math = options_.math;
-  request.amp = options_.amp;
-  request.fuse = options_.fuse;
-  request.whole_passes = OnOneDevice();  // across several the sums of gradients begin as these come
   const Symbol net = OnBatchesOf(train_, runtime_.operators(), options_.symbol);
-  RequestInputs(train_, net, num_workers(), &request);
-  const executor::GradReq request_of_learned = options_.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+  Executor::BindRequest request = TrainingRequest(options_, net, ArraysOf(train_));
   std::vector<std::string> parameters;
   for (const std::string& name : options_.symbol.ListArguments()) {
-    if (IsInput(train_, name)) continue;
-    parameters.push_back(name);
-    if (TrainsParameter(options_.symbol, name, options_.lr_mult)) request.grad_req[name] = request_of_learned;
+    if (!request.inputs.contains(name)) parameters.push_back(name);
   }
   for (const auto& [pattern, factor] : options_.lr_mult) RequireMatch(pattern, parameters, "parameter");
   for (const auto& [pattern, spec] : options_.initializers) RequireMatch(pattern, parameters, "parameter");
   if (request.grad_req.empty()) Throw(ErrorKind::kConfig, "every parameter is frozen: nothing would be trained");
   for (const Context device : options_.workers) {
     request.ctx = device;
-    request.memory_budget = options_.memory_budget.Among(std::count(options_.workers.begin(), options_.workers.end(), device));
+    request.memory_budget = BudgetOn(device, options_);
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
     ++request.replica;
   }
-  if (val_) evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device());
+  if (!val_) return;
+  evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device(), options_.modes);
 }
 
 // Steps of the present stretch that lie behind, in batches of the present size: what the schedule counts. A run whose batch size was changed
@@ -392,7 +391,7 @@ void Trainer::SumGradients(const DataBatch& batch) {
 // the stream that updates a weight waits for the others' gradients, so updates come when the step has nothing left to issue, in the order in
 // which gradients are ready.
 int Trainer::PriorityOf(int key) const {
-  return OnOneDevice() ? -key : executor::kStepPriority - 1;
+  return OnOneDevice(options_.workers) ? -key : executor::kStepPriority - 1;
 }
 
 // The last layers' gradients are ready first.

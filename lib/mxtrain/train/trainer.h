@@ -24,6 +24,7 @@
 #include "mxtrain/train/data_wait.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/evaluation.h"
+#include "mxtrain/train/net_inputs.h"
 #include "mxtrain/train/weight_average.h"
 #include "mxtrain/train/weights.h"
 
@@ -58,11 +59,8 @@ struct TrainOptions {
   // Where the workers compute: each has an executor and a part of every batch, which must divide. One device may have several. Evaluation and
   // checkpoints take the first.
   std::vector<Context> workers{Context::cpu()};
-  bool deterministic = false;        // the same bits in every run; so nothing is measured either
-  bool measure_kernels = true;       // those that a library offers for one thing, where the device's backend has such choices
-  Math math = Math::kFast;
-  std::optional<DType> amp;          // of the training executors; evaluation runs in float32. In float16 the loss is scaled (kvstore/loss_scale.h)
-  bool fuse = true;
+  ComputeModes modes;                // of training and evaluation
+  bool measure_kernels = true;       // those that a library offers for one thing, where the device's backend has such choices; not with modes.deterministic
   executor::MemoryBudget memory_budget;  // on a device, of its workers together
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
@@ -118,6 +116,10 @@ class MXTRAIN_API DivergedError : public Error {
 // Whether a parameter learns: the multiplier of its learning rate is not 0.
 MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult = {});
 
+// To bind a net for training to the arrays of a batch: one of its workers' executors, the first, on its part of the batch. `net`: options.symbol, or what
+// OnBatchesOf makes of it.
+MXTRAIN_API Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays);
+
 class MXTRAIN_API Trainer {
  public:
   // `val` may be null. The iterators' batch size counts; both outlive the trainer. Binds, so errors of shapes come from here.
@@ -161,7 +163,6 @@ class MXTRAIN_API Trainer {
   Context first_device() const { return options_.workers[0]; }
   void CheckWorkers() const;
   void CheckLabels() const;
-  bool OnOneDevice() const;
   void BindExecutors();
   void MeasureAndBind();
   void InitializeParameters();

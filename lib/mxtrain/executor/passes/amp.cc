@@ -198,16 +198,16 @@ class Caster {
   std::map<NodeEntry, NodeEntry> source_of_;  // of what was narrowed
 };
 
-std::string WhyNotFast(DType type, Context ctx, Runtime& runtime) {
+}  // namespace
+
+std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime) {
   if (ctx.type != DeviceType::kGPU && type == DType::kBfloat16) return WhyNoBfloat16();
   return runtime.backend(ctx).WhyNotFastIn(type, ctx);
 }
 
-}  // namespace
-
 ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.amp) return graph;
-  const std::string why = request.reference_kernels ? "" : WhyNotFast(*request.amp, request.ctx, runtime);
+  const std::string why = request.reference_kernels ? "" : WhyNoAmp(*request.amp, request.ctx, runtime);
   if (!why.empty()) {
     Throw(ErrorKind::kConfig, "mixed precision in {} is not supported on {}: {}; train in float32", NameOf(*request.amp), request.ctx.ToString(), why);
   }

@@ -168,6 +168,29 @@ TEST_CASE("an executor in float32 reads the parameters of one in mixed precision
   }
 }
 
+TEST_CASE("in evaluation batch norms are folded into weights, which are then cast as others are, once for all batches") {
+  if (!WhyNoBfloat16().empty()) return;
+  const auto runtime = NewRuntime("naive", 2);
+  const SmallNet net = NetOf("residual");
+  BindRequest request = AmpRequest(net, false);
+  request.grad_req.clear();
+  request.is_train = false;
+  const auto narrow = BindWithValues(*runtime, net.losses, request);
+  request.amp.reset();
+  const auto wide = BindWithValues(*runtime, net.losses, request);
+  int cast = 0;
+  for (const ExecNode& node : narrow->graph().nodes) {
+    CHECK((!node.op || node.op->TypeString() != "BatchNorm"));
+    cast += node.derived && node.specs[0].type == DType::kBfloat16 && node.specs[0].shape.ndim() == 4;
+  }
+  CHECK(cast >= 3);
+  const std::vector<NDArray> inputs = MakeInputs(*runtime, net, wide->input_names());
+  narrow->Forward(inputs);
+  wide->Forward(inputs);
+  const std::vector<double> got = GetValues(narrow->outputs()[0]), expected = GetValues(wide->outputs()[0]);
+  for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(expected[k]).epsilon(0.05));
+}
+
 std::vector<double> Difference(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> difference;
   for (size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b[i]);

@@ -152,6 +152,7 @@ std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {
 ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime) {
   ExecGraph g = Infer(graph, request);
   g = Place(std::move(g), request);
+  g = FoldBatchNorm(std::move(g), request, runtime);  // the folded weights are cast as others are
   g = CastForAmp(std::move(g), request, runtime);
   g = Fuse(std::move(g), request, runtime);
   g = ChooseLayouts(std::move(g), request, runtime);

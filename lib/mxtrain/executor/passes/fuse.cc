@@ -119,7 +119,6 @@ class Fuser {
 
 ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.fuse || request.reference_kernels) return graph;
-  graph = FoldBatchNorm(std::move(graph), request, runtime);
   graph = Fuser(graph, request, runtime).Run();
   return FuseElementwise(std::move(graph), request, runtime);
 }

@@ -1,0 +1,44 @@
+#include "app/commands/compute_modes.h"
+
+#include <filesystem>
+
+#include "app/config/document.h"
+#include "mxtrain/executor/passes.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// What a resolved configuration has under train.KEY; "" where it has nothing.
+std::string TrainKey(const std::string& config_text, const std::string& key) {
+  auto sources = std::make_shared<config::SourceMap>();
+  const int file = sources->AddFile("the model's configuration", config_text, std::filesystem::current_path());
+  config::Diagnostics diagnostics(sources);
+  const config::Value root = config::ParseYaml(file, &diagnostics);
+  const config::Value* train = root.Get("train");
+  const config::Value* value = train ? train->Get(key) : nullptr;
+  return value ? value->text : "";
+}
+
+}  // namespace
+
+ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deterministic) {
+  ComputeModes modes;
+  modes.math = math == "exact" ? Math::kExact : math == "tf32" ? Math::kTf32 : Math::kFast;
+  if (amp == "bf16") modes.amp = DType::kBfloat16;
+  if (amp == "fp16") modes.amp = DType::kFloat16;
+  modes.deterministic = deterministic;
+  return modes;
+}
+
+ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console) {
+  ComputeModes modes = ModesOf(TrainKey(model.info.config, "math"), TrainKey(model.info.config, "amp"), flags.deterministic);
+  if (!modes.amp) return modes;
+  const std::string why = executor::WhyNoAmp(*modes.amp, device, runtime);
+  if (why.empty()) return modes;
+  console.Message(LogLevel::kInfo, format("{} was trained in {}, which is not supported on {}: {}; computing in float32", model.file, NameOf(*modes.amp),
+                                          device.ToString(), why));
+  modes.amp.reset();
+  return modes;
+}
+
+}  // namespace mxtrain::commands

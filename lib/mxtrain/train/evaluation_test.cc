@@ -1,0 +1,131 @@
+#include "mxtrain/train/evaluation.h"
+
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
+#include "tests/support/training_run.h"
+
+namespace mxtrain::test {
+namespace {
+
+// Both losses stand behind a cast, so that they put out the type that they get.
+Symbol NetOfLossesIn(const std::string& type) {
+  const auto layer = [](const char* op, const std::string& name, const Kwargs& kwargs, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
+  };
+  const Symbol scores = layer("FullyConnected", "scores", {{"num_hidden", "3"}}, Symbol::Variable("data"));
+  const Symbol cast = layer("Cast", "cast", {{"dtype", type}}, scores);
+  return Symbol::Group(std::vector{layer("SoftmaxOutput", "softmax", {}, cast), layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
+}
+
+TEST_CASE("losses and metrics of heads of another type are those of float32") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.epochs = 1;
+  spec.optimizer = {"sgd", {{"lr", "0.01"}}};
+  spec.symbol = NetOfLossesIn("float32");
+  const Outcome expected = RunWhole(data, spec);
+  for (const std::string type : {"float16", "float64"}) {
+    CAPTURE(type);
+    spec.symbol = NetOfLossesIn(type);
+    const Outcome outcome = RunWhole(data, spec);
+    for (const auto values : {&EpochEvent::train, &EpochEvent::val}) {
+      const NamedValues &found = outcome.epochs[0].*values, &wanted = expected.epochs[0].*values;
+      REQUIRE(found.size() == wanted.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        CAPTURE(found[i].first);
+        CHECK(found[i].first == wanted[i].first);
+        CHECK(found[i].second == doctest::Approx(wanted[i].second).epsilon(0.01));
+      }
+    }
+  }
+}
+
+TEST_CASE("training and evaluation are bound in the same modes") {
+  TrainOptions options;
+  options.symbol = QuietNet();
+  options.workers = {Context::cpu(), Context::cpu()};
+  options.modes = {.math = Math::kExact, .amp = DType::kBfloat16, .deterministic = true, .fuse = false};
+  options.memory_budget.bytes = 1000;
+  const std::vector<DataDesc> arrays = {{"data", TShape{8, 1, kSide, kSide}}, {"softmax_label", TShape{8}}, {"other_label", TShape{8}}};
+  const auto training = TrainingRequest(options, options.symbol, arrays);
+  const auto evaluation = EvaluationRequest(options.symbol, arrays, options.workers[0], options.modes);
+  for (const auto* request : {&training, &evaluation}) {
+    CHECK(request->math == Math::kExact);
+    CHECK(request->amp == DType::kBfloat16);
+    CHECK(request->deterministic);
+    CHECK_FALSE(request->fuse);
+    CHECK(request->inputs == std::set<std::string>{"data", "softmax_label"});
+    CHECK(request->types.at("data") == DType::kFloat32);
+  }
+  CHECK(training.is_train);
+  CHECK_FALSE(evaluation.is_train);
+  CHECK(training.shapes.at("data") == TShape{4, 1, kSide, kSide});  // of one worker
+  CHECK(evaluation.shapes.at("data") == TShape{8, 1, kSide, kSide});
+  CHECK(training.memory_budget.bytes == 500);
+  CHECK(training.grad_req.size() == 4);
+  CHECK(evaluation.grad_req.empty());
+}
+
+TEST_CASE("a model is evaluated in the modes of its run to the values of its validation") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = SmallNets(TestRegistry())[1].losses;
+  spec.folder = folder.path("checkpoints");
+  if (WhyNoBfloat16().empty()) spec.amp = DType::kBfloat16;
+  Process process(data, spec);
+  Log log;
+  process.trainer->Run(log);
+  const Model model = LoadModel(*process.runtime, folder.path() + "/checkpoints/last");
+  const std::vector<MetricSpec> metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+  Evaluation evaluation(*process.runtime, model.symbol, *process.val, metrics, nullptr, Context::cpu(), {.amp = spec.amp});
+  SetParameters(model, &evaluation.executor(), {});
+  CHECK(evaluation.Run() == log.epochs.back().val);
+}
+
+TEST_CASE("batches are taken in one by one, in order, while the next one is computed") {
+  const TempDir data;
+  WriteTable(data);
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    RunSpec spec;
+    spec.engine = engine;
+    spec.symbol = QuietNet();
+    Process process(data, spec);
+    Evaluation evaluation(*process.runtime, spec.symbol, *process.val, {{"accuracy", {}, "", ""}}, &process.trainer->executor(), Context::cpu());
+    Executor& executor = evaluation.executor();
+    const InputOrder order(executor, *process.val);
+    // One by one.
+    std::vector<std::vector<float>> expected;
+    DataBatch batch;
+    std::vector<NDArray> inputs;
+    process.val->Reset(0);
+    while (process.val->Next(&batch)) {
+      order.Arrange(batch, &inputs);
+      executor.Forward(inputs);
+      expected.push_back(executor.outputs()[0].ToVector());
+    }
+    REQUIRE(expected.size() == 6);
+    const auto pushed = [&] { return process.runtime->engine().Version(executor.outputs()[0].var()); };
+    const uint64_t before = pushed();
+    std::vector<std::vector<float>> seen;
+    evaluation.Run([&](const DataBatch& b, const std::vector<NDArray>& outputs) {
+      CHECK(b.batch == static_cast<int64_t>(seen.size()));
+      seen.push_back(outputs[0].ToVector());
+      CHECK(pushed() - before == std::min<size_t>(seen.size() + 1, expected.size()));
+    });
+    CHECK(seen == expected);
+    // A callback that throws ends the run, and the next one is whole.
+    CHECK_THROWS_WITH(evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) { Throw(ErrorKind::kFileSystem, "the disk is full"); }),
+                      "the disk is full");
+    seen.clear();
+    evaluation.Run([&](const DataBatch&, const std::vector<NDArray>& outputs) { seen.push_back(outputs[0].ToVector()); });
+    CHECK(seen == expected);
+  }
+}
+
+}  // namespace
+}  // namespace mxtrain::test
