@@ -35,8 +35,8 @@ ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runt
   if (!modes.amp) return modes;
   const std::string why = executor::WhyNoAmp(*modes.amp, device, runtime);
   if (why.empty()) return modes;
-  console.Message(LogLevel::kInfo, format("{} was trained in {}, which is not supported on {}: {}; computing in float32", model.file, NameOf(*modes.amp),
-                                          device.ToString(), why));
+  console.Message(LogLevel::kInfo, format("{} was trained in {}, which is not supported on {}: {}; computing in float32", model.file,
+                                          NameOf(*modes.amp), device.ToString(), why));
   modes.amp.reset();
   return modes;
 }

@@ -11,8 +11,8 @@ namespace mxtrain::commands {
 // `math`, `amp`: of a configuration's `train`.
 ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deterministic);
 
-// Those in which the model's run trained and validated, so that `eval` and `infer` give its numbers. A mixed precision for which the device is not made is
-// left out, which is said.
+// Those in which the model's run trained and validated, so that `eval` and `infer` give its numbers. A mixed precision for which the device
+// is not made is left out, which is said.
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console);
 
 }  // namespace mxtrain::commands

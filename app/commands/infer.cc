@@ -187,7 +187,8 @@ class Infer final : public Command {
     return views;
   }
 
-  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, const ComputeModes& modes, report::Console& console) {
+  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, const ComputeModes& modes,
+                                   report::Console& console) {
     constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
     const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes); };
     const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);

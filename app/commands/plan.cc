@@ -256,6 +256,8 @@ class Plan final : public Command {
     row("inference", inference);
     std::cout << "  of activations, their gradients and workspaces: each array by itself (none), written over its input, in memory shared over time, or\n"
                  "  both, which is what training takes; the lower bound is what is alive at one time\n";
+    const size_t workers = session.MakeTrainOptions().workers.size();
+    if (workers > 1) std::cout << format("  training is that of each of {} workers, on its part of the batch\n", workers);
     std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {}, one batch {}, outputs {}; {} in all\n",
                         FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients), FormatBytes(outer.optimizer),
                         FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));

@@ -731,7 +731,10 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   const std::map<std::string, TShape> shapes = config::BatchShapes(net_, config().data.batch_size);
   std::vector<DataDesc> arrays;
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
-    for (const config::NetInput& input : *inputs) arrays.push_back({input.name, shapes.at(input.name), input.dtype});
+    for (const config::NetInput& input : *inputs) {
+      const auto known = shapes.find(input.name);  // a label may have no shape of its own
+      arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
+    }
   }
   const TrainOptions options = BindingOptions();
   return training ? TrainingRequest(options, net_.symbol, arrays) : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);

@@ -128,7 +128,9 @@ class Train final : public Command {
     Trainer trainer(session.runtime(), options, *train, val.get());
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
-      console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32", session.config().train.amp));
+      console.Message(LogLevel::kInfo,
+                      format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32",
+                             session.config().train.amp));
     }
     if (!resume_from_.empty()) {
       const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), resume_from_);

@@ -431,9 +431,9 @@ Section<TrainConfig> TrainSection() {
   s.Add("amp", &C::amp)
       .Default("off")
       .Choices({"off", "bf16", "fp16"})
-      .Help("mixed precision, in training and in evaluation: convolutions, matrix products and what stands between them in bfloat16 (bf16) or float16 (fp16, on GPUs: "
-            "gradients are scaled into its range, by a factor that follows them, and a step that overflows is left out); weights, statistics, losses "
-            "and updates stay float32")
+      .Help("mixed precision, in training and in evaluation: convolutions, matrix products and what stands between them in bfloat16 (bf16) or "
+            "float16 (fp16, on GPUs: gradients are scaled into its range, by a factor that follows them, and a step that overflows is left out); "
+            "weights, statistics, losses and updates stay float32")
       .Also({"mixed_precision", "precision", "dtype", "autocast", "half", "bf16", "fp16", "loss_scale", "grad_scaler"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)

@@ -90,8 +90,10 @@ TEST_CASE("inputs may lie on any device; parameters, gradients and a shared aren
         std::map<std::string, NDArray> args = executor->args(), grads = executor->grads();
         std::map<std::string, NDArray>& moved = given == &Executor::args ? args : grads;
         moved["fc2_bias"] = moved.at("fc2_bias").Copy(other);
-        CHECK_THROWS_WITH(Executor::Bind(*runtime, net.losses, request, args, grads, executor->auxs()),
-                          format("array 'fc2_bias' lies on {}, and the net is bound on {}; copy it there first", other.ToString(), ctx.ToString()).c_str());
+        CHECK_THROWS_WITH(
+            Executor::Bind(*runtime, net.losses, request, args, grads, executor->auxs()),
+            format("array 'fc2_bias' lies on {}, and the net is bound on {}; copy it there first", other.ToString(), ctx.ToString())
+                .c_str());
       }
       executor::BindRequest elsewhere = request;
       elsewhere.ctx = other;

@@ -5,16 +5,16 @@
 // together. Every push returns at once and may come from any thread; a push over several variables is atomic, so no cycle can arise.
 //
 // Errors: an exception of a function is kept on the variables that it was to write. A function that reads or mutates such a variable is
-// skipped and passes the error on. The next wait on such a variable throws it once, as Error with the function's name in front, and clears it
-// there. A worker never ends the process and the engine stays usable. Variables for which nobody waits keep the error, WaitForAll or not, for what
-// they hold is still wrong; a function that writes the whole contents anew says so (`renews`), and an error that some wait has thrown ends there.
-// One that no wait has thrown is passed on all the same: none is lost.
+// skipped and passes the error on. The next wait on such a variable throws it once, as Error with the function's name in front, and clears
+// it there. A worker never ends the process and the engine stays usable. Variables for which nobody waits keep the error, WaitForAll or
+// not, for what they hold is still wrong; a function that writes the whole contents anew says so (`renews`), and an error that some wait
+// has thrown ends there. One that no wait has thrown is passed on all the same: none is lost.
 //
-// Devices with streams: a function of such a device gives work to RunContext::stream and returns; its work is *issued* then, and *done* later.
-// Whoever depends on it on the same stream begins its own issuing at once, on another stream lets the device wait, and on the host (functions of
-// the CPU, deletions, waits) begins when the work is done. What such a function owns dies when it has returned: memory that its work reads or
-// writes must be guarded by variables. Where a device fails later than at the call, the error comes out of the function that was the oldest not
-// known to be done; every later function of that device fails, and the rest of the engine goes on.
+// Devices with streams: a function of such a device gives work to RunContext::stream and returns; its work is *issued* then, and *done*
+// later. Whoever depends on it on the same stream begins its own issuing at once, on another stream lets the device wait, and on the host
+// (functions of the CPU, deletions, waits) begins when the work is done. What such a function owns dies when it has returned: memory that
+// its work reads or writes must be guarded by variables. Where a device fails later than at the call, the error comes out of the function
+// that was the oldest not known to be done; every later function of that device fails, and the rest of the engine goes on.
 //
 // Handles (VarHandle, OprHandle, SequenceHandle) are owned by the engine; Delete* is legal while they are in use and is deferred until all
 // that was pushed before has finished. The destructor waits for everything.
@@ -69,8 +69,8 @@ struct PushOptions {
   FnProperty property = FnProperty::kNormal;
   int priority = 0;       // among functions that are ready on the same workers, higher runs first; equal ones in push order
   const char* name = "";  // for errors and traces; must live until the function has finished (a literal, or a string that its owner keeps)
-  // Those of the written variables whose whole contents the function writes anew, whatever they were: an error that some wait has thrown ends there.
-  // Copied by the push.
+  // Those of the written variables whose whole contents the function writes anew, whatever they were: an error that some wait has thrown
+  // ends there. Copied by the push.
   std::span<const VarHandle> renews = {};
 };
 
@@ -119,11 +119,11 @@ class MXTRAIN_API Engine {
   // Waits; each throws the error that the variable carries. Called inside an engine function they throw kBug instead of locking up.
   virtual void WaitToRead(VarHandle var) = 0;  // for the writes pushed before
   virtual void WaitForVar(VarHandle var) = 0;  // for the reads and writes pushed before
-  // For everything, callbacks included. Throws the first error in push order that no wait has thrown, and says how many more there were; all of them
-  // have been thrown then. Variables keep theirs.
+  // For everything, callbacks included. Throws the first error in push order that no wait has thrown, and says how many more there were;
+  // all of them have been thrown then. Variables keep theirs.
   virtual void WaitForAll() = 0;
-  // For destructors: waits as WaitForVar does, and throws nothing that an engine function threw. Returns the error that the variable carries where no wait
-  // has thrown it, which counts as thrown from now on; else null.
+  // For destructors: waits as WaitForVar does, and throws nothing that an engine function threw. Returns the error that the variable
+  // carries where no wait has thrown it, which counts as thrown from now on; else null.
   virtual std::exception_ptr Drain(VarHandle var) = 0;
 
   // Trace of what ran where and when, between start and stop, as Chrome/Perfetto trace JSON.

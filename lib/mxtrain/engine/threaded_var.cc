@@ -53,7 +53,8 @@ bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
   return false;
 }
 
-void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger, ReadyList* ready) {
+void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger,
+                          ReadyList* ready) {
   std::lock_guard lock(lock_);
   if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {

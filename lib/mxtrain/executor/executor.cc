@@ -55,7 +55,8 @@ struct Arena {
   void Grow(Runtime& runtime, Context ctx, int64_t size) {
     const int64_t before = bytes.empty() ? 0 : bytes.shape().Size();
     if (!bytes.empty() && bytes.ctx() != ctx) {
-      Throw(ErrorKind::kConfig, "executors on {} and {} cannot share an arena; bind one of them without `shared`", bytes.ctx().ToString(), ctx.ToString());
+      Throw(ErrorKind::kConfig, "executors on {} and {} cannot share an arena; bind one of them without `shared`", bytes.ctx().ToString(),
+            ctx.ToString());
     }
     if (!bytes.empty() && before >= size) return;
     if (!bytes.empty()) bytes.WaitToWrite();  // steps under way are ordered by the old array alone

@@ -19,9 +19,9 @@ class MXTRAIN_API Executor {
  public:
   using BindRequest = executor::BindRequest;
 
-  // Binds to given arrays. `args` and `aux` must hold every argument that is not in request.inputs, and every auxiliary state; `grads` every
-  // argument with a grad_req. Their layouts are kept. With `shared`, the two executors use one arena: they never run at once. Throws kConfig
-  // naming what is missing, and the array whose shape, type or device is not what `request` says.
+  // Binds to given arrays. `args` and `aux` must hold every argument that is not in request.inputs, and every auxiliary state; `grads`
+  // every argument with a grad_req. Their layouts are kept. With `shared`, the two executors use one arena: they never run at once. Throws
+  // kConfig naming what is missing, and the array whose shape, type or device is not what `request` says.
   static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const std::map<std::string, NDArray>& args,
                                         const std::map<std::string, NDArray>& grads, const std::map<std::string, NDArray>& aux,
                                         Executor* shared = nullptr);
@@ -35,8 +35,8 @@ class MXTRAIN_API Executor {
 
   // `inputs` stand in the order of input_names() and are used where they lie: shape and type must be those that were bound. Throws kConfig
   // naming the input that does not fit; the executor is then as it was before the call. After an error that a wait has thrown, the next
-  // Forward or Step starts afresh; but gradients that are added to and auxiliary states hold what the failed run left, so they keep the error, and runs
-  // that need them fail with it, until a wait on them has thrown it or they are written anew.
+  // Forward or Step starts afresh; but gradients that are added to and auxiliary states hold what the failed run left, so they keep the
+  // error, and runs that need them fail with it, until a wait on them has thrown it or they are written anew.
   void Forward(std::span<const NDArray> inputs);
   // Once after each Forward of a training executor. `head_grads`: one for each output whose operator reads a head gradient, in order of outputs.
   // Throws kUsage when no Forward stands open: before any, after a Step, a second time, after a run of an executor that shares the arena.

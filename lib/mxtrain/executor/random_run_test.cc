@@ -1,7 +1,7 @@
-// Random programs on executors that share parameters and an arena, with failures between and inside their runs. Each program runs on two sides at once, of
-// which one never fails. What is read on the other is an error of the program's own, or what the first one has, bit for bit; and after every failure was seen
-// and what it spoilt was written anew, nothing fails any more. So an error is never lost and never stays for ever. The naive and the threaded engine must
-// agree on all of it, messages too.
+// Random programs on executors that share parameters and an arena, with failures between and inside their runs. Each program runs on two
+// sides at once, of which one never fails. What is read on the other is an error of the program's own, or what the first one has, bit for
+// bit; and after every failure was seen and what it spoilt was written anew, nothing fails any more. So an error is never lost and never
+// stays for ever. The naive and the threaded engine must agree on all of it, messages too.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -42,7 +42,10 @@ struct Named {
 class Program {
  public:
   Program(unsigned seed, const std::string& engine)
-      : random_(seed), net_(RandomNet(TestRegistry(), seed, false)), real_{NewRuntime(engine, 2), {}}, shadow_{NewRuntime("naive", 2), {}} {}
+      : random_(seed),
+        net_(RandomNet(TestRegistry(), seed, false)),
+        real_{NewRuntime(engine, 2), {}},
+        shadow_{NewRuntime("naive", 2), {}} {}
 
   // What was seen, in order.
   std::vector<std::string> Run() {
@@ -79,7 +82,8 @@ class Program {
 
   void Add(Side* side, std::unique_ptr<Executor> executor, const SmallNet& net) {
     Side::Bound& bound = side->bound.emplace_back();
-    for (const char* salt : {"", "other"}) bound.inputs.push_back(MakeInputs(*side->runtime, net, executor->input_names(), DType::kFloat32, salt));
+    for (const char* salt : {"", "other"})
+      bound.inputs.push_back(MakeInputs(*side->runtime, net, executor->input_names(), DType::kFloat32, salt));
     bound.executor = std::move(executor);
   }
 
@@ -189,7 +193,8 @@ class Program {
       for (const auto& set : bound.inputs) {
         for (size_t i = 0; i < set.size(); ++i) arrays.push_back({format("input {} of {}", i, e), set[i], false});
       }
-      for (size_t i = 0; i < bound.executor->outputs().size(); ++i) arrays.push_back({format("output {} of {}", i, e), bound.executor->outputs()[i], true});
+      for (size_t i = 0; i < bound.executor->outputs().size(); ++i)
+        arrays.push_back({format("output {} of {}", i, e), bound.executor->outputs()[i], true});
     }
     const Executor& training = *side.bound[0].executor;
     for (const auto& [name, array] : training.args()) arrays.push_back({name, array, false});

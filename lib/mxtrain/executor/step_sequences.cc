@@ -52,8 +52,8 @@ Access StepSequences::AccessOf(const Piece& piece) const {
   return all;
 }
 
-// Those of which a run of the kernels, in this order, writes all that they stand for and reads nothing that it has not written: the run may renew them. Others
-// hold what was there before as well: gradients that are added to, auxiliary states, parts of a larger array.
+// Those of which a run of the kernels, in this order, writes all that they stand for and reads nothing that it has not written: the run may
+// renew them. Others hold what was there before as well: gradients that are added to, auxiliary states, parts of a larger array.
 std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids) const {
   std::set<int> touched, overwritten, others;
   const auto touch = [&](const ByteRange& range, bool writes) {
@@ -119,7 +119,8 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
     for (int port : writes) reads.erase(port);
     localize(reads, &op.reads);
     localize(writes, &op.writes);
-    std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.renews), [&](int port) { return overwritten.contains(frozen.ports[port]); });
+    std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.renews),
+                 [&](int port) { return overwritten.contains(frozen.ports[port]); });
     ops.push_back(std::move(op));
   }
   engine::Engine& engine = runtime_.engine();

@@ -31,8 +31,9 @@ class StepSequences {
 
   // `arena`: the variable of the arena. The ports of inputs must have been set.
   void Push(Part part, engine::VarHandle arena);
-  // Before a forward pass, whose state must hold the result: decides whether the derived arrays must be made. They must where a write to a parameter was
-  // pushed since, and where the last push that was to make them is not known to have come through: it failed, was skipped, or is still to run.
+  // Before a forward pass, whose state must hold the result: decides whether the derived arrays must be made. They must where a write to a
+  // parameter was pushed since, and where the last push that was to make them is not known to have come through: it failed, was skipped, or
+  // is still to run.
   Derivation PlanDerived(const BoundArrays& arrays);
   // After that, and what was decided.
   void PushDerived(engine::VarHandle arena);
@@ -63,7 +64,7 @@ class StepSequences {
   KernelSet kernels_;
   Frozen parts_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the part that is pushed
-  Derivation derivation_;  // the last one that was planned
+  Derivation derivation_;                // the last one that was planned
   bool derivation_due_ = false;
   // Of the kernels that make derived arrays.
   struct Derived {

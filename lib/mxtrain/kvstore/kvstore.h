@@ -70,12 +70,12 @@ class MXTRAIN_API KVStore {
   virtual int num_workers() const = 0;  // processes
 };
 
-// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read, on each device
-// that keeps weights. Its end waits for what it has pushed. A step that updates the same arrays as the one before allocates nothing.
+// An optimizer as the updater of a store: keeps the states of all keys and the array of scalars that the update kernels read, on each
+// device that keeps weights. Its end waits for what it has pushed. A step that updates the same arrays as the one before allocates nothing.
 //
-// On the CPU each key is updated by an operation of its own, as soon as its gradient is there. On a GPU, where operations and launches cost more
-// than that brings, an update of all keys is one operation, with the highest of their priorities, if their weights are of one type. The bits
-// are the same.
+// On the CPU each key is updated by an operation of its own, as soon as its gradient is there. On a GPU, where operations and launches cost
+// more than that brings, an update of all keys is one operation, with the highest of their priorities, if their weights are of one type.
+// The bits are the same.
 class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {

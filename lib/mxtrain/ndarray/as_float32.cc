@@ -21,8 +21,8 @@ TBlob AsFloat32(const TBlob& blob, std::vector<float>* room) {
 
 void RequireHostFloat32(const TBlob& blob, const char* what, const std::string& name) {
   if (blob.type == DType::kFloat32 && blob.layout.plain() && blob.ctx.type != DeviceType::kGPU) return;
-  Throw(ErrorKind::kBug, "{} {} reads plain float32 arrays on the host, not {} in layout {} on {}", what, name, NameOf(blob.type), blob.layout.Name(),
-        blob.ctx.ToString());
+  Throw(ErrorKind::kBug, "{} {} reads plain float32 arrays on the host, not {} in layout {} on {}", what, name, NameOf(blob.type),
+        blob.layout.Name(), blob.ctx.ToString());
 }
 
 }  // namespace mxtrain

@@ -7,7 +7,8 @@
 
 namespace mxtrain {
 
-// `blob`: plain, in host memory. Itself where it holds float32, else its elements converted into *room, which must outlive what is returned.
+// `blob`: plain, in host memory. Itself where it holds float32, else its elements converted into *room, which must outlive what is
+// returned.
 MXTRAIN_API TBlob AsFloat32(const TBlob& blob, std::vector<float>* room);
 
 // Throws kBug for anything but a plain float32 array in host memory. What reads it: "metric", "accuracy".

@@ -73,7 +73,9 @@ bool NDArray::Overlaps(const NDArray& other) const {
   return SharesMemory(other) && offset_ < other.offset_ + other.spec_.Bytes() && other.offset_ < offset_ + spec_.Bytes();
 }
 
-bool NDArray::IsWhole() const { return offset_ == 0 && spec_.Bytes() == chunk().handle.bytes; }
+bool NDArray::IsWhole() const {
+  return offset_ == 0 && spec_.Bytes() == chunk().handle.bytes;
+}
 
 void NDArray::RequirePlain(const char* what) const {
   if (layout().plain()) return;

@@ -160,13 +160,12 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
   }
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
-  runtime().engine().PushSync([backend, elements, target = data(), bytes](
-                                  RunContext ctx) { backend->CopyBytes(ctx, Context::cpu(), elements, target.ctx, target.data, bytes); },
-                              {}, writes,
-                              {.ctx = ctx(),
-                               .property = engine::FnProperty::kCopyToDevice,
-                               .name = "NDArray::CopyFromHost",
-                               .renews = RenewedBy(*this, writes)});
+  runtime().engine().PushSync(
+      [backend, elements, target = data(), bytes](RunContext ctx) {
+        backend->CopyBytes(ctx, Context::cpu(), elements, target.ctx, target.data, bytes);
+      },
+      {}, writes,
+      {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost", .renews = RenewedBy(*this, writes)});
   WaitToRead();
 }
 

@@ -39,7 +39,8 @@ class MXTRAIN_API Runtime {
   const Logger& log() const;
   const RuntimeOptions& options() const;
 
-  // For destructors of what pushed functions use: waits for all that was pushed on the variable, and warns of an error that nobody has seen.
+  // For destructors of what pushed functions use: waits for all that was pushed on the variable, and warns of an error that nobody has
+  // seen.
   void Drain(engine::VarHandle var);
   // For draws by imperative calls: a fresh step each, in call order.
   uint64_t NextImperativeStep();

@@ -1,7 +1,7 @@
 #pragma once
 // From an element type to code for it. Private to ndarray.
-#include "mxtrain/base/error.h"
 #include "mxtrain/base/dtype.h"
+#include "mxtrain/base/error.h"
 
 namespace mxtrain {
 

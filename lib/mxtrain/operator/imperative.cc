@@ -193,7 +193,8 @@ engine::PushOptions Invocation::Options(int priority, const Vars& vars) const {
 
 void Invocation::Push(int priority) {
   const Vars vars = ListVars();
-  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, vars.reads, vars.writes, Options(priority, vars));
+  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, vars.reads, vars.writes,
+                             Options(priority, vars));
 }
 
 // Pushes the call and returns its visible outputs.

@@ -182,8 +182,8 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
   for (const Place& place : places_) inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
 }
 
-Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
-                       const ComputeModes& modes)
+Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared,
+                       Context ctx, const ComputeModes& modes)
     : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
   const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
   executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes), shared);

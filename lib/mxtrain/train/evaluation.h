@@ -58,8 +58,8 @@ class MXTRAIN_API Scores {
   // Throws as MetricSet.
   Scores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
 
-  // Takes in the first `count` examples of a batch: its outputs in the net's order and its labels by name, plain, in host memory, of any element
-  // type. A loss whose label is not there is not known, and so are all until the next Reset. Throws as LossReport and MetricSet.
+  // Takes in the first `count` examples of a batch: its outputs in the net's order and its labels by name, plain, in host memory, of any
+  // element type. A loss whose label is not there is not known, and so are all until the next Reset. Throws as LossReport and MetricSet.
   void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
   void Reset();
   // "loss", and that of each head where there are several, as far as they are known; then the metrics.
@@ -102,8 +102,8 @@ class MXTRAIN_API Evaluation {
   Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
              const ComputeModes& modes = {});
 
-  // Called for each batch, in order, with its outputs, plain, after they were computed; the next one is being computed then. The arrays hold them until
-  // it returns.
+  // Called for each batch, in order, with its outputs, plain, after they were computed; the next one is being computed then. The arrays
+  // hold them until it returns.
   using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
   // One pass over the data: "loss" (when the net has one and labels are given), then the metrics. `stop`: checked between batches.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});

@@ -16,7 +16,8 @@ Symbol NetOfLossesIn(const std::string& type) {
   };
   const Symbol scores = layer("FullyConnected", "scores", {{"num_hidden", "3"}}, Symbol::Variable("data"));
   const Symbol cast = layer("Cast", "cast", {{"dtype", type}}, scores);
-  return Symbol::Group(std::vector{layer("SoftmaxOutput", "softmax", {}, cast), layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
+  return Symbol::Group(
+      std::vector{layer("SoftmaxOutput", "softmax", {}, cast), layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
 }
 
 TEST_CASE("losses and metrics of heads of another type are those of float32") {
@@ -95,7 +96,8 @@ TEST_CASE("batches are taken in one by one, in order, while the next one is comp
     spec.engine = engine;
     spec.symbol = QuietNet();
     Process process(data, spec);
-    Evaluation evaluation(*process.runtime, spec.symbol, *process.val, {{"accuracy", {}, "", ""}}, &process.trainer->executor(), Context::cpu());
+    Evaluation evaluation(*process.runtime, spec.symbol, *process.val, {{"accuracy", {}, "", ""}}, &process.trainer->executor(),
+                          Context::cpu());
     Executor& executor = evaluation.executor();
     const InputOrder order(executor, *process.val);
     // One by one.
@@ -119,8 +121,9 @@ TEST_CASE("batches are taken in one by one, in order, while the next one is comp
     });
     CHECK(seen == expected);
     // A callback that throws ends the run, and the next one is whole.
-    CHECK_THROWS_WITH(evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) { Throw(ErrorKind::kFileSystem, "the disk is full"); }),
-                      "the disk is full");
+    CHECK_THROWS_WITH(
+        evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) { Throw(ErrorKind::kFileSystem, "the disk is full"); }),
+        "the disk is full");
     seen.clear();
     evaluation.Run([&](const DataBatch&, const std::vector<NDArray>& outputs) { seen.push_back(outputs[0].ToVector()); });
     CHECK(seen == expected);

@@ -34,7 +34,7 @@ Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataD
   for (const DataDesc& desc : arrays) {
     if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
     request.inputs.insert(desc.name);
-    request.shapes[desc.name] = desc.array_shape();
+    if (desc.shape.has_rank()) request.shapes[desc.name] = desc.array_shape();
     request.types[desc.name] = desc.array_type();
   }
   return request;

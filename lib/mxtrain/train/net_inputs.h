@@ -24,7 +24,9 @@ struct ComputeModes {
 // What batches of an iterator bring: data, then labels.
 MXTRAIN_API std::vector<DataDesc> ArraysOf(const DataIter& iter);
 
-// To bind a net to a batch's arrays, without gradients. Arrays that the net does not read are labels of metrics.
-MXTRAIN_API Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays, Context ctx, const ComputeModes& modes);
+// To bind a net to a batch's arrays, without gradients. Arrays that the net does not read are labels of metrics; a shape without
+// a rank is left to the net to infer.
+MXTRAIN_API Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays, Context ctx,
+                                                    const ComputeModes& modes);
 
 }  // namespace mxtrain

@@ -74,7 +74,7 @@ Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol&
   request.is_train = true;
   request.whole_passes = OnOneDevice(options.workers);  // across several the sums of gradients begin as these come
   request.memory_budget = BudgetOn(options.workers[0], options);
-  for (const std::string& name : request.inputs) request.shapes[name][0] /= static_cast<int64_t>(options.workers.size());
+  for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(options.workers.size());
   for (const std::string& name : options.symbol.ListArguments()) {
     if (request.inputs.contains(name) || !TrainsParameter(options.symbol, name, options.lr_mult)) continue;
     request.grad_req[name] = options.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
@@ -83,7 +83,10 @@ Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol&
 }
 
 Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val)
-    : runtime_(runtime), options_(std::move(options)), train_(train), val_(val),
+    : runtime_(runtime),
+      options_(std::move(options)),
+      train_(train),
+      val_(val),
       scores_(options_.symbol, options_.metrics, train_.provide_label()),
       best_(BestMetrics(options_, scores_.metrics()), scores_.metrics()) {
   if (scores_.loss().heads().empty()) Throw(ErrorKind::kConfig, "the net has no loss; end it in a loss operator such as SoftmaxOutput");
@@ -173,7 +176,8 @@ void Trainer::BindExecutors() {
     ++request.replica;
   }
   if (!val_) return;
-  evaluation_ = std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device(), options_.modes);
+  evaluation_ =
+      std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device(), options_.modes);
 }
 
 // Steps of the present stretch that lie behind, in batches of the present size: what the schedule counts. A run whose batch size was changed

@@ -22,8 +22,8 @@
 #include "mxtrain/train/best_epochs.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/data_wait.h"
-#include "mxtrain/train/events.h"
 #include "mxtrain/train/evaluation.h"
+#include "mxtrain/train/events.h"
 #include "mxtrain/train/net_inputs.h"
 #include "mxtrain/train/weight_average.h"
 #include "mxtrain/train/weights.h"
@@ -59,8 +59,9 @@ struct TrainOptions {
   // Where the workers compute: each has an executor and a part of every batch, which must divide. One device may have several. Evaluation and
   // checkpoints take the first.
   std::vector<Context> workers{Context::cpu()};
-  ComputeModes modes;                // of training and evaluation
-  bool measure_kernels = true;       // those that a library offers for one thing, where the device's backend has such choices; not with modes.deterministic
+  ComputeModes modes;  // of training and evaluation
+  bool measure_kernels =
+      true;  // those that a library offers for one thing, where the device's backend has such choices; not with modes.deterministic
   executor::MemoryBudget memory_budget;  // on a device, of its workers together
   int64_t epochs = 1;
   int64_t max_steps = 0;             // 0: no limit
@@ -116,8 +117,8 @@ class MXTRAIN_API DivergedError : public Error {
 // Whether a parameter learns: the multiplier of its learning rate is not 0.
 MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult = {});
 
-// To bind a net for training to the arrays of a batch: one of its workers' executors, the first, on its part of the batch. `net`: options.symbol, or what
-// OnBatchesOf makes of it.
+// To bind a net for training to the arrays of a batch: one of its workers' executors, the first, on its part of the batch. `net`:
+// options.symbol, or what OnBatchesOf makes of it.
 MXTRAIN_API Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays);
 
 class MXTRAIN_API Trainer {
@@ -221,7 +222,7 @@ class MXTRAIN_API Trainer {
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
   Scores scores_;
-  LossReport::Sums reported_;                         // those of the losses when a step was reported last, or the epoch was entered
+  LossReport::Sums reported_;  // those of the losses when a step was reported last, or the epoch was entered
   BestEpochs best_;
   std::optional<Patience> early_stop_;
   TrainState state_;

@@ -12,7 +12,8 @@ TEST_CASE("a loss whose label the data do not give is refused before anything is
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
-  const Symbol scores = Symbol::Create(TestRegistry(), "FullyConnected", "scores", {{"num_hidden", "3"}}, std::vector{Symbol::Variable("data")});
+  const Symbol scores =
+      Symbol::Create(TestRegistry(), "FullyConnected", "scores", {{"num_hidden", "3"}}, std::vector{Symbol::Variable("data")});
   spec.symbol = Symbol::Create(TestRegistry(), "SoftmaxOutput", "other", {}, std::vector{scores});
   CHECK_THROWS_WITH(Process(data, spec), "the training data give no label 'other_label', which 'other' needs");
 }

@@ -21,7 +21,9 @@ WeightAverage::WeightAverage(Runtime& runtime, double decay, const std::map<std:
   for (const DType type : types) updates_of_types_.push_back(UpdateOf(type));
 }
 
-WeightAverage::~WeightAverage() { runtime_.Drain(scalars_.host().var()); }
+WeightAverage::~WeightAverage() {
+  runtime_.Drain(scalars_.host().var());
+}
 
 // sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w + (1 - d) g.
 PreparedCall WeightAverage::UpdateOf(DType type) const {

@@ -62,7 +62,9 @@ void Fold(const ExecGraph& graph, const Chain& chain, Runtime& runtime, Rewriter
 }  // namespace
 
 ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
-  if (!request.fuse || request.reference_kernels || request.is_train || request.needs_backward() || !runtime.operators().Has("_FoldBatchNorm")) return graph;
+  if (!request.fuse || request.reference_kernels || request.is_train || request.needs_backward() ||
+      !runtime.operators().Has("_FoldBatchNorm"))
+    return graph;
   const ChainMatcher matcher(graph, request);
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
