@@ -127,7 +127,7 @@ cat;dog names any number of classes. Lists of MXNet (number, labels, path) are r
 `infer` take lists too; `infer` reads the first column.
 )"},
       {{"csv", "table", "tables"},
-       "tables of numbers, pictures and labels",
+       "tables of numbers, words, pictures and labels",
        R"(data.train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}}. The first line
 names the columns:
 
@@ -135,12 +135,23 @@ names the columns:
     0.5,1,2.25,0
     1.5,0,0.75,1
 
-`columns` says which columns make up each input of the net and each label. An input takes as many columns as
-its shape has numbers. A label bears the name that its loss gives it, NAME_label. Columns may also be called
-by their numbers, from 0, as in a file without a first line of names. One column for an input of channels,
-height and width holds paths of pictures, relative to the table or to data.train.root; the label is then a
-class by its name or number, or a number for each column of a regression. `mxtrain check` names every line
-that cannot be read.
+`columns` says which columns make up each input of the net and each label; other columns are passed over,
+whatever they hold. An input takes as many columns as its shape has numbers. A label bears the name that its
+loss gives it, NAME_label. Columns may also be called by their numbers, from 0, as in a file without a first
+line of names. One column for an input of channels, height and width holds paths of pictures, relative to the
+table or to data.train.root.
+
+A label is a number, or a class by its number from 0 or by its name: the words of its column are the classes,
+sorted, and ${classes} is the number of those of the first such label. A regression takes a number for each
+column. Cells are parted by , ; tab or |, as the first line shows (else say `delimiter`), and may be quoted.
+
+    normalize: auto   inputs, and what a regression learns, are brought to a mean of 0 and a standard
+                      deviation of 1; metrics and predictions are in the column's own units
+    missing: mean     empty cells (of numbers also nan, NA, n/a, null) take the mean of their column, rows
+                      without a label are passed over; drop: such rows are passed over; error: the default
+
+`mxtrain check` names the first line that cannot be read. `mxtrain infer RUN new.csv --key id` predicts the
+rows of another table, by the columns of the inputs; it needs no labels.
 )"}};
   return topics;
 }
