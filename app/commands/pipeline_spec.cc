@@ -21,6 +21,15 @@ Kwargs ToKwargs(const Json& list) {
   return kwargs;
 }
 
+// What sizes and places are rounded as where the transforms do not say it. Checkpoints of before name none.
+constexpr const char* kRounding = "torchvision";
+
+void KeepEarlierRounding(std::vector<io::TransformSpec>* transforms) {
+  for (io::TransformSpec& t : *transforms) {
+    if (t.name == "resize" || t.name == "center_crop") t.kwargs.emplace_back("rounding", "earlier");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> PipelineSpec::ValuesOf(const std::string& parameter, const std::string& field) const {
@@ -70,7 +79,8 @@ std::string PipelineSpec::ToJson() const {
     measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
   }
   // A path that is not UTF-8 keeps its place with U+FFFD in it.
-  return Json{{"source", source}, {"params", FromKwargs(source_params)}, {"transforms", chain}, {"metrics", measures}, {"exact_decode", exact_decode}}
+  return Json{{"source", source},       {"params", FromKwargs(source_params)}, {"transforms", chain},
+              {"metrics", measures},    {"exact_decode", exact_decode},        {"rounding", kRounding}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -84,6 +94,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     for (const Json& t : json.at("transforms")) spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
     for (const Json& m : json.at("metrics")) spec.metrics.push_back({m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
     spec.exact_decode = json.value("exact_decode", false);
+    if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
   }

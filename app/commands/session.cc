@@ -534,7 +534,7 @@ void Session::AddMixing(Kwargs* pipeline) const {
 
 // `normalize: auto` is measured on the training set once, also for validation.
 void Session::MeasureFor(const config::SourceConfig& c) {
-  if (statistics_ || !io::WantsStatistics(ToTransforms(c.transforms))) return;
+  if (statistics_ || !io::WantsStatistics(ChainOf(c))) return;
   OpenSource(false);
   const int64_t channels = PictureChannels(*train_source_, net_.inputs).value_or(3);
   statistics_ = io::MeasurePixels(*train_source_, static_cast<int>(channels));
@@ -547,8 +547,14 @@ void Session::MeasureFor(const config::SourceConfig& c) {
                                            short_list(statistics_->std), statistics_->pictures));
 }
 
+// What is held out of the training set takes that one's geometry unless it has transforms of its own.
+std::vector<io::TransformSpec> Session::ChainOf(const config::SourceConfig& c) const {
+  const bool inherits = &c == &config().data.val && HoldsOut() && c.transforms.empty();
+  return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms)) : ToTransforms(c.transforms);
+}
+
 std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c) const {
-  return statistics_ ? io::WithStatistics(ToTransforms(c.transforms), *statistics_) : ToTransforms(c.transforms);
+  return statistics_ ? io::WithStatistics(ChainOf(c), *statistics_) : ChainOf(c);
 }
 
 // Shapes of the net's parameters when its pictures have this size.

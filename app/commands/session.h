@@ -83,6 +83,7 @@ class Session {
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void MeasureFor(const config::SourceConfig& c);
+  std::vector<io::TransformSpec> ChainOf(const config::SourceConfig& c) const;
   std::vector<io::TransformSpec> Transforms(const config::SourceConfig& c) const;  // with the numbers that were measured
   void AddMixing(Kwargs* pipeline) const;
   std::vector<TShape> ParameterShapes(const std::string& input, const TShape& size) const;

@@ -23,14 +23,15 @@ void WidenForCrops(PipelineSpec* spec, ModelInfo* model) {
   if (model->inputs.size() != 1 || model->inputs[0].shape.ndim() != 3) Throw(ErrorKind::kUsage, "--tta crops needs a model of pictures");
   TShape& input = model->inputs[0].shape;
   input = {input[0], Widened(input[1]), Widened(input[2])};
-  const Kwargs size = {{"size", params::Print(TShape{input[1], input[2]})}};
+  const std::pair<std::string, std::string> size = {"size", params::Print(TShape{input[1], input[2]})};
   for (const char* name : {"center_crop", "resize"}) {
     const auto last = std::find_if(spec->transforms.rbegin(), spec->transforms.rend(), [name](const auto& t) { return t.name == name; });
     if (last == spec->transforms.rend()) continue;
-    last->kwargs = size;
+    std::erase_if(last->kwargs, [](const auto& item) { return item.first.empty() || item.first == "size" || item.first == "fraction"; });
+    last->kwargs.push_back(size);
     return;
   }
-  spec->transforms.insert(spec->transforms.begin(), {"resize", size});
+  spec->transforms.insert(spec->transforms.begin(), {"resize", {size}});
 }
 
 ViewsIter::ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input, bool crops)

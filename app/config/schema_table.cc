@@ -165,7 +165,8 @@ Section<SourceConfig> SourceSection(bool validation) {
       .Default({})
       .Kinds(TransformKinds())
       .OnlyFor("source", with_transforms)
-      .Help("what is done to an image, in order")
+      .Help(validation ? "what is done to an image, in order; where it is held out of the training set, by default that one's sizes without its chance"
+                       : "what is done to an image, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
   s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label, by their names in the net: {data: file, softmax_label: kind}; several make one array: {data: [x, y]}; other columns are passed over. A label of words names classes");
   s.Add("delimiter", &C::delimiter)

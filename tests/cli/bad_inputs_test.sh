@@ -22,6 +22,8 @@ copy huge_jpeg && "$helper" jpeg huge_jpeg/dark/000.jpg 48 &&
     seek=$(($(LC_ALL=C grep -aboP '\xff\xc0\x00\x11\x08' huge_jpeg/dark/000.jpg | cut -d: -f1) + 5))
 copy scans && "$helper" scans scans/dark/000.jpg 600
 copy text && echo 'these are words' >text/dark/000.jpg
+copy sized && "$helper" jpeg sized/dark/008.jpg 48
+echo text/dark/000.jpg 0 >only_text.txt
 copy tiny && "$helper" jpeg tiny/dark/000.jpg 1
 copy more && cp -r photos/light more/bright
 mkdir nothing
@@ -80,7 +82,8 @@ row 3 "shapes.yaml:4:" train shapes.yaml
 row 3 "nobody" train dangling.yaml
 row 3 "cycle.yaml:4:" train cycle.yaml
 row 3 "more than 100000 values, aliases written out" train bomb.yaml
-row 3 "the pictures come out in different sizes" train photos.yaml 'data.train.transforms=[{resize: 8}]'
+row 3 "the pictures come out in different sizes" train photos.yaml "$(on sized)" 'data.train.transforms=[flip]'
+row 4 "no picture could be read; the first: " train photos.yaml "$(list train only_text.txt)" data.batch_size=1 "data.train.transforms=[flip]"
 row 3 "the data give [3, 9, 9] for input 'data', which the net declares as [3, 8, 8]" train photos.yaml 'data.train.transforms=[{resize: [9, 9]}]'
 row 3 "command line:1:17: error: data.batch_size = 64 is more than the 16 examples there are" train photos.yaml data.batch_size=64
 row 3 "command line:1:11: error: the input 'data' is [8, 8, 3]: 8 channels of 3x8; the order is channels, height, width" train photos.yaml 'net.input=[8, 8, 3]'

@@ -67,8 +67,9 @@ expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_cro
 says "0.1 is less than a degree"
 says "0.1 of a turn, as Keras counts, is 36"
 expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: {degrees: 15, fill_mode: reflect}}]'
-expect 3 train photos.yaml --dry-run 'data.train.transforms=[{resize: 12}]'
-says "command line: the pictures come out in different sizes"
+cp -r photos wide && "$helper" jpeg wide/light/wide.jpg 48
+expect 3 train photos.yaml --dry-run data.train.path=wide 'data.train.transforms=[flip]'
+says "command line: the pictures come out in different sizes: $work/wide/dark/000.png has 12x12 pixels, $work/wide/light/wide.jpg has 48x48; end the transforms"
 
 # --- layers: the line to write
 layer() {

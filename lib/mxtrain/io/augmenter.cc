@@ -69,6 +69,28 @@ std::vector<TransformInfo> ListTransforms() {
   return infos;
 }
 
+std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>& training) {
+  std::vector<TransformSpec> chain;
+  for (const TransformSpec& spec : training) {
+    if (spec.name == "resize" || spec.name == "center_crop" || spec.name == kNormalize) chain.push_back(spec);
+    if (spec.name != "random_crop" && spec.name != "random_resized_crop") continue;
+    Kwargs resize, crop;
+    for (const auto& [key, value] : Named(spec)) {
+      if (key == "size") crop.emplace_back(key, value);
+      if (key == "interpolation" || key == "antialias") resize.emplace_back(key, value);
+    }
+    TShape size;
+    if (!crop.empty()) params::Parse(crop[0].second, &size);
+    if (spec.name == "random_resized_crop" && size.ndim() > 0) {
+      const int64_t edge = *std::max_element(size.begin(), size.end());
+      resize.emplace_back("size", params::Print(edge + edge / 8));
+      chain.push_back({"resize", resize});
+    }
+    chain.push_back({"center_crop", crop});
+  }
+  return chain;
+}
+
 Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : channels_(channels) {
   if (channels != 1 && channels != 3) Throw(ErrorKind::kConfig, "pictures have 1 channel (gray) or 3 (RGB), not {}", channels);
   NormalizeParam normalize;
@@ -88,10 +110,13 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
   levels_ = LevelsOf(normalization_, channels, kNormalize);
 }
 
+PictureSize Augmenter::OutputSize(PictureSize input) const {
+  for (const auto& transform : transforms_) input = transform->OutputSize(input);
+  return input;
+}
+
 TShape Augmenter::OutputShape(const TShape& input) const {
-  PictureSize size;
-  if (input.has_rank()) size = {static_cast<int>(input[1]), static_cast<int>(input[2])};
-  for (const auto& transform : transforms_) size = transform->OutputSize(size);
+  const PictureSize size = OutputSize(input.has_rank() ? PictureSize{static_cast<int>(input[1]), static_cast<int>(input[2])} : PictureSize());
   if (!size.known()) {
     Throw(ErrorKind::kConfig,
           "the pictures come out in different sizes; end the transforms with a fixed one: resize: [height, width], center_crop, "

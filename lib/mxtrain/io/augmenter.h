@@ -17,6 +17,10 @@ namespace mxtrain::io {
 // 0 .. 1; or from: auto), which stands last.
 MXTRAIN_API std::vector<TransformInfo> ListTransforms();
 
+// The chain that evaluates what a training chain prepares, where none is given: its sizes without its chance. random_resized_crop becomes a
+// resize to 9/8 of its size and the middle of that, random_crop the middle; resize, center_crop and normalize stay, all else is dropped.
+MXTRAIN_API std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>& training);
+
 // Immutable: calls may come from any thread.
 class MXTRAIN_API Augmenter {
  public:
@@ -30,6 +34,8 @@ class MXTRAIN_API Augmenter {
   size_t size() const { return transforms_.size(); }
   // How many transforms at the front draw nothing at random.
   size_t fixed() const;
+  // Of what comes out for pictures of a size; not known where it would differ from picture to picture.
+  PictureSize OutputSize(PictureSize input) const;
   // [C, H, W] of what comes out, for pictures of the given [C, H, W], or of unknown rank where they differ. Throws kConfig where the
   // outcome would differ from picture to picture.
   TShape OutputShape(const TShape& input) const;

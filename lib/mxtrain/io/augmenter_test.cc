@@ -51,10 +51,52 @@ std::pair<int, int> Size(const Image& image) {
 
 TEST_CASE("resize: the shorter edge, or both") {
   CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(40, 60))) == std::pair{20, 30});
-  CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{31, 20});
   CHECK(Size(Run({{"resize", {{"size", "(7, 9)"}}}}, Coordinates(40, 60))) == std::pair{7, 9});
   CHECK(Size(Run({{"resize", {{"", "5"}}}}, Coordinates(1, 1))) == std::pair{5, 5});
   CHECK(Run({{"resize", {{"", "40"}}}}, Coordinates(40, 60)).pixels == Coordinates(40, 60).pixels);
+}
+
+TEST_CASE("the longer edge is rounded down and a middle at half a pixel to even, as torchvision does") {
+  CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{30, 20});
+  CHECK(Size(Run({{"resize", {{"", "20"}, {"rounding", "earlier"}}}}, Coordinates(61, 40))) == std::pair{31, 20});
+  const auto begin = [](int edge, const char* rounding) {
+    const Image image = Run({{"center_crop", {{"", "4"}, {"rounding", rounding}}}}, Coordinates(edge, 9));
+    return std::pair{int{image.pixels[0]}, int{image.pixels[1]}};
+  };
+  CHECK(begin(11, "torchvision") == std::pair{4, 2});  // of 3.5 and 2.5
+  CHECK(begin(11, "earlier") == std::pair{3, 2});
+}
+
+TEST_CASE("center_crop by a fraction of the shorter edge, before and after a resize") {
+  CHECK(Size(Run({{"center_crop", {{"fraction", "0.875"}}}}, Coordinates(40, 61))) == std::pair{35, 35});
+  const std::vector<TransformSpec> crop_first = {{"center_crop", {{"fraction", "0.5"}}}, {"resize", {{"", "8"}}}};
+  CHECK(Size(Run(crop_first, Coordinates(40, 61))) == std::pair{8, 8});
+  CHECK(Augmenter(crop_first, 3).OutputShape(TShape()) == TShape{3, 8, 8});
+  CHECK(Augmenter({{"resize", {{"", "20"}}}, {"center_crop", {{"fraction", "0.5"}}}}, 3).OutputShape({3, 40, 61}) == TShape{3, 10, 10});
+  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}}}}).find("come out in different sizes") != std::string::npos);
+  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}, {"size", "4"}}}}).find("either a size or a fraction") != std::string::npos);
+  CHECK(WhyNot({{"center_crop", {}}}).find("either a size or a fraction") != std::string::npos);
+}
+
+TEST_CASE("what cannot be antialiased is refused") {
+  CHECK(WhyNot({{"resize", {{"", "4"}, {"interpolation", "area"}, {"antialias", "True"}}}}) ==
+        "resize: antialias is for bilinear and bicubic interpolation; area takes means by itself");
+  CHECK(WhyNot({{"random_resized_crop", {{"", "4"}, {"interpolation", "nearest"}, {"antialias", "True"}}}}) ==
+        "random_resized_crop: antialias is for bilinear and bicubic interpolation; nearest takes one pixel");
+}
+
+TEST_CASE("evaluation has a training chain's sizes without its chance") {
+  const auto chain = EvaluationTransforms({{"rotate", {{"", "5"}}},
+                                           {"random_resized_crop", {{"", "(32, 48)"}, {"area", "0.5, 1"}, {"antialias", "True"}}},
+                                           {"flip", {}},
+                                           {"random_crop", {{"size", "24"}, {"pad", "2"}}},
+                                           {"normalize", {{"mean", "0.5"}}}});
+  std::vector<std::string> names;
+  for (const TransformSpec& spec : chain) names.push_back(spec.name);
+  CHECK(names == std::vector<std::string>{"resize", "center_crop", "center_crop", "normalize"});
+  CHECK(chain[0].kwargs == Kwargs{{"antialias", "True"}, {"size", "54"}});
+  CHECK(chain[1].kwargs == Kwargs{{"size", "(32, 48)"}});
+  CHECK(Augmenter(chain, 3).OutputShape(TShape()) == TShape{3, 24, 24});
 }
 
 TEST_CASE("resize by area is the mean of the pixels that a new one covers") {
@@ -181,7 +223,7 @@ TEST_CASE("decoding may shrink a picture only as far as the first transform does
   const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width, int64_t index = 0) {
     return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).cut.MinScale();
   };
-  CHECK(scale({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 400, 533) == doctest::Approx(192.0 / 533));
+  CHECK(scale({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 400, 533) == doctest::Approx(0.36));
   CHECK(scale({{"resize", {{"", "500"}}}}, 400, 533) == 1.0);
   CHECK(scale({{"center_crop", {{"", "128"}}}}, 400, 533) == 1.0);
   for (int64_t i = 0; i < 100; ++i) {

@@ -165,6 +165,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/cut.h"
+#include "mxtrain/io/resample.h"
 
 namespace mxtrain::io {
 HWY_EXPORT(SumRows);
@@ -275,7 +276,7 @@ Workspace& ThreadWorkspace() {
 }
 
 int MethodOf(const Cut& cut) {
-  if (cut.interpolation != kAuto) return cut.interpolation;
+  if (cut.how.interpolation != kAuto) return cut.how.interpolation;
   return 2 * cut.grid_height <= cut.box.height || 2 * cut.grid_width <= cut.box.width ? kArea : kBilinear;
 }
 
@@ -344,6 +345,10 @@ bool IsPlain(const Cut& cut, const Frame& frame) {
   return !cut.resized() && frame.scale == 1;
 }
 
+bool IsAntialiased(const Cut& cut, const Frame& frame) {
+  return cut.how.antialias && !IsPlain(cut, frame);
+}
+
 }  // namespace
 
 void Cut::Crop(const Box& part) {
@@ -358,13 +363,13 @@ void Cut::Crop(const Box& part) {
   window = {0, 0, box.height, box.width};
 }
 
-bool Cut::Resize(int new_height, int new_width, int how) {
+bool Cut::Resize(int new_height, int new_width, const Resampling& resampling) {
   if (new_height == window.height && new_width == window.width) return true;
   if (resized()) return false;
   grid_height = new_height;
   grid_width = new_width;
   window = {0, 0, new_height, new_width};
-  interpolation = how;
+  how = resampling;
   return true;
 }
 
@@ -397,6 +402,7 @@ void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to) {
 void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels) {
   const size_t bytes = static_cast<size_t>(cut.width()) * static_cast<size_t>(from.channels);
   const auto row_of = [&](int y) { return pixels + static_cast<size_t>(y) * bytes; };
+  if (IsAntialiased(cut, frame)) return Resample(cut, from, frame, pixels);
   if (!IsPlain(cut, frame)) {
     ForEachLine(cut, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y)); });
     return;
@@ -409,7 +415,8 @@ void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_
 
 void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes) {
   const auto width = static_cast<size_t>(cut.width()), plane = width * static_cast<size_t>(cut.height());
-  if (!IsPlain(cut, frame)) {
+  const bool plain = IsPlain(cut, frame);
+  if (!plain && !IsAntialiased(cut, frame)) {
     ForEachLine(cut, from, frame, [&](int y, const float* line) {
       HWY_DYNAMIC_DISPATCH(LineToPlanes)
       (line, from.channels, width, levels.scale, levels.offset, levels.by_255, planes + static_cast<size_t>(y) * width,
@@ -418,7 +425,7 @@ void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const 
     return;
   }
   const size_t bytes = width * static_cast<size_t>(from.channels);
-  if (bytes * static_cast<size_t>(cut.height()) == from.pixels.size() && !cut.mirrored && !cut.upside_down) {
+  if (plain && bytes * static_cast<size_t>(cut.height()) == from.pixels.size() && !cut.mirrored && !cut.upside_down) {
     return PixelsToPlanes(from.pixels, from.channels, levels, planes);
   }
   static thread_local Image copy;

@@ -11,6 +11,15 @@ namespace mxtrain::io {
 // kAuto: area where the picture shrinks to half or less, else bilinear.
 enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
 
+// How a box becomes a grid of pixels. Antialiased, bilinear and cubic take a mean over all pixels that a new one covers, as Pillow does
+// (resample.h); auto is then bilinear.
+struct Resampling {
+  int interpolation = kAuto;
+  bool antialias = false;
+  Resampling(int interpolation = kAuto, bool antialias = false) : interpolation(interpolation), antialias(antialias) {}
+  friend bool operator==(const Resampling&, const Resampling&) = default;
+};
+
 // A box of a picture is resized to a grid of pixels, of which a window is kept and then mirrored. Steps are added one after another; the
 // result is that of each step alone, but for the pixels that no later step keeps.
 struct MXTRAIN_API Cut {
@@ -18,7 +27,7 @@ struct MXTRAIN_API Cut {
   int grid_height = 0, grid_width = 0;
   Box window;  // of the grid
   bool mirrored = false, upside_down = false;
-  int interpolation = kAuto;
+  Resampling how = {};
 
   static Cut Whole(int height, int width) { return {{0, 0, height, width}, height, width, {0, 0, height, width}}; }
   int height() const { return window.height; }  // of the result
@@ -28,7 +37,7 @@ struct MXTRAIN_API Cut {
   // A part of the result so far, inside it.
   void Crop(const Box& part);
   // False, and nothing is changed, where the result so far has another size and was resized already: that must be done first.
-  bool Resize(int new_height, int new_width, int how);
+  bool Resize(int new_height, int new_width, const Resampling& resampling);
   // The part of the box that the window's pixels are made of, and a little more.
   Box Needed() const;
   // The least factor by which the picture may be reduced beforehand without being enlarged here.
@@ -39,7 +48,8 @@ struct MXTRAIN_API Cut {
 
 // `frame` says what of the whole picture `from` shows: all that the cut needs. Samples lie at the middle of pixels; taps beyond the box
 // take its edge. nearest takes the pixel that holds the middle; bilinear two taps and cubic four (a = -0.75), at the original distance
-// also when shrinking; area the mean of what a new pixel covers, and bilinear along an axis that grows. Results are rounded to 8 bits.
+// also when shrinking unless antialiased; area the mean of what a new pixel covers, and bilinear along an axis that grows. Results are
+// rounded to 8 bits.
 MXTRAIN_API void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to);
 // The same to pixels [height, width, C] that lie elsewhere.
 MXTRAIN_API void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels);

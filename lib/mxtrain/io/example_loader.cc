@@ -35,6 +35,16 @@ void CopyPixels(const FieldSpec& spec, std::span<const uint8_t> pixels, Image* i
   std::copy(pixels.begin(), pixels.end(), image->pixels.begin());
 }
 
+Expected<ImageInfo, Refusal> HeaderOf(const Source& source, int64_t index, size_t data_field, Sample* sample) {
+  try {
+    source.Read(index, sample);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
+    return Refusal{error.what()};
+  }
+  return ProbeImage(sample->data[data_field].encoded);
+}
+
 }  // namespace
 
 ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
@@ -48,7 +58,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
   }
   cheap_ = !augmenter_ || augmenter_->keeps_pixels();
   for (const FieldSpec& field : fields) {
-    data_shapes_.push_back(IsPicture(field) ? augmenter_->OutputShape(field.shape) : field.shape);
+    data_shapes_.push_back(DataShape(data_shapes_.size()));
     if (IsPicture(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
@@ -60,6 +70,42 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
     }
   }
   if (options.cache_bytes > 0 && augmenter_) cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
+}
+
+TShape ExampleLoader::DataShape(size_t data_field) const {
+  const FieldSpec& field = source_->data_fields()[data_field];
+  if (!IsPicture(field)) return field.shape;
+  const bool open = !field.shape.has_rank() && !augmenter_->OutputSize({}).known();
+  return open ? CommonShape(data_field) : augmenter_->OutputShape(field.shape);
+}
+
+// What the transforms make of files that all have one size, as far as the headers of some of them tell; another one is a bad example.
+TShape ExampleLoader::CommonShape(size_t data_field) const {
+  constexpr int64_t kLooks = 256;
+  const int64_t step = std::max<int64_t>(1, source_->size() / kLooks);
+  Sample sample;
+  std::string first, unreadable;
+  PictureSize size, stored;
+  for (int64_t index = 0; index < source_->size(); index += step) {
+    const auto info = HeaderOf(*source_, index, data_field, &sample);
+    if (!info) {
+      if (unreadable.empty()) unreadable = format("{}: {}", source_->Name(index), info.error().reason);
+      continue;
+    }
+    const PictureSize out = augmenter_->OutputSize({info->height, info->width});
+    if (first.empty()) {
+      first = source_->Name(index);
+      size = out;
+      stored = {info->height, info->width};
+    } else if (out.height != size.height || out.width != size.width) {
+      Throw(ErrorKind::kConfig,
+            "the pictures come out in different sizes: {} has {}x{} pixels, {} has {}x{}; end the transforms with a fixed one: "
+            "resize: [height, width], center_crop, random_crop or random_resized_crop",
+            first, stored.width, stored.height, source_->Name(index), info->width, info->height);
+    }
+  }
+  if (first.empty()) Throw(ErrorKind::kData, "no picture could be read; the first: {}", unreadable);
+  return {augmenter_->channels(), size.height, size.width};
 }
 
 bool ExampleLoader::WritesPixels(size_t data_field) const {

@@ -64,6 +64,8 @@ class ExampleLoader {
   void CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const;
 
  private:
+  TShape DataShape(size_t data_field) const;
+  TShape CommonShape(size_t data_field) const;
   // A row of a field's array.
   struct Place {
     void* begin;

@@ -44,6 +44,14 @@ SizePair ParseSize(const TShape& size, const char* owner) {
   return {static_cast<int>(size[0]), static_cast<int>(size[size.ndim() - 1]), size.ndim() == 1};
 }
 
+Resampling CheckResampling(const Resampling& resampling, const char* owner) {
+  if (resampling.antialias && (resampling.interpolation == kNearest || resampling.interpolation == kArea)) {
+    Throw(ErrorKind::kConfig, "{}: antialias is for bilinear and bicubic interpolation; {}", owner,
+          resampling.interpolation == kArea ? "area takes means by itself" : "nearest takes one pixel");
+  }
+  return resampling;
+}
+
 bool CoverAtLeast(int height, int width, Cut* cut) {
   if (cut->height() >= height && cut->width() >= width) return true;
   const double scale = std::max(double(height) / cut->height(), double(width) / cut->width());

@@ -1,5 +1,6 @@
 #pragma once
 // What the geometric transforms share. Private to io; OpenCV stands behind Warp, single-threaded.
+#include "mxtrain/base/params.h"
 #include "mxtrain/base/shape.h"
 #include "mxtrain/io/cut.h"
 
@@ -11,6 +12,22 @@ struct SizePair {
   bool single = false;
 };
 SizePair ParseSize(const TShape& size, const char* owner);
+
+// What every transform that resizes has: P::interpolation and P::antialias.
+template <typename P>
+void DeclareResampling(Fields<P>& f) {
+  f.Add("interpolation", &P::interpolation)
+      .Enum({{"bilinear", kBilinear}, {"bicubic", kCubic}, {"nearest", kNearest}, {"area", kArea}, {"auto", kAuto}, {"cubic", kCubic}})
+      .Default(kAuto)
+      .Help("auto: bilinear where antialias is asked for; else area where the picture shrinks to half or less, bilinear elsewhere. cubic is another name of bicubic");
+  f.Add("antialias", &P::antialias)
+      .Default(false)
+      .Help("a new pixel is a mean of all that it covers, with bilinear or bicubic weights: the pixels of torchvision and Pillow");
+}
+// Throws kConfig naming `owner` where nothing is to be antialiased.
+Resampling CheckResampling(const Resampling& resampling, const char* owner);
+// Models that were trained before sizes and places were rounded as torchvision's have kEarlier in their checkpoints.
+enum Rounding { kTorchvision, kEarlier };
 
 // Enlarges what does not cover height x width, keeping its proportions, so that it just does. False as Cut::Resize.
 bool CoverAtLeast(int height, int width, Cut* cut);

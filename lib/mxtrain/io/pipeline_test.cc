@@ -588,3 +588,24 @@ TEST_CASE("the real photographs can all be read") {
   RunOut(*iter);
   CHECK(iter->stats().bad.empty());
 }
+
+TEST_CASE("files of one size need no resize; of two, both are named with their sizes") {
+  const TempDir dir;
+  Runtime runtime = MakeRuntime();
+  const auto write = [&dir](const std::string& name, int height, int width) {
+    Image image;
+    image.Resize(height, width, 3);
+    dir.Write(name, EncodePng(image));
+  };
+  write("a/0.png", 12, 16);
+  write("b/1.png", 12, 16);
+  dir.Write("a/2.png", "no picture");
+  const PipelineParam batches = Param({{"batch_size", "1"}});
+  CHECK(NewPipeline(runtime, Folder(dir), {}, batches)->provide_data()[0].shape == TShape{1, 3, 12, 16});
+  CHECK(NewPipeline(runtime, Folder(dir), {{"resize", {{"", "6"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 8});
+  write("b/3.png", 16, 12);
+  const std::string why = WhyNot([&] { NewPipeline(runtime, Folder(dir), {{"flip", {}}}, batches); });
+  CHECK(why == "the pictures come out in different sizes: " + dir.path() + "/a/0.png has 16x12 pixels, " + dir.path() +
+                   "/b/3.png has 12x16; end the transforms with a fixed one: resize: [height, width], center_crop, random_crop or random_resized_crop");
+  CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 6});
+}

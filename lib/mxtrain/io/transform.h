@@ -14,6 +14,7 @@ struct Cut;
 
 struct PictureSize {
   int height = -1, width = -1;  // -1: not the same for all pictures
+  bool square = false;          // where it is not known: as high as wide
   bool known() const { return height >= 0 && width >= 0; }
 };
 

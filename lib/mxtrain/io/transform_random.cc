@@ -86,14 +86,12 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
   TShape size;
   std::vector<double> area, aspect;
   int interpolation;
+  bool antialias;
   static void Declare(Fields<RandomResizedCropParam>& f) {
     f.Add("size", &RandomResizedCropParam::size).Required().Help("of a square, or (height, width)");
     f.Add("area", &RandomResizedCropParam::area).Default({0.08, 1}).Help("least and greatest part of the picture's area");
     f.Add("aspect", &RandomResizedCropParam::aspect).Default({0.75, 4.0 / 3}).Help("least and greatest width / height of that part");
-    f.Add("interpolation", &RandomResizedCropParam::interpolation)
-        .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}, {"cubic", kCubic}, {"area", kArea}, {"auto", kAuto}})
-        .Default(kAuto)
-        .Help("auto: area where the picture shrinks to half or less, else bilinear");
+    DeclareResampling(f);
   }
 };
 
@@ -101,7 +99,10 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
 // deeper with convolutions", CVPR 2015; the fallback is the usual one.)
 class RandomResizedCrop final : public detail::CutTransform {
  public:
-  explicit RandomResizedCrop(const RandomResizedCropParam& param) : param_(param), size_(ParseSize(param.size, "random_resized_crop")) {
+  explicit RandomResizedCrop(const RandomResizedCropParam& param)
+      : param_(param),
+        size_(ParseSize(param.size, "random_resized_crop")),
+        resampling_(CheckResampling({param.interpolation, param.antialias}, "random_resized_crop")) {
     CheckRange(param.area, "area", 1);
     CheckRange(param.aspect, "aspect", 1e3);
   }
@@ -111,7 +112,7 @@ class RandomResizedCrop final : public detail::CutTransform {
     if (cut->resized()) return false;
     const Box box = Choose(cut->height(), cut->width(), random);
     cut->Crop(box);
-    return cut->Resize(size_.height, size_.width, param_.interpolation);
+    return cut->Resize(size_.height, size_.width, resampling_);
   }
   PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
 
@@ -140,6 +141,7 @@ class RandomResizedCrop final : public detail::CutTransform {
 
   RandomResizedCropParam param_;
   SizePair size_;
+  Resampling resampling_;
 };
 
 }  // namespace

@@ -10,63 +10,100 @@ namespace {
 
 struct ResizeParam : Parameter<ResizeParam> {
   TShape size;
-  int interpolation;
+  int interpolation, rounding;
+  bool antialias;
   static void Declare(Fields<ResizeParam>& f) {
     f.Add("size", &ResizeParam::size).Required().Help("of the shorter edge (proportions kept), or (height, width)");
-    f.Add("interpolation", &ResizeParam::interpolation)
-        .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}, {"cubic", kCubic}, {"area", kArea}, {"auto", kAuto}})
-        .Default(kAuto)
-        .Help("auto: area where the picture shrinks to half or less, else bilinear");
+    DeclareResampling(f);
+    f.Add("rounding", &ResizeParam::rounding)
+        .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
+        .Default(kTorchvision)
+        .Help("of the longer edge: down; earlier: to the nearest, as in checkpoints of before");
   }
 };
 
 class Resize final : public detail::CutTransform {
  public:
-  explicit Resize(const ResizeParam& param) : size_(ParseSize(param.size, "resize")), interpolation_(param.interpolation) {}
+  explicit Resize(const ResizeParam& param)
+      : size_(ParseSize(param.size, "resize")),
+        resampling_(CheckResampling({param.interpolation, param.antialias}, "resize")),
+        rounding_(param.rounding) {}
 
   bool draws() const override { return false; }
   bool Fold(Cut* cut, RandomStream*) const override {
     const PictureSize to = SizeFor(cut->height(), cut->width());
-    return cut->Resize(to.height, to.width, interpolation_);
+    return cut->Resize(to.height, to.width, resampling_);
   }
   PictureSize OutputSize(PictureSize input) const override {
-    if (!size_.single) return {size_.height, size_.width};
+    if (!size_.single || input.square) return {size_.height, size_.width};
     return input.known() ? SizeFor(input.height, input.width) : PictureSize();
   }
 
  private:
   PictureSize SizeFor(int height, int width) const {
     if (!size_.single) return {size_.height, size_.width};
-    const double scale = double(size_.height) / std::min(height, width);
-    const auto longer = [scale](int edge) { return std::max(1, static_cast<int>(std::lround(edge * scale))); };
-    return height <= width ? PictureSize{size_.height, longer(width)} : PictureSize{longer(height), size_.height};
+    const int longer = Longer(std::min(height, width), std::max(height, width));
+    return height <= width ? PictureSize{size_.height, longer} : PictureSize{longer, size_.height};
+  }
+  int Longer(int shorter, int longer) const {
+    if (rounding_ == kTorchvision) return static_cast<int>(int64_t{size_.height} * longer / shorter);
+    return static_cast<int>(std::lround(longer * (double(size_.height) / shorter)));
   }
 
   SizePair size_;
-  int interpolation_;
+  Resampling resampling_;
+  int rounding_;
 };
 
 struct CenterCropParam : Parameter<CenterCropParam> {
   TShape size;
+  double fraction;
+  int rounding;
   static void Declare(Fields<CenterCropParam>& f) {
-    f.Add("size", &CenterCropParam::size).Required().Help("of a square, or (height, width); a smaller picture is enlarged first");
+    f.Add("size", &CenterCropParam::size).Default(TShape(std::span<const int64_t>{})).Help("of a square, or (height, width); a smaller picture is enlarged first");
+    f.Add("fraction", &CenterCropParam::fraction).Default(0).Range(0, 1).Help("in place of size: a square of this part of the shorter edge");
+    f.Add("rounding", &CenterCropParam::rounding)
+        .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
+        .Default(kTorchvision)
+        .Help("of a place at half a pixel: to even; earlier: down, as in checkpoints of before");
   }
 };
 
 class CenterCrop final : public detail::CutTransform {
  public:
-  explicit CenterCrop(const CenterCropParam& param) : size_(ParseSize(param.size, "center_crop")) {}
+  explicit CenterCrop(const CenterCropParam& param) : fraction_(param.fraction), rounding_(param.rounding) {
+    if ((param.fraction > 0) == (param.size.ndim() > 0)) {
+      Throw(ErrorKind::kConfig, "center_crop: expected either a size or a fraction of the shorter edge: center_crop: 224, center_crop: {{fraction: 0.875}}");
+    }
+    if (fraction_ == 0) size_ = ParseSize(param.size, "center_crop");
+  }
 
   bool draws() const override { return false; }
   bool Fold(Cut* cut, RandomStream*) const override {
-    if (!CoverAtLeast(size_.height, size_.width, cut)) return false;
-    cut->Crop({(cut->height() - size_.height) / 2, (cut->width() - size_.width) / 2, size_.height, size_.width});
+    const SizePair size = SizeFor(cut->height(), cut->width());
+    if (!CoverAtLeast(size.height, size.width, cut)) return false;
+    cut->Crop({Begin(cut->height() - size.height), Begin(cut->width() - size.width), size.height, size.width});
     return true;
   }
-  PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
+  PictureSize OutputSize(PictureSize input) const override {
+    if (fraction_ > 0 && !input.known()) return {.square = true};
+    const SizePair size = SizeFor(input.height, input.width);
+    return {size.height, size.width};
+  }
 
  private:
+  SizePair SizeFor(int height, int width) const {
+    if (fraction_ == 0) return size_;
+    const int edge = std::max(1, static_cast<int>(std::lround(fraction_ * std::min(height, width))));
+    return {edge, edge, true};
+  }
+  int Begin(int spare) const {
+    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0)) : spare / 2;  // nearbyint: half to even
+  }
+
   SizePair size_;
+  double fraction_;
+  int rounding_;
 };
 
 }  // namespace

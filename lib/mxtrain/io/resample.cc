@@ -1,0 +1,193 @@
+// Pillow's arithmetic (src/libImaging/Resample.c): weights of 22 bits behind the point, summed in 32 bits. Compiled once per instruction
+// set, as cut.cc is.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mxtrain/io/resample.cc"
+#include <hwy/foreach_target.h>  // before the others
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace mxtrain::io {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int kFraction = 22;  // bits of a weight behind the point
+
+// Adds taps * weights to a half, and rounds; pixels of the taps are `stride` bytes apart. Reads a vector of bytes at each.
+template <typename D>
+hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride, const int32_t* weights, int taps) {
+  const hn::Rebind<uint8_t, D> d8;
+  auto sum = hn::Set(d, 1 << (kFraction - 1));
+  for (int t = 0; t < taps; ++t, from += stride) sum = hn::Add(sum, hn::Mul(hn::PromoteTo(d, hn::LoadU(d8, from)), hn::Set(d, weights[t])));
+  return hn::DemoteTo(d8, hn::ShiftRight<kFraction>(sum));
+}
+
+// A line of n bytes out of the `taps` lines that begin at `from`, `stride` bytes apart. A vector may be touched beyond the end of each.
+void SumLines(const uint8_t* from, size_t stride, const int32_t* weights, int taps, size_t n, uint8_t* to) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) hn::StoreU(SumTaps(d, from + i, stride, weights, taps), d8, to + i);
+}
+
+// `width` pixels of three channels out of a line of them; a byte may be touched beyond the end of each.
+void SumPixelsRgb(const uint8_t* from, const int* first, const int32_t* weights, int taps, int width, uint8_t* to) {
+  const hn::CappedTag<int32_t, 4> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  for (int x = 0; x < width; ++x, weights += taps, to += 3) {
+    for (size_t c = 0; c < 3; c += hn::Lanes(d)) hn::StoreU(SumTaps(d, from + 3 * first[x] + c, 3, weights, taps), d8, to + c);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace mxtrain::io
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/resample.h"
+
+namespace mxtrain::io {
+HWY_EXPORT(SumLines);
+HWY_EXPORT(SumPixelsRgb);
+
+namespace {
+
+constexpr int kFraction = 22;
+constexpr size_t kSpare = 64;  // bytes that a vector of any instruction set may touch beyond an end
+
+double Triangle(double x) {
+  return std::max(0.0, 1 - std::abs(x));
+}
+
+double Cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+struct Filter {
+  double (*weight)(double);
+  double support;
+};
+
+Filter FilterOf(int interpolation) {
+  if (interpolation == kCubic) return {Cubic, 2};
+  return {Triangle, 1};
+}
+
+// Which pixels of a line make each pixel of the result, and with what weights.
+struct Taps {
+  int low = 0, high = 0;   // the pixels of the decoded image that are used
+  int count = 0;           // of each
+  std::vector<int> first;  // [n], counted from `low`
+  std::vector<int32_t> weights;  // [n, count]
+};
+
+// One direction of a cut.
+struct Side {
+  double begin, size;  // of the box among decoded pixels; a fraction where the image was reduced by its decoder
+  int least, most;     // edges of the box: whole pixels
+  int grid, window_begin, window_size;
+  bool reversed;
+};
+
+// What one new pixel takes: pixels from `begin` on, their weights adding up to 1.
+void Weigh(const Side& side, const Filter& filter, int at, int* begin, std::vector<double>* weights) {
+  const double step = side.size / side.grid, stretch = std::max(1.0, step), support = filter.support * stretch;
+  const double centre = side.begin - side.least + (at + 0.5) * step;
+  *begin = std::max(0, static_cast<int>(centre - support + 0.5));
+  const int end = std::min(side.most - side.least, static_cast<int>(centre + support + 0.5));
+  weights->clear();
+  double sum = 0;
+  for (int i = *begin; i < end; ++i) sum += weights->emplace_back(filter.weight((i - centre + 0.5) / stretch));
+  for (double& weight : *weights) weight /= sum;
+}
+
+void MakeTaps(const Side& side, const Filter& filter, Taps* taps) {
+  const double stretch = std::max(1.0, side.size / side.grid);
+  const int available = side.most - side.least;
+  taps->count = std::min(available, 2 * static_cast<int>(std::ceil(filter.support * stretch)) + 1);
+  taps->first.resize(static_cast<size_t>(side.window_size));
+  taps->weights.assign(taps->first.size() * static_cast<size_t>(taps->count), 0);
+  std::vector<double> weights;
+  for (int i = 0; i < side.window_size; ++i) {
+    int begin = 0;
+    Weigh(side, filter, side.window_begin + (side.reversed ? side.window_size - 1 - i : i), &begin, &weights);
+    const int first = std::min(begin, available - taps->count);
+    taps->first[static_cast<size_t>(i)] = first;
+    int32_t* const to = taps->weights.data() + i * taps->count + begin - first;
+    std::transform(weights.begin(), weights.end(), to, [](double w) { return static_cast<int32_t>(std::lround(w * (1 << kFraction))); });
+  }
+  const int low = std::min(taps->first.front(), taps->first.back()), high = std::max(taps->first.front(), taps->first.back());
+  taps->low = side.least + low;
+  taps->high = side.least + high + taps->count;
+  for (int& first : taps->first) first -= low;
+}
+
+// `covered_end`: of the decoded pixels.
+Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_size, bool reversed, double scale, int covered_end) {
+  const double begin = box_begin * scale, size = box_size * scale;
+  const int least = static_cast<int>(std::floor(begin + 1e-6)), most = static_cast<int>(std::ceil(begin + size - 1e-6));
+  return {begin, size, least, std::min(most, covered_end), grid, window_begin, window_size, reversed};
+}
+
+// Memory that a thread uses again and again.
+struct Workspace {
+  Taps rows, columns;
+  std::vector<uint8_t> narrow;  // the rows that are needed, of the result's width, with room behind the last
+  std::vector<uint8_t> line;    // a row with room behind it
+};
+
+void SumPixels(const uint8_t* from, int channels, const Taps& taps, uint8_t* to) {
+  const auto width = static_cast<int>(taps.first.size());
+  if (channels == 3) return HWY_DYNAMIC_DISPATCH(SumPixelsRgb)(from, taps.first.data(), taps.weights.data(), taps.count, width, to);
+  const int32_t* weights = taps.weights.data();
+  for (int x = 0; x < width; ++x, weights += taps.count) {
+    const uint8_t* at = from + taps.first[static_cast<size_t>(x)];
+    int32_t sum = 1 << (kFraction - 1);
+    for (int t = 0; t < taps.count; ++t) sum += at[t] * weights[t];
+    to[x] = static_cast<uint8_t>(std::clamp(sum >> kFraction, 0, 255));
+  }
+}
+
+}  // namespace
+
+void Resample(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels) {
+  static thread_local Workspace work;
+  const Filter filter = FilterOf(cut.how.interpolation);
+  const Box &box = cut.box, &window = cut.window, &covers = frame.covers;
+  MakeTaps(SideOf(box.y, box.height, cut.grid_height, window.y, window.height, cut.upside_down, frame.scale, covers.y + covers.height), filter,
+           &work.rows);
+  MakeTaps(SideOf(box.x, box.width, cut.grid_width, window.x, window.width, cut.mirrored, frame.scale, covers.x + covers.width), filter,
+           &work.columns);
+
+  const auto channels = static_cast<size_t>(from.channels), width = channels * static_cast<size_t>(window.width);
+  const size_t n = channels * static_cast<size_t>(work.columns.high - work.columns.low);
+  work.narrow.resize(width * static_cast<size_t>(work.rows.high - work.rows.low) + kSpare);
+  work.line.resize(std::max(n, width) + kSpare);
+  const uint8_t* const end = from.pixels.data() + from.pixels.size();
+  uint8_t* narrow = work.narrow.data();
+  for (int y = work.rows.low; y < work.rows.high; ++y, narrow += width) {
+    const uint8_t* row = from.row(y - covers.y) + (work.columns.low - covers.x) * from.channels;
+    if (static_cast<size_t>(end - row) < n + kSpare) row = static_cast<const uint8_t*>(std::memcpy(work.line.data(), row, n));
+    SumPixels(row, from.channels, work.columns, narrow);
+  }
+  const int32_t* weights = work.rows.weights.data();
+  for (int y = 0; y < window.height; ++y, weights += work.rows.count) {
+    const uint8_t* first = work.narrow.data() + width * static_cast<size_t>(work.rows.first[static_cast<size_t>(y)]);
+    HWY_DYNAMIC_DISPATCH(SumLines)(first, width, weights, work.rows.count, width, work.line.data());
+    std::memcpy(pixels + width * static_cast<size_t>(y), work.line.data(), width);
+  }
+}
+
+}  // namespace mxtrain::io
+#endif  // HWY_ONCE

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Every configuration that comes with the program trains two steps and validates, on small data of the kind that it names, with no change
+# but the paths, the number of steps and, for large images and a thousand layers, batches of two.
+. "$(dirname "$0")/common.sh"
+
+# --- the kinds of data: idx and CIFAR files, images of 32 x 32 and photographs in class folders, tables
+"$helper" idx mnist 300 28
+mkdir cifar10
+head -c 3072 /dev/urandom >pixels
+for file in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do
+  for i in $(seq 60); do printf "\\x0$((i % 10))" && cat pixels; done >cifar10/$file.bin
+done
+images() { # FOLDER COUNT SIDE: JPEG files in two classes
+  "$helper" jpeg side.jpg "$3"
+  for class in cat dog; do
+    mkdir -p "$1/$class"
+    for i in $(seq "$2"); do cp side.jpg "$1/$class/$i.jpg"; done
+  done
+}
+images folders/train 128 32
+images folders/test 5 32
+images photos/train 20 270
+images photos/validation 3 301
+{ echo x0,x1,x2,y && for i in $(seq 40); do echo "0.$i,-0.5,$((i % 3)),1.$i"; done; } >points.csv
+{ echo left_x,left_y,right_x,right_y,same,distance && for i in $(seq 40); do echo "0.$i,1,-1,0.5,$((i % 2)),1.$i"; done; } >pairs.csv
+
+: >tried
+shipped() { # FILE ARGUMENT...
+  local file=$1
+  shift
+  expect 0 train "$source_dir/configs/$file" --out run --overwrite train.max_steps=2 -q "$@"
+  expect 0 eval run
+  echo "$file" >>tried
+}
+train() { echo "data.train.path=$1"; }
+val() { echo "data.val.path=$1"; }
+for net in mlp lenet; do shipped mnist/$net.yaml "$(train mnist)" "$(val mnist)"; done
+shipped cifar/resnet20.yaml "$(train cifar10)" "$(val cifar10)"
+shipped cifar/resnet20_folders.yaml "$(train folders/train)" "$(val folders/test)"
+shipped cifar/resnet1001.yaml "$(train cifar10)" "$(val cifar10)" data.batch_size=2
+shipped clothing/resnet18.yaml "$(train photos/train)" "$(val photos/validation)"
+shipped quickstart.yaml "$(train photos/train)" "$(val photos/validation)"
+for net in alexnet googlenet mobilenet_v2 resnet18 resnet50 vgg16; do
+  shipped imagenet/$net.yaml "$(train photos/train)" "$(val photos/validation)" data.batch_size=2
+done
+shipped regression/smooth_l1.yaml "$(train points.csv)"
+shipped siamese/pairs.yaml "$(train pairs.csv)"
+
+# A net is in a file that is no part of another and no list of names.
+(cd "$source_dir/configs" && grep -rl '^net:\|^include:' --include='*.yaml' .) | sed 's|^\./||' | sort >shipped
+holds "a configuration was not tried: $(sort tried | diff - shipped)" cmp -s <(sort tried) shipped
+
+# --- where images differ in size, two are named
+mv side.jpg folders/test/dog/odd.jpg
+expect 3 train "$source_dir/configs/cifar/resnet20_folders.yaml" --out run --overwrite -q "$(train folders/train)" "$(val folders/test)"
+says "the pictures come out in different sizes: $work/folders/test/cat/1.jpg has 32x32 pixels, $work/folders/test/dog/odd.jpg has 301x301;"
+finish

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Pixels of resize and center_crop beside torchvision's, on photographs of many sizes.
+
+  MXTRAIN_DATA_DIR=FOLDER pillow_pixels.py [--program PATH] [--images 20]      in an environment with: pip install pillow numpy
+
+What torchvision's Resize and CenterCrop make of a Pillow image is Image.resize of Pillow and three lines of arithmetic, which stand here again
+(torchvision/transforms/functional.py: _compute_resized_output_size, center_crop), so that nothing of PyTorch is needed. The photographs are
+those of clothing/ and camvid/ in FOLDER, with as many different sizes as there are. `mxtrain infer --output-layer` gives the numbers that
+reach the net. Prints for each chain the largest and the mean difference, in steps of 1/255, with data.exact_decode and without it, where a JPEG may
+be decoded at 1/2, 1/4 or 1/8 of its size; fails where an exact one differs by more than 1.
+"""
+import argparse
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+from PIL import Image, ImageOps
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST}
+
+
+def resize(size, interpolation):
+    """size: of the shorter edge, or (height, width)."""
+    antialias = interpolation != "nearest"  # Pillow's bilinear and bicubic always are
+
+    def apply(image):
+        w, h = image.size
+        if isinstance(size, tuple):
+            return image.resize(size[::-1], FILTERS[interpolation])
+        new = (size, int(size * h / w)) if w <= h else (int(size * w / h), size)
+        return image.resize(new, FILTERS[interpolation])
+
+    text = list(size) if isinstance(size, tuple) else size
+    return f"{{resize: {{size: {text}, interpolation: {interpolation}, antialias: {str(antialias).lower()}}}}}", apply
+
+
+def crop_box(image, height, width):
+    top, left = int(round((image.height - height) / 2.0)), int(round((image.width - width) / 2.0))
+    return image.crop((left, top, left + width, top + height))
+
+
+def center_crop(size):
+    return f"{{center_crop: {size}}}", lambda image: crop_box(image, size, size)
+
+
+def crop_fraction(fraction):
+    def apply(image):
+        edge = int(fraction * min(image.size) + 0.5)
+        return crop_box(image, edge, edge)
+
+    return f"{{center_crop: {{fraction: {fraction}}}}}", apply
+
+
+CHAINS = {
+    "bilinear 256, middle 224": [resize(256, "bilinear"), center_crop(224)],
+    "bicubic 256, middle 224": [resize(256, "bicubic"), center_crop(224)],
+    "nearest 256, middle 224": [resize(256, "nearest"), center_crop(224)],
+    "bilinear 131 x 97": [resize((131, 97), "bilinear")],
+    "bicubic 64 x 64": [resize((64, 64), "bicubic")],
+    "bilinear 600, middle 301": [resize(600, "bilinear"), center_crop(301)],
+    "middle 0.875, bicubic 224": [crop_fraction(0.875), resize(224, "bicubic")],
+    "middle 0.6, bilinear 111": [crop_fraction(0.6), resize(111, "bilinear")],
+}
+
+
+def choose(folder, count):
+    """One photograph of each size first, then others."""
+    files = sorted(glob.glob(os.path.join(folder, "clothing/*/*/*.jpg")) + glob.glob(os.path.join(folder, "camvid/*/images/*.jpg"))[:3])
+    sizes = {}
+    for file in files:
+        sizes.setdefault(Image.open(file).size, []).append(file)
+    first = [group[0] for group in sizes.values()]
+    odd = [file for file in first if 1 in (Image.open(file).width % 2, Image.open(file).height % 2)]
+    chosen = (odd + [file for file in first if file not in odd])[:count]
+    return chosen + [file for file in files if file not in chosen][: count - len(chosen)]
+
+
+def pixels_of_mxtrain(program, folder, files, steps, size, exact):
+    """[N, H, W, 3]: what reaches a net, as pixels."""
+    config, run, output = (os.path.join(folder, name) for name in ("pixels.yaml", "run", "pixels.npy"))
+    with open(config, "w") as out:
+        transforms = "[" + ", ".join(text for text, _ in steps) + "]"
+        out.write(
+            f"net:\n  input: [3, {size[0]}, {size[1]}]\n  layers:\n"
+            "    - Flatten: {name: pixels}\n    - FullyConnected: {num_hidden: 2}\n    - SoftmaxOutput: {name: softmax}\n"
+            f"data:\n  batch_size: 2\n  exact_decode: {str(exact).lower()}\n"
+            f"  train: {{source: image_folder, path: images, transforms: {transforms}}}\n"
+            "train: {epochs: 1, max_steps: 1, optimizer: {name: sgd, lr: 0}}\n"
+        )
+    subprocess.run([program, "train", config, "--out", run, "--overwrite", "-q"], check=True)
+    subprocess.run([program, "infer", run, *files, "--output-layer", "pixels", "--output", output, "-q"], check=True, stdout=subprocess.DEVNULL)
+    return numpy.load(output).reshape(len(files), 3, *size).transpose(0, 2, 3, 1) * 255
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/mxtrain"))
+    parser.add_argument("--images", type=int, default=20)
+    args = parser.parse_args()
+    data = os.environ.get("MXTRAIN_DATA_DIR", os.path.join(ROOT, "data"))
+    files = choose(data, args.images)
+    if not files:
+        sys.exit(f"{data} holds no photographs in clothing/ or camvid/: set MXTRAIN_DATA_DIR")
+    images = [ImageOps.exif_transpose(Image.open(file)).convert("RGB") for file in files]
+    print(f"{len(files)} photographs, {len({image.size for image in images})} sizes, " f"{min(image.size for image in images)} to {max(image.size for image in images)}")
+    print(f"{'':28}{'exact decoding':>22}{'scaled decoding':>22}\n{'':28}{'largest':>11}{'mean':>11}{'largest':>11}{'mean':>11}")
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        for i, image in enumerate(images[:4]):  # what the net is trained on does not matter
+            os.makedirs(os.path.join(folder, "images", "ab"[i % 2]), exist_ok=True)
+            image.save(os.path.join(folder, "images", "ab"[i % 2], f"{i}.png"))
+        for name, steps in CHAINS.items():
+            wanted = []
+            for image in images:
+                for _, apply in steps:
+                    image = apply(image)
+                wanted.append(numpy.asarray(image, dtype=numpy.float64))
+            wanted = numpy.stack(wanted)
+            row = f"{name:28}"
+            for exact in (True, False):
+                difference = numpy.abs(pixels_of_mxtrain(args.program, folder, files, steps, wanted.shape[1:3], exact) - wanted)
+                row += f"{difference.max():11.1f}{difference.mean():11.4f}"
+                failed |= exact and difference.max() > 1.01
+            print(row, flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
