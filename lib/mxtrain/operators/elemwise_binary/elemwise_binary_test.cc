@@ -198,5 +198,31 @@ TEST_CASE("names of older files") {
   for (const auto& [alias, name] : names) CHECK(registry.CanonicalName(alias) == name);
 }
 
+TEST_CASE("the larger and the smaller of a number and NaN are NaN") {
+  const double nan = std::nan("");
+  for (const char* op : {"_maximum", "_minimum", "broadcast_maximum", "broadcast_minimum"}) {
+    OperatorCase c = Base(op, {4});
+    const bool largest = std::string(op).ends_with("maximum");
+    c.shapes = {{4}, {4}};
+    c.inputs = {Cycle({nan, 1, nan, 3}), Cycle({1, nan, nan, 2})};
+    c.forward = [&](const Arrays&, const Arrays&) { return Arrays{{nan, nan, nan, largest ? 3.0 : 2.0}}; };
+    c.backward = false;
+    RunCase(c);
+  }
+  for (const char* op : {"_maximum_scalar", "_minimum_scalar"}) {
+    OperatorCase c = Base(op, {2});
+    const bool largest = std::string(op).starts_with("_maximum");
+    c.inputs = {Cycle({nan, 0.5})};
+    c.kwargs = {{"scalar", "1"}};
+    c.forward = [&](const Arrays&, const Arrays&) { return Arrays{{nan, largest ? 1.0 : 0.5}}; };
+    c.backward = false;
+    RunCase(c);
+    c.inputs = {Constant(0.5)};
+    c.kwargs = {{"scalar", "nan"}};
+    c.forward = [&](const Arrays&, const Arrays&) { return Arrays{{nan, nan}}; };
+    RunCase(c);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test

@@ -126,7 +126,7 @@ MXTRAIN_UNARY(Gamma,      "gamma",        kInput,    false, kYes,        std::tg
 MXTRAIN_UNARY(Gammaln,    "gammaln",      kInput,    false, kYes,        std::lgamma(x),                      Digamma(v))
 MXTRAIN_UNARY(Erf,        "erf",          kInput,    false, kZeroToZero, std::erf(x),                         T(1.1283791670955126) * std::exp(-v * v))
 MXTRAIN_UNARY(ErfInvOp,   "erfinv",       kOutput,   false, kZeroToZero, ErfInv(x),                           T(0.886226925452758) * std::exp(v * v))
-MXTRAIN_UNARY(Relu,       "relu",         kOutput,   true,  kZeroToZero, x > T(0) ? x : T(0),                 v > T(0) ? 1 : 0)
+MXTRAIN_UNARY(Relu,       "relu",         kOutput,   true,  kZeroToZero, x < T(0) ? T(0) : x,                 v > T(0) ? 1 : 0)
 MXTRAIN_UNARY(Sigmoid,    "sigmoid",      kOutput,   false, kYes,        vector_math::Sigmoid(x),             v * (T(1) - v))
 MXTRAIN_UNARY(Softsign,   "softsign",     kInput,    false, kZeroToZero, x / (T(1) + std::abs(x)),            T(1) / ((T(1) + std::abs(v)) * (T(1) + std::abs(v))))
 MXTRAIN_UNARY(Negative,   "negative",     kConstant, true,  kZeroToZero, T(0) - x,                                  -1)

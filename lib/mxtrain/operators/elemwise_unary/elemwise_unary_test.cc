@@ -141,5 +141,24 @@ TEST_CASE("a type without the function is refused when the call is planned") {
   CHECK(report.rows[0].refusal == "no function for int32");
 }
 
+TEST_CASE("relu, abs and hard_sigmoid keep a NaN") {
+  const double nan = std::nan(""), inf = HUGE_VAL;
+  const struct {
+    const char* op;
+    Values out;
+  } cases[] = {{"relu", {nan, 0, inf, 0, 2}}, {"abs", {nan, inf, inf, 1, 2}}, {"hard_sigmoid", {nan, 0, 1, 0.3, 0.9}}};
+  for (const auto& t : cases) {
+    OperatorCase c;
+    c.name = format("{} of NaN", t.op);
+    c.op = t.op;
+    c.shapes = {{5}};
+    c.inputs = {Cycle({nan, -inf, inf, -1, 2})};
+    c.forward = [&](const Arrays&, const Arrays&) { return Arrays{t.out}; };
+    c.backward = false;
+    c.types = kAllFloatingTypes;
+    RunCase(c);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test

@@ -1,7 +1,7 @@
 #pragma once
 // Pooling: the maximum, mean, sum or p-norm of a window that slides over images [N, C, H, W].
 //
-// H' = (H + 2 pad - kernel) / stride + 1, rounded down ("valid") or up ("full": the last windows may hang over the far edge).
+// A NaN in a window is its maximum. H' = (H + 2 pad - kernel) / stride + 1, rounded down ("valid") or up ("full": the last windows may hang over the far edge).
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -51,11 +51,17 @@ class PoolingProperty final : public PropertyWithParam<PoolingParam> {
 // `axis` 0: height, 1: width.
 MXTRAIN_API PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis);
 
-// Cells of window (y, x): with the padding, or the real ones, of which there is at least one.
+// Cells of window (y, x): with the padding, or the real ones. At least 1: the mean of a window without a real cell is its sum, 0.
 MXTRAIN_HD inline int64_t PoolingCells(bool with_padding, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x) {
-  if (with_padding) return h.PaddedCells(y) * w.PaddedCells(x);
-  const int64_t cells = (h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x));
+  const int64_t cells =
+      with_padding ? h.PaddedCells(y) * w.PaddedCells(x) : (h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x));
   return cells > 1 ? cells : 1;
+}
+
+// Whether a cell takes the maximum from the one before it: the first of equals keeps it, and a NaN takes it for good.
+template <typename A>
+MXTRAIN_HD bool Beats(A cell, A best) {
+  return cell > best || cell != cell;
 }
 
 // What the sum of window (y, x) is divided by: 1 for sum; for avg its cells, with the padding unless count_include_pad is false.

@@ -76,7 +76,7 @@ struct OutputElement {
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
       for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) {
         const A value = A(image[(i * windows.w.in + j) * windows.step]);
-        if (place >= 0 && !(value > best)) continue;  // the first of equals wins
+        if (place >= 0 && !Beats(value, best)) continue;
         best = value;
         place = i * windows.w.in + j;
       }

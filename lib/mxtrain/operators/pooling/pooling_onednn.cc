@@ -1,4 +1,4 @@
-// Pooling by oneDNN where it means the same. Output and gradient lie as the data do.
+// Means over windows by oneDNN where they are ours; its maxima drop a NaN. Output and gradient lie as the data do.
 #include "mxtrain/device/cpu/onednn/onednn.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/pooling/pooling.h"
@@ -20,20 +20,16 @@ class PoolingOneDnn final : public Operator {
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     forward_->Execute(
-        {{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kWorkspace, Places(ctx)}, {Arg::kScratchpad, ctx.workspace.data}});
+        {{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kScratchpad, ctx.workspace.data}});
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    backward_->Execute({{Arg::kDiffDst, out_grad[0].data},
-                        {Arg::kDiffSrc, in_grad[0].data},
-                        {Arg::kWorkspace, Places(ctx)},
-                        {Arg::kScratchpad, ctx.workspace.data}});
+    backward_->Execute({{Arg::kDiffDst, out_grad[0].data}, {Arg::kDiffSrc, in_grad[0].data}, {Arg::kScratchpad, ctx.workspace.data}});
   }
 
  private:
-  static void* Places(const OpContext& ctx) { return ctx.saved.empty() ? nullptr : ctx.saved[0].data; }
   std::unique_ptr<Primitive> forward_, backward_;
 };
 
@@ -42,12 +38,12 @@ std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const 
   if (std::string why = onednn::WhyNotType(request.in[0].type); !why.empty()) return why;
   if (request.in[0].shape.Size() == 0) return "an empty array";
   if (request.out_req[0] == OpReqType::kAddTo) return "cannot add to the output";
-  if (param.pool_type != PoolingParam::kMax && param.pool_type != PoolingParam::kAvg) return "max and avg only";
-  const bool mean_with_padding = param.pool_type == PoolingParam::kAvg && param.count_include_pad.value_or(true);
+  if (param.pool_type == PoolingParam::kMax) return "its maximum drops a NaN";
+  if (param.pool_type != PoolingParam::kAvg) return "avg only";
   for (const PoolingAxis& axis : axes) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
     if (axis.Overhang() >= axis.kernel) return "a window without a real cell";
-    if (mean_with_padding && axis.Overhang() > axis.pad) return "the divisor of windows that hang over the padding";
+    if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad) return "the divisor of windows that hang over the padding";
   }
   return "";
 }
@@ -57,9 +53,7 @@ onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, 
   const Layout layout = request.in_layout[0].value_or(Layout());
   p.src = {request.in[0].shape, layout, request.in[0].type};
   p.dst = {request.out[0].shape, layout, request.out[0].type};
-  p.kind = param.pool_type == PoolingParam::kMax    ? onednn::Pooling::kMax
-           : param.count_include_pad.value_or(true) ? onednn::Pooling::kAverageWithPadding
-                                                    : onednn::Pooling::kAverageWithoutPadding;
+  p.with_padding = param.count_include_pad.value_or(true);
   const auto both = [&](auto f) { return TShape{f(axes[0]), f(axes[1])}; };
   p.kernel = both([](const PoolingAxis& a) { return a.kernel; });
   p.stride = both([](const PoolingAxis& a) { return a.stride; });
@@ -90,7 +84,6 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     plan.accumulates = false;
     plan.backward_workspace = backward->scratchpad_bytes();
     plan.backward_reads = BackwardReads{{true}, {false}, {false}};
-    if (forward->workspace_bytes() > 0) plan.saved = {forward->workspace_bytes()};
   }
   plan.make = [forward = *forward, backward] { return std::make_unique<PoolingOneDnn>(forward, backward); };
   return plan;

@@ -1,5 +1,5 @@
 // Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocks of channels or images, and channels last. All of them are
-// planes [H, W, lanes], plain ones of one lane.
+// planes [H, W, lanes], plain ones of one lane. Maxima of bfloat16 too, a plane at a time by way of float32.
 //
 // A maximum leaves behind its cell within the window (row * kernel width + column) in a byte where the window has no more cells than a byte
 // can tell apart. Every cell of a row of windows is taken in scan order, so results are those of `ref` bit for bit.
@@ -48,7 +48,7 @@ struct TakeMax {
   int32_t* place;
   int32_t here;
   void operator()(int64_t at, const float& cell) const {
-    const bool wins = place[at] < 0 || cell > best[at];  // the first of equals stays
+    const bool wins = (place[at] < 0) | Beats(cell, best[at]);
     best[at] = wins ? cell : best[at];
     place[at] = wins ? here : place[at];
   }
@@ -95,12 +95,13 @@ MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, co
     for (int64_t v = 0; v < lanes; ++v) {
       const float a = top[2 * x * lanes + v], b = top[(2 * x + 1) * lanes + v];
       const float c = bottom[2 * x * lanes + v], d = bottom[(2 * x + 1) * lanes + v];
-      const float upper = b > a ? b : a;
-      const int32_t upper_place = b > a ? 1 : 0;
-      const float three = c > upper ? c : upper;
-      const int32_t three_place = c > upper ? 2 : upper_place;
-      best[x * lanes + v] = d > three ? d : three;
-      place[x * lanes + v] = static_cast<Place>(d > three ? 3 : three_place);
+      const bool second = Beats(b, a);
+      const float upper = second ? b : a;
+      const bool third = Beats(c, upper);
+      const float three = third ? c : upper;
+      const bool fourth = Beats(d, three);
+      best[x * lanes + v] = fourth ? d : three;
+      place[x * lanes + v] = static_cast<Place>(fourth ? 3 : third ? 2 : second ? 1 : 0);
     }
   }
 }
@@ -141,6 +142,7 @@ struct Geometry {
   PoolingParam param;
   PoolingAxis h, w;
   Planes planes;
+  DType type;
 
   bool max() const { return param.pool_type == PoolingParam::kMax; }
   bool small_places() const { return h.kernel * w.kernel <= std::numeric_limits<uint8_t>::max(); }
@@ -150,9 +152,16 @@ struct Geometry {
   }
   int64_t row() const { return w.out * planes.lanes; }      // elements of a row of windows
   int64_t cell_row() const { return w.in * planes.lanes; }  // and of a row of cells
+  int64_t windows() const { return h.out * row(); }         // and of a plane of windows
+  int64_t cells() const { return h.in * cell_row(); }       // and of a plane of cells
   // Rows of windows that are worked on at a time: their values and places stay in the first cache.
   int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
-  int64_t workspace() const { return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64; }
+  int64_t loops_workspace() const { return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64; }
+  // Of a thread: the loops' and, for narrow types, a plane of cells and one of windows in float32.
+  int64_t workspace() const {
+    const int64_t planes_in_float = type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
+    return (loops_workspace() + planes_in_float + 63) / 64 * 64;
+  }
 };
 
 // One plane; `Place` is how a maximum's cell is saved.
@@ -260,28 +269,37 @@ class PoolingSimd final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const auto* data = static_cast<const float*>(in[0].data);
-    auto* result = static_cast<float*>(out[0].data);
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved) {
-      loops.Forward(data + plane * cells(), result + plane * windows(), saved, req[0] == OpReqType::kAddTo);
+    const bool add = req[0] == OpReqType::kAddTo;
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved, float* room) {
+      InFloat(in[0], plane, g_.cells(), room, out[0], g_.windows(), room + g_.cells(), add,
+              [&](const float* data, float* result) { loops.Forward(data, result, saved, add); });
     });
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    const auto* head = static_cast<const float*>(out_grad[0].data);
-    auto* gradient = static_cast<float*>(in_grad[0].data);
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, const Place* saved) {
-      loops.Backward(head + plane * windows(), saved, gradient + plane * cells(), req[0] == OpReqType::kAddTo);
+    const bool add = req[0] == OpReqType::kAddTo;
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, const Place* saved, float* room) {
+      InFloat(out_grad[0], plane, g_.windows(), room, in_grad[0], g_.cells(), room + g_.windows(), add,
+              [&](const float* head, float* gradient) { loops.Backward(head, saved, gradient, add); });
     });
   }
 
  private:
-  int64_t windows() const { return g_.h.out * g_.row(); }
-  int64_t cells() const { return g_.h.in * g_.cell_row(); }
+  // f(from, to): a plane of `in`, of `from_size` elements, and one of `out`, as floats; those of narrow types in the rooms.
+  template <typename F>
+  static void InFloat(const TBlob& in, int64_t plane, int64_t from_size, float* from_room, const TBlob& out, int64_t to_size, float* to_room, bool add,
+                      F f) {
+    if (in.type == DType::kFloat32) return f(in.dptr<float>() + plane * from_size, out.dptr<float>() + plane * to_size);
+    bfloat16* to = out.dptr<bfloat16>() + plane * to_size;
+    Convert(from_size, in.dptr<bfloat16>() + plane * from_size, from_room);
+    if (add) Convert(to_size, to, to_room);
+    f(from_room, to_room);
+    Convert(to_size, to_room, to);
+  }
 
-  // f(loops, plane, its saved places or null) for every plane, in parallel.
+  // f(loops, plane, its saved places or null, room for planes in float32) for every plane, in parallel.
   template <typename F>
   void ForPlanes(const OpContext& ctx, F f) const {
     if (g_.small_places()) return ForPlanesOf<uint8_t>(ctx, f);
@@ -290,10 +308,12 @@ class PoolingSimd final : public Operator {
   template <typename Place, typename F>
   void ForPlanesOf(const OpContext& ctx, F f) const {
     Place* saved = ctx.saved.empty() ? nullptr : static_cast<Place*>(ctx.saved[0].data);
-    const int64_t grain = std::max<int64_t>(kParallelGrain / cells(), 1);
+    const int64_t grain = std::max<int64_t>(kParallelGrain / g_.cells(), 1);
     ParallelForPieces(g_.planes.count, grain, [&](int64_t begin, int64_t end, int piece) {
-      const PlaneLoops<Place> loops(g_, static_cast<char*>(ctx.workspace.data) + piece * g_.workspace());
-      for (int64_t plane = begin; plane < end; ++plane) f(loops, plane, saved ? saved + plane * windows() : nullptr);
+      char* workspace = static_cast<char*>(ctx.workspace.data) + piece * g_.workspace();
+      const PlaneLoops<Place> loops(g_, workspace);
+      float* room = reinterpret_cast<float*>(workspace + g_.loops_workspace());
+      for (int64_t plane = begin; plane < end; ++plane) f(loops, plane, saved ? saved + plane * g_.windows() : nullptr, room);
     });
   }
 
@@ -301,13 +321,13 @@ class PoolingSimd final : public Operator {
 };
 
 std::string WhyNot(const PlanRequest& request, const Geometry& g) {
-  if (request.in[0].type != DType::kFloat32) return "float32 only";
+  if (g.type != DType::kFloat32 && !(g.type == DType::kBfloat16 && g.max())) return "float32, and maxima of bfloat16, only";
   if (request.in[0].shape.Size() == 0) return "an empty array";
   if (g.param.pool_type == PoolingParam::kLp) return "max, avg and sum only";
   for (const PoolingAxis& axis : {g.h, g.w}) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
   }
-  if (g.row() < 4) return "rows of windows shorter than a vector";
+  if (g.row() < 4 && !g.max()) return "rows of windows shorter than a vector";
   return "";
 }
 
@@ -322,7 +342,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   const Layout layout = request.in_layout[0].value_or(Layout());
   const std::optional<Planes> planes = PlanesOf(in, layout);
   if (!planes) return Refusal{"layout " + layout.Name()};
-  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes};
+  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes, request.in[0].type};
   if (std::string why = WhyNot(request, geometry); !why.empty()) return Refusal{why};
 
   Plan plan = PlainPlan(base, request);

@@ -1,7 +1,10 @@
 #pragma once
 // ROIPooling: max pooling of each region of interest to a fixed grid (Girshick, "Fast R-CNN", 2015). data [N, C, H, W]; rois [R, 5] with
 // [image, x1, y1, x2, y2] in coordinates of the image, of which the data are the spatial_scale-fold; output [R, C, h, w]. Hidden output
-// maxidx: where the maximum lies in its plane, -1 for an empty cell. rois have no gradient.
+// maxidx: where the maximum lies in its plane, -1 for an empty cell, which gives 0. A NaN in a cell is its maximum. rois have no gradient.
+//
+// A region of a negative image stands for none: it gives 0 and takes no gradient. One that names an image beyond the batch, or has a number
+// that is not finite, is an error (kData) on the CPU; a GPU, which cannot throw, gives NaN for it.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {

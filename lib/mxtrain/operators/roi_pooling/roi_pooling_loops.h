@@ -1,6 +1,5 @@
 #pragma once
-// ROIPooling in loops. A region that names no image of the batch throws kData on the CPU, and gives NaN on the GPU. Written once for both devices:
-// Device is OnCpu or OnGpu.
+// ROIPooling in loops, written once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -11,7 +10,18 @@
 
 namespace mxtrain::roi_pooling {
 
-// A region on the feature map, in cells of the grid.
+// What the five numbers of a region say.
+enum class Says { kRegion, kNone, kNonsense };
+
+template <typename R>
+MXTRAIN_HD Says WhatSays(const R* roi, int64_t images) {
+  for (int i = 0; i < 5; ++i) {
+    if (!(roi[i] - roi[i] == 0)) return Says::kNonsense;  // not finite
+  }
+  return roi[0] < 0 ? Says::kNone : roi[0] < static_cast<R>(images) ? Says::kRegion : Says::kNonsense;
+}
+
+// A region on the feature map, in cells of the grid. Only for numbers that say one.
 struct Region {
   int64_t image, x, y, width, height;
 
@@ -22,9 +32,12 @@ struct Region {
     if (far_x > x) width = far_x - x + 1;
     if (far_y > y) height = far_y - y + 1;
   }
+  // Far beyond every map the numbers stop, so that sizes fit.
   template <typename R>
   MXTRAIN_HD static int64_t Round(R v, double scale) {
-    return static_cast<int64_t>(std::round(static_cast<double>(v) * scale));
+    constexpr double kFarthest = int64_t{1} << 60;
+    const double at = std::round(static_cast<double>(v) * scale);
+    return static_cast<int64_t>(at < -kFarthest ? -kFarthest : at > kFarthest ? kFarthest : at);
   }
 };
 
@@ -32,7 +45,11 @@ struct Region {
 struct Span {
   int64_t begin, end;
   MXTRAIN_HD Span(int64_t i, int64_t cells, int64_t start, int64_t size, int64_t limit)
-      : begin(Clip(start + i * size / cells, limit)), end(Clip(start + ((i + 1) * size + cells - 1) / cells, limit)) {}
+      : begin(Clip(start + Part(i, cells, size, 0), limit)), end(Clip(start + Part(i + 1, cells, size, cells - 1), limit)) {}
+  // (i size + rest) / cells, whose product may not fit.
+  MXTRAIN_HD static int64_t Part(int64_t i, int64_t cells, int64_t size, int64_t rest) {
+    return size / cells * i + (size % cells * i + rest) / cells;
+  }
   MXTRAIN_HD static int64_t Clip(int64_t at, int64_t limit) { return at < 0 ? 0 : at > limit ? limit : at; }
 };
 
@@ -51,19 +68,21 @@ struct OutputElement {
   MXTRAIN_HD void operator()(int64_t at) const {
     const int64_t h = pooled[2], w = pooled[3], height = data_shape[2], width = data_shape[3];
     const int64_t j = at % w, i = at / w % h, c = at / (w * h) % pooled[1], r = at / (w * h * pooled[1]);
-    const Region region(rois + r * 5, scale);
-    const bool known = rois[r * 5] >= 0 && region.image < data_shape[0];
+    const Says says = WhatSays(rois + r * 5, data_shape[0]);
     int64_t best = -1;
-    R value = known ? R(0) : std::numeric_limits<R>::quiet_NaN();
-    if (known) {
+    R value = says == Says::kNonsense ? std::numeric_limits<R>::quiet_NaN() : R(0);
+    if (says == Says::kRegion) {
+      const Region region(rois + r * 5, scale);
       const T* x = data + (region.image * data_shape[1] + c) * height * width;
       const Span rows(i, h, region.y, region.height, height), columns(j, w, region.x, region.width, width);
       for (int64_t y = rows.begin; y < rows.end; ++y) {
         for (int64_t k = columns.begin; k < columns.end; ++k) {
-          if (best < 0 || x[y * width + k] > x[best]) best = y * width + k;
+          const R cell(x[y * width + k]);
+          if (best >= 0 && !(cell > value || cell != cell)) continue;
+          best = y * width + k;
+          value = cell;
         }
       }
-      if (best >= 0) value = R(x[best]);
     }
     if (req != OpReqType::kNullOp) Assign(req, out, at, value);
     if (places_req != OpReqType::kNullOp) Assign(places_req, places, at, static_cast<int32_t>(best));
@@ -86,7 +105,7 @@ struct GradientPlane {
     R* to = sums + plane * size;
     for (int64_t i = 0; i < size; ++i) to[i] = 0;
     for (int64_t r = 0; r < pooled[0]; ++r) {
-      if (static_cast<int64_t>(rois[r * 5]) != n) continue;
+      if (WhatSays(rois + r * 5, data_shape[0]) != Says::kRegion || static_cast<int64_t>(rois[r * 5]) != n) continue;
       const int64_t first = (r * data_shape[1] + c) * cells;
       for (int64_t i = first; i < first + cells; ++i) {
         if (places[i] >= 0) to[places[i]] += R(head[i]);
@@ -101,14 +120,19 @@ struct SumAt {
 };
 
 template <typename R>
-void CheckImages(const OnCpu&, const R* rois, int64_t count, int64_t images) {
+void CheckRegions(const OnCpu&, const R* rois, int64_t count, int64_t images) {
   for (int64_t r = 0; r < count; ++r) {
-    if (rois[r * 5] >= 0 && rois[r * 5] < static_cast<R>(images)) continue;
-    Throw(ErrorKind::kData, "ROIPooling: region {} names image {}, but the batch has {}", r, static_cast<double>(rois[r * 5]), images);
+    const R* roi = rois + r * 5;
+    if (WhatSays(roi, images) != Says::kNonsense) continue;
+    if (std::isfinite(roi[0]) && roi[0] >= static_cast<R>(images)) {
+      Throw(ErrorKind::kData, "ROIPooling: region {} names image {}, but the batch has {}", r, static_cast<double>(roi[0]), images);
+    }
+    Throw(ErrorKind::kData, "ROIPooling: region {} is ({}), but finite numbers were expected: image, x1, y1, x2, y2", r,
+          join(std::span(roi, 5), ", "));
   }
 }
 template <typename Device, typename R>
-void CheckImages(const Device&, const R*, int64_t, int64_t) {}
+void CheckRegions(const Device&, const R*, int64_t, int64_t) {}
 
 template <typename Device>
 class ROIPooling final : public Operator {
@@ -121,7 +145,7 @@ class ROIPooling final : public Operator {
     SwitchFloating(in[0].type, "ROIPooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const auto* rois = in[1].dptr<AccumulatorOf<T>>();
-      CheckImages(device, rois, in[1].shape[0], in[0].shape[0]);
+      CheckRegions(device, rois, in[1].shape[0], in[0].shape[0]);
       Launch(device, out[0].Size(),
              OutputElement<T>{in[0].shape, out[0].shape, scale_, in[0].dptr<T>(), rois, out[0].dptr<T>(), out[1].dptr<int32_t>(), req[0], req[1]});
     });

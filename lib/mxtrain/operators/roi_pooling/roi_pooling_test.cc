@@ -22,6 +22,10 @@ Arrays Pool(const Arrays& in, const TShape& data, int64_t rois, int64_t h, int64
           const double top = clip(std::floor(i * height / h) + y1, data[2]), bottom = clip(std::ceil((i + 1) * height / h) + y1, data[2]);
           const double left = clip(std::floor(j * width / w) + x1, data[3]), right = clip(std::ceil((j + 1) * width / w) + x1, data[3]);
           double best = 0, where = -1;
+          if (roi[0] < 0) {
+            out[0].push_back(0), out[1].push_back(-1);
+            continue;
+          }
           for (double y = top; y < bottom; ++y) {
             for (double x = left; x < right; ++x) {
               const double v = in[0][static_cast<size_t>(((roi[0] * data[1] + c) * data[2] + y) * data[3] + x)];
@@ -74,6 +78,26 @@ TEST_CASE("ROIPooling") {
   RunCase(Case("one cell", {1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1, 1, "1"));
 }
 
+TEST_CASE("ROIPooling: a region of a negative image stands for none") {
+  RunCase(Case("none", {2, 3, 8, 8}, {-1, 0, 0, 7, 7, 1, 2, 3, 5, 6, -2, 4, 4, 4, 4}, 2, 2, "1"));
+}
+
+TEST_CASE("ROIPooling: numbers beyond all maps") {
+  RunCase(Case("far", {1, 1, 5, 5}, {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0, 3e38, 4, 0, -1e9, 0, 2, 4, 0, 2, 1e19, 4, -1e19}, 3, 3, "1"));
+}
+
+TEST_CASE("ROIPooling: a NaN in a cell is its maximum") {
+  OperatorCase c = Case("NaN", {1, 2, 4, 4}, {0, 0, 0, 3, 3}, 2, 2, "1");
+  const double nan = std::nan("");
+  c.inputs[0] = Cycle({1, 2, 3, 4, nan, 6, 7, 8, 9, 10, 11, 12, 13, 14, nan});
+  c.forward = [=](const Arrays&, const Arrays&) {
+    return Arrays{{nan, 8, 14, nan, 7, nan, nan, 13}, {4, 7, 13, 14, 5, 3, 13, 11}};
+  };
+  c.gradient = nullptr;
+  c.backward = false;
+  RunCase(c);
+}
+
 TEST_CASE("ROIPooling: what it refuses") {
   CHECK_THROWS_WITH_AS(TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,)"}, {"spatial_scale", "1"}}), doctest::Contains("(h, w)"),
                        Error);
@@ -82,6 +106,12 @@ TEST_CASE("ROIPooling: what it refuses") {
   OperatorCase c = Case("image 2 of 2", {2, 1, 4, 4}, {2, 0, 0, 3, 3}, 2, 2, "1");
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
   CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), "ROIPooling: region 0 names image 2, but the batch has 2", Error);
+  // A number that is not finite.
+  c = Case("not finite", {2, 1, 4, 4}, {0, 0, 0, 3, 3, 0, 0, std::nan(""), 3, 3}, 2, 2, "1");
+  c.check = [](const CaseResult&) { return std::vector<std::string>(); };
+  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), doctest::Contains("region 1 is (0, 0, nan, 3, 3), but finite numbers"), Error);
+  c.inputs[1] = Cycle({0, 0, 0, 3, HUGE_VAL, HUGE_VAL, 0, 0, 3, 3});
+  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), doctest::Contains("region 0 is (0, 0, 0, 3, inf)"), Error);
 }
 
 TEST_CASE("ROIPooling: shapes") {

@@ -116,15 +116,15 @@ MXTRAIN_API Result InnerProductForward(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardData(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p);
 
+// Means over windows.
 struct Pooling {
-  enum Kind { kMax, kAverageWithPadding, kAverageWithoutPadding };
-  Array src, dst;  // [N, C, H, W]
-  Kind kind = kMax;
+  Array src, dst;            // [N, C, H, W]
+  bool with_padding = true;  // whether padding counts in the divisor
   TShape kernel, stride, pad_before, pad_after;
-  bool training = true;  // kMax then fills kWorkspace
+  bool training = true;
 };
-MXTRAIN_API Result PoolingForward(Backend& backend, const Pooling& p);   // kSrc -> kDst kWorkspace
-MXTRAIN_API Result PoolingBackward(Backend& backend, const Pooling& p);  // kDiffDst kWorkspace -> kDiffSrc
+MXTRAIN_API Result PoolingForward(Backend& backend, const Pooling& p);   // kSrc -> kDst
+MXTRAIN_API Result PoolingBackward(Backend& backend, const Pooling& p);  // kDiffDst -> kDiffSrc
 
 // Across channels: dst = src (k + alpha / size * sum of squares over `size` channels)^-beta.
 struct LocalResponse {

@@ -3,20 +3,9 @@
 namespace mxtrain::onednn {
 namespace {
 
-dnnl::algorithm AlgorithmOf(Pooling::Kind kind) {
-  switch (kind) {
-    case Pooling::kMax:
-      return dnnl::algorithm::pooling_max;
-    case Pooling::kAverageWithPadding:
-      return dnnl::algorithm::pooling_avg_include_padding;
-    default:
-      return dnnl::algorithm::pooling_avg_exclude_padding;
-  }
-}
-
 library::Pooling LibraryOf(const Pooling& p) {
-  return {AlgorithmOf(p.kind), MemoryOf(p.src),      MemoryOf(p.dst),    DimsOf(p.stride),
-          DimsOf(p.kernel),    DimsOf(p.pad_before), DimsOf(p.pad_after)};
+  const auto algorithm = p.with_padding ? dnnl::algorithm::pooling_avg_include_padding : dnnl::algorithm::pooling_avg_exclude_padding;
+  return {algorithm, MemoryOf(p.src), MemoryOf(p.dst), DimsOf(p.stride), DimsOf(p.kernel), DimsOf(p.pad_before), DimsOf(p.pad_after)};
 }
 
 library::PrimitiveDesc ForwardOf(const Pooling& p, const dnnl::engine& engine) {
