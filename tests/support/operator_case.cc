@@ -42,9 +42,13 @@ class Examiner {
       const Numbers numbers = MakeNumbers(type);
       for (const PlanRow* row : registry_.Rows(case_.op, ctx_.type)) ExamineRow(numbers, *row);
     }
+    for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
+      if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end()) ExamineIntegers(type);
+    }
     return std::move(report_);
   }
 
+  PassSetup MakeSetup(DType type) const;
   Numbers MakeNumbers(DType type) const;
   PassTrial WriteTrial(const Numbers& n) const;
   std::vector<std::vector<std::optional<Layout>>> Offers() const;
@@ -53,6 +57,7 @@ class Examiner {
   std::vector<OpReqType> GradReq(const Numbers& n, OpReqType req) const;
   std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
   void ExamineRow(const Numbers& n, const PlanRow& row);
+  void ExamineIntegers(DType type);
   void ExamineOffer(const PassSetup& setup, const Numbers& n, const PlanRow& row, const PassTrial& base, Plan* plan);
   void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const PlanRow& row, const PassOutcome& outcome);
   void Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old);
@@ -108,7 +113,7 @@ Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& a
   return expected;
 }
 
-Numbers Examiner::MakeNumbers(DType type) const {
+PassSetup Examiner::MakeSetup(DType type) const {
   const size_t count = property_->ListArguments().size();
   if (case_.shapes.size() != count) Throw(ErrorKind::kBug, "case '{}': {} shapes for {} arguments", case_.name, case_.shapes.size(), count);
   std::vector<TShape> in_shapes = case_.shapes, out_shapes(property_->NumOutputs()), aux_shapes(property_->ListAuxiliaryStates().size());
@@ -120,9 +125,7 @@ Numbers Examiner::MakeNumbers(DType type) const {
   if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = type;
   if (!property_->InferType(&in_types, &out_types, &aux_types)) Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
 
-  Numbers n;
-  n.type = type;
-  PassSetup& s = n.setup;
+  PassSetup s;
   s.property = property_.get();
   s.ctx = ctx_;
   s.backend = &backend_;
@@ -138,6 +141,14 @@ Numbers Examiner::MakeNumbers(DType type) const {
   }
   s.old_out = Draw(s.out, {Uniform(-1, 1)}, case_.seed + 300);
   s.old_grad = Draw(s.in, {Uniform(-1, 1)}, case_.seed + 400);
+  return s;
+}
+
+Numbers Examiner::MakeNumbers(DType type) const {
+  Numbers n;
+  n.type = type;
+  n.setup = MakeSetup(type);
+  const PassSetup& s = n.setup;
   n.differentiable = case_.backward;
   if (case_.check) return n;
 
@@ -146,7 +157,7 @@ Numbers Examiner::MakeNumbers(DType type) const {
   n.aux_after_backward = case_.aux_after_backward ? case_.aux_after_backward(s.in_values, s.aux_values) : n.aux_after_forward;
   if (!n.differentiable) return n;
   const Arrays gradient = case_.gradient ? case_.gradient(s.in_values, s.aux_values, s.head_values) : Arrays();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < s.in.size(); ++i) {
     if (!property_->HasGradient(static_cast<int>(i))) {
       n.grad.emplace_back();
     } else if (case_.gradient) {
@@ -365,6 +376,29 @@ void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
   const bool must = row.rank == kRefRank || (Listed(case_.must_accept, row.name) && n.type == DType::kFloat32);
   if (seen.empty() && must) {
     report_.problems.push_back(format("case '{}': row '{}' refuses {}: {}", case_.name, row.name, NameOf(n.type), refusal));
+  }
+}
+
+// Integers are refused, by the types' inference or by the plan, or are computed with: no kernel throws over their type.
+void Examiner::ExamineIntegers(DType type) {
+  Numbers n;
+  n.type = type;
+  try {
+    n.setup = MakeSetup(type);
+  } catch (const Error&) {
+    return;
+  }
+  for (const PlanRow* row : registry_.Rows(case_.op, ctx_.type)) {
+    n.setup.row = row;
+    const PassTrial trial = WriteTrial(n);
+    Pass pass(n.setup, trial);
+    if (!pass.Plan()) continue;
+    where_ = format("case '{}', row '{}', {}", case_.name, row->name, NameOf(type));
+    try {
+      pass.Run();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kConfig) Problem(format("the plan takes what the kernel refuses: {}", error.what()));
+    }
   }
 }
 

@@ -50,7 +50,7 @@ PlanRow IdentityRow(std::string op) {
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<Identity<Device>>(); };
     return plan;
-  });
+  }, Takes::kEveryType);
 }
 
 }  // namespace mxtrain

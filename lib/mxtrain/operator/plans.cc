@@ -45,6 +45,14 @@ Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
   return plan;
 }
 
+PlanFn OfFloats(PlanFn plan) {
+  return [plan = std::move(plan)](const OperatorProperty& property, const PlanRequest& request, Backend& backend) -> Expected<Plan, Refusal> {
+    const DType type = (request.in.empty() ? request.out : request.in)[0].type;
+    if (!IsFloating(type)) return Refusal{format("it computes with floating types, not with {}; insert a Cast", NameOf(type))};
+    return plan(property, request, backend);
+  };
+}
+
 Layout OfferedChannelsLast(const PlanRequest& request, const TShape& shape) {
   for (size_t i = 0; i < request.in.size(); ++i) {
     const std::optional<Layout>& offered = request.in_layout[i];

@@ -28,10 +28,15 @@ MXTRAIN_API void GrantInplace(const OperatorProperty& property, const PlanReques
 
 struct OnCpu;  // operator/kernel.h
 
+// Element types of the data, which is argument 0, or output 0 where there is none.
+enum class Takes { kFloats, kEveryType };
+// `plan`, which refuses data that are not of a floating type.
+MXTRAIN_API PlanFn OfFloats(PlanFn plan);
+
 // The row of an operator that is asked last on Device, which is OnCpu or OnGpu.
 template <typename Device>
-PlanRow LastRow(std::string op, PlanFn plan) {
-  return {std::move(op), Device::kType, Device::kRow, kRefRank, std::move(plan)};
+PlanRow LastRow(std::string op, PlanFn plan, Takes takes = Takes::kFloats) {
+  return {std::move(op), Device::kType, Device::kRow, kRefRank, takes == Takes::kFloats ? OfFloats(std::move(plan)) : std::move(plan)};
 }
 
 // That row of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.

@@ -32,6 +32,25 @@ F* FindSymbol(const Library& library, const char* symbol, const std::string& pat
   return reinterpret_cast<F*>(address);
 }
 
+void CheckPairs(const OperatorProperty& property, const char* of, const std::vector<InplacePair>& pairs, size_t from, const char* from_what, size_t to,
+                const char* to_what) {
+  for (const InplacePair& pair : pairs) {
+    const auto within = [](int at, size_t count) { return at >= 0 && static_cast<size_t>(at) < count; };
+    if (within(pair.from, from) && within(pair.to, to)) continue;
+    Throw(ErrorKind::kConfig, "operator {}: the {} pair ({}, {}) is none: there are {} {} to share memory with {} {}", property.TypeString(), of,
+          pair.from, pair.to, from, from_what, to, to_what);
+  }
+}
+
+// Arrays that share memory: an argument and an output in forward, a head gradient and an argument's gradient in backward.
+void CheckPairs(const OperatorProperty& property) {
+  const size_t in = property.ListArguments().size(), out = static_cast<size_t>(property.NumOutputs());
+  CheckPairs(property, "forward in-place", property.ForwardInplaceOption(), in, "arguments", out, "outputs");
+  CheckPairs(property, "forward identity", property.ForwardIdentityOption(), in, "arguments", out, "outputs");
+  CheckPairs(property, "backward in-place", property.BackwardInplaceOption(), out, "head gradients", in, "gradients");
+  CheckPairs(property, "backward identity", property.BackwardIdentityOption(), out, "head gradients", in, "gradients");
+}
+
 }  // namespace
 
 struct OperatorRegistry::Impl {
@@ -101,6 +120,7 @@ std::unique_ptr<OperatorProperty> OperatorRegistry::CreateUninitialized(std::str
 std::shared_ptr<const OperatorProperty> OperatorRegistry::Create(std::string_view name, const Kwargs& kwargs) const {
   std::unique_ptr<OperatorProperty> property = CreateUninitialized(name);
   property->Init(kwargs);
+  CheckPairs(*property);
   return property;
 }
 

@@ -132,5 +132,30 @@ TEST_CASE("what a property derives") {
   CHECK(MessageOf([&] { UnifyShape(TShape{2, 6}, &shape, "Toy", "data"); }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
 }
 
+// Says that the gradient of its data may lie where `from` lies.
+class SharingToy final : public PropertyWithParam<NoParam> {
+ public:
+  explicit SharingToy(int from) : from_(from) {}
+  std::string TypeString() const override { return "SharingToy"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override { return InferSameShape(*this, in, out); }
+  std::vector<InplacePair> BackwardInplaceOption() const override { return {{from_, 0}}; }
+
+ private:
+  int from_;
+};
+
+TEST_CASE("a gradient may lie in place of a head gradient alone") {
+  for (const int from : {1, 2, -1}) {  // the data, the output, nothing
+    OperatorRegistry registry;
+    registry.AddProperty("SharingToy", {}, [from] { return std::make_unique<SharingToy>(from); });
+    CHECK_THROWS_WITH_AS(registry.Create("SharingToy", {}),
+                         format("operator SharingToy: the backward in-place pair ({}, 0) is none: there are 1 head gradients to share memory with 1 gradients", from).c_str(),
+                         Error);
+  }
+  OperatorRegistry registry;
+  registry.AddProperty("SharingToy", {}, [] { return std::make_unique<SharingToy>(0); });
+  CHECK(registry.Create("SharingToy", {}));
+}
+
 }  // namespace
 }  // namespace mxtrain

@@ -161,6 +161,7 @@ std::unique_ptr<OperatorRegistry> Toys() {
       .set_resource_request(ResourceRequest::kRandom)
       .set_types({DType::kFloat32});
   SimpleOp(r, "free").set_function(kCpu, Twice, kNoInplace).set_enable_kwargs(true);
+  for (const char* name : {"twice", "exp", "power", "add", "exp_sum", "multiply", "shift", "total", "free"}) SimpleOp(r, name).set_types(kFloatingTypes);
   return registry;
 }
 

@@ -26,6 +26,7 @@ enum class Fault {
   kCountsRuns,
   kPadding,
   kUndeclaredPair,
+  kTakesIntegers,
 };
 
 class TwiceProperty final : public PropertyWithParam<NoParam> {
@@ -83,13 +84,13 @@ class Twice final : public Operator {
 CaseReport Examine(Fault fault) {
   OperatorRegistry registry;
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
-  registry.AddRow({"Twice", DeviceType::kCPU, "ref", kRefRank,
-                   [fault](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-                     Plan plan = FlatPlan(property, request, true);
-                     if (fault == Fault::kUndeclaredPair) plan.backward_inplace = {{0, 0}};
-                     plan.make = [fault] { return std::make_unique<Twice>(fault); };
-                     return plan;
-                   }});
+  const auto plan = [fault](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    Plan plan = FlatPlan(property, request, true);
+    if (fault == Fault::kUndeclaredPair) plan.backward_inplace = {{0, 0}};
+    plan.make = [fault] { return std::make_unique<Twice>(fault); };
+    return plan;
+  };
+  registry.AddRow(LastRow<OnCpu>("Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
   OperatorCase c;
   c.name = "twice";
   c.op = "Twice";
@@ -125,6 +126,7 @@ TEST_CASE("an operator case finds every fault") {
   CHECK(Finds(Fault::kCountsRuns, "a second run gives other numbers"));
   CHECK(Finds(Fault::kPadding, "has padding that is not zero"));
   CHECK(Finds(Fault::kUndeclaredPair, "undeclared in-place pair of backward"));
+  CHECK(Finds(Fault::kTakesIntegers, "int32: the plan takes what the kernel refuses"));
 }
 
 TEST_CASE("an operator case reports refusals and is timed") {
@@ -132,11 +134,11 @@ TEST_CASE("an operator case reports refusals and is timed") {
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
   registry.AddRow({"Twice", DeviceType::kCPU, "never", 1,
                    [](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{"not today"}); }});
-  registry.AddRow({"Twice", DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-                     Plan plan = PlainPlan(property, request);
-                     plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
-                     return Expected<Plan, Refusal>(std::move(plan));
-                   }});
+  registry.AddRow(LastRow<OnCpu>("Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+    Plan plan = PlainPlan(property, request);
+    plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
+    return Expected<Plan, Refusal>(std::move(plan));
+  }));
   OperatorCase c;
   c.name = "twice";
   c.op = "Twice";

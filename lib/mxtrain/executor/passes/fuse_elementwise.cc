@@ -73,13 +73,19 @@ class ElementwiseFuser {
   bool Fits(int id) const {
     const ExecNode& node = graph_.nodes[id];
     if (node.kind != Node::Kind::kForward || taken_[id] || node.op->elementwise() == Elementwise::kNo) return false;
-    if (node.op->NumOutputs() != 1 || node.num_aux() > 0 || !node.op->ForwardIdentityOption().empty()) return false;
+    if (node.op->NumOutputs() != 1 || node.num_aux() > 0 || !node.op->ForwardIdentityOption().empty() || AsksForResources(node)) return false;
     for (int i = 0; i < node.num_args; ++i) {
       const TensorSpec& spec = graph_.spec(node.inputs[i]);
       if (spec.shape != node.specs[0].shape || spec.type != node.specs[0].type) return false;
       if (request_.needs_backward() && !node.op->HasGradient(i)) return false;
     }
     return true;
+  }
+
+  // A fused operator gives its parts none.
+  bool AsksForResources(const ExecNode& node) const {
+    const std::vector<TShape> shapes = ArgumentShapes(graph_, node);
+    return !node.op->ForwardResource(shapes).empty() || (request_.needs_backward() && !node.op->BackwardResource(shapes).empty());
   }
 
   // Whether all who read the node's result are members, and nobody asked to see it.

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operator/simple_op.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/random_image_nets.h"
 #include "tests/support/random_nets.h"
@@ -126,6 +128,35 @@ Symbol RandomExpression(unsigned seed) {
     }
   }
   return layer("MakeLoss", {layer("sigmoid", {values.back()})});
+}
+
+// Doubles what it is given, by way of the scratch that it asks for.
+void DoubleByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext) {
+  REQUIRE(env.resource.size() == 1);
+  float* scratch = env.resource[0].GetSpace<float>(src.Size());
+  for (int64_t i = 0; i < src.Size(); ++i) scratch[i] = 2 * src.dptr<float>()[i];
+  for (int64_t i = 0; i < src.Size(); ++i) Assign(req, ret->dptr<float>(), i, scratch[i]);
+}
+
+TEST_CASE("an element-wise operator that asks for scratch gets it beside others of its kind") {
+  auto registry = BuiltinOperators();
+  SimpleOp(*registry, "double_by_scratch")
+      .set_function(DeviceType::kCPU, DoubleByScratch, kNoInplace)
+      .set_elementwise(Elementwise::kYes)
+      .set_resource_request(ResourceRequest::kTempSpace,
+                            [](const std::vector<TShape>& in, const EnvArguments&) { return in[0].Size() * static_cast<int64_t>(sizeof(float)); });
+  RuntimeOptions options;
+  options.threads = 1;
+  Runtime runtime(options, registry);
+  Symbol net = Symbol::Variable("data");
+  for (const char* op : {"square", "double_by_scratch", "square"}) net = Symbol::Create(*registry, op, "", {}, std::vector<Symbol>{net});
+  BindRequest request;
+  request.is_train = false;
+  request.inputs = {"data"};
+  request.shapes["data"] = {3};
+  const auto executor = Executor::SimpleBind(runtime, net, request);
+  executor->Forward(std::vector<NDArray>{NDArray::FromVector(runtime, {3}, std::vector<float>{1, 2, -3})});
+  CHECK(GetValues(executor->outputs()[0]) == std::vector<double>{4, 64, 324});
 }
 
 TEST_CASE("element-wise operators in one pass: losses and gradients of the parts, and no array held longer") {

@@ -79,7 +79,7 @@ void Search(const Device& device, const TBlob& src, const ArgParam& param, const
     view.outer = view.inner = 1;
     view.length = src.shape.Size();
   }
-  if (req == OpReqType::kNullOp || view.length == 0) return;
+  if (req == OpReqType::kNullOp) return;
   SwitchFloating(src.type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const SearchRow<F, T> row{view, src.dptr<T>(), ret.dptr<T>(), req};

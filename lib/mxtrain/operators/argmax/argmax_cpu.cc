@@ -3,7 +3,16 @@
 namespace mxtrain::argmax {
 namespace {
 
+// Throws where the axis has no elements: there is no place to tell.
+void CheckLength(const TShape& src, const ArgParam& param, const char* who) {
+  const int64_t length = param.axis ? src[CheckAxis(*param.axis, src, who)] : src.Size();
+  if (length > 0) return;
+  const std::string where = param.axis ? format("axis {} of {}", *param.axis, src.ToString()) : src.ToString();
+  Throw(ErrorKind::kConfig, "{}: {} has no elements, but at least one was expected to choose from", who, where);
+}
+
 TShape Without(const TShape& src, const ArgParam& param, const char* who) {
+  CheckLength(src, param, who);
   std::vector<int64_t> dims(src.begin(), src.end());
   if (!param.axis) {
     dims.assign(param.keepdims ? dims.size() : 1, 1);

@@ -67,5 +67,21 @@ TEST_CASE("argmax: shapes") {
   CHECK_THROWS_WITH(shape("argmax", {{"axis", "3"}}), "argmax: axis 3 is out of range for shape [2, 3, 4]");
 }
 
+TEST_CASE("argmax of nothing is refused with its shape") {
+  const auto message = [](const char* op, const Kwargs& kwargs, const TShape& shape) -> std::string {
+    std::vector<TShape> in{shape}, out(1), aux;
+    try {
+      TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message("argmax", {{"axis", "1"}}, {2, 0, 3}) == "argmax: axis 1 of [2, 0, 3] has no elements, but at least one was expected to choose from");
+  CHECK(message("argmin", {}, {0}) == "argmin: [0] has no elements, but at least one was expected to choose from");
+  CHECK(message("argmax_channel", {}, {4, 0}) == "argmax_channel: axis 1 of [4, 0] has no elements, but at least one was expected to choose from");
+  CHECK(message("argmax", {{"axis", "0"}}, {2, 0, 3}) == "");
+}
+
 }  // namespace
 }  // namespace mxtrain::test

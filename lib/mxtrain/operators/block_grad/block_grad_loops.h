@@ -21,7 +21,7 @@ PlanRow BlockGradRow() {
     Plan plan = FlatPlan(property, request, true);
     plan.make = [] { return std::make_unique<BlockGradCopy<Device>>(); };
     return plan;
-  });
+  }, Takes::kEveryType);
 }
 
 }  // namespace mxtrain

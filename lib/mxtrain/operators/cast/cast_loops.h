@@ -61,7 +61,7 @@ PlanRow CastRow() {
     Plan plan = FlatPlan(property, request, true);
     plan.make = [] { return std::make_unique<CastLoop<Device>>(); };
     return plan;
-  });
+  }, Takes::kEveryType);
 }
 
 }  // namespace mxtrain

@@ -58,5 +58,5 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const Pl
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(elementwise_sum_cpu, registry) {
-  registry.AddRow({"ElementWiseSum", mxtrain::DeviceType::kCPU, "ref", mxtrain::kRefRank, mxtrain::PlanReference});
+  registry.AddRow(mxtrain::LastRow<mxtrain::OnCpu>("ElementWiseSum", mxtrain::PlanReference));
 }

@@ -48,7 +48,7 @@ PlanRow Row() {
       return std::make_unique<ImageNormalize<Device>>(levels);
     };
     return plan;
-  });
+  }, Takes::kEveryType);
 }
 
 }  // namespace mxtrain::image_normalize
