@@ -106,7 +106,8 @@ class Diff final : public Command {
   }
 
  private:
-  void Print(const std::string& part, const std::vector<Difference>& differences) const {
+  void Print(const std::string& part, std::vector<Difference> differences) const {
+    for (Difference& d : differences) d = {report::Printable(d.name), report::Printable(d.left), report::Printable(d.right)};
     if (differences.empty()) {
       std::cout << format("{}: no difference\n\n", part);
       return;

@@ -230,7 +230,7 @@ class Plan final : public Command {
     int64_t parameters = 0;
     double flops = 0;
     for (const Layer& l : layers) {
-      name_width = std::max(name_width, l.name.size());
+      name_width = std::max(name_width, report::Printable(l.name).size());
       op_width = std::max(op_width, l.op.size());
       shape_width = std::max(shape_width, l.outputs[0].ToString().size());
       parameters += l.parameters;
@@ -239,7 +239,7 @@ class Plan final : public Command {
     std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator", op_width, "output", shape_width, "parameters", "MFLOP");
     const auto batch = static_cast<double>(session.config().data.batch_size);
     for (const Layer& l : layers) {
-      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", l.name, name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
+      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", report::Printable(l.name), name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
                           l.parameters, l.flops / batch / 1e6);
     }
     std::cout << format("\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
@@ -275,10 +275,10 @@ class Plan final : public Command {
     for (const executor::ExecNode& node : graph.nodes) {
       if (node.kind == Node::Kind::kReorder) {
         const bool converts = node.specs[0].type != graph.spec(node.inputs[0]).type;
-        std::cout << format("  {}: {} {}\n", node.name, converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
+        std::cout << format("  {}: {} {}\n", report::Printable(node.name), converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
       }
       if (node.kind != Node::Kind::kForward) continue;
-      std::cout << format("  {} {}: {}", node.op->TypeString(), node.name, node.plan->kernel);
+      std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name), node.plan->kernel);
       if (!node.plan->out.empty()) std::cout << format(" -> {}", FormOf(node.specs[0]));
       for (const auto& [row, reason] : executor::Refusals(graph, node, request, session.runtime())) std::cout << format("; {} declined: {}", row, reason);
       std::cout << "\n";

@@ -31,7 +31,7 @@ class Listing final : public PredictionSink {
   Listing(const std::string& path, std::string format, const std::vector<AnswerHead>& heads, const std::string& what, const std::vector<std::string>& names,
           int top_k)
       : out_(path), format_(std::move(format)), what_(what), heads_(heads), width_(what.size()) {
-    for (const std::string& name : names) width_ = std::max(width_, name.size());
+    for (const std::string& name : names) width_ = std::max(width_, report::Printable(name).size());
     if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
     if (format_ == "csv") out_.Write(CsvHead(top_k));
   }
@@ -44,10 +44,10 @@ class Listing final : public PredictionSink {
       for (size_t h = 0; h < heads_.size(); ++h) line += CsvCells(heads_[h], p.heads[h]);
       out_.Write(line + "\n");
     } else {
-      std::string line = mxtrain::format("{:<{}}", p.name, width_);
+      std::string line = mxtrain::format("{:<{}}", report::Printable(p.name), width_);
       for (size_t h = 0; h < heads_.size(); ++h) {
-        if (heads_.size() > 1) line += mxtrain::format("  {}:", heads_[h].name);
-        for (const auto& scored : p.heads[h].best) line += "  " + TextOf(heads_[h], scored);
+        if (heads_.size() > 1) line += mxtrain::format("  {}:", report::Printable(heads_[h].name));
+        for (const auto& scored : p.heads[h].best) line += "  " + report::Printable(TextOf(heads_[h], scored));
         if (p.heads[h].best.empty()) line += "  -";
       }
       out_.Write(line + "\n");

@@ -59,7 +59,7 @@ class Runs final : public Command {
       epoch = std::to_string(run.best->epoch);
       if (const auto value = report::LastValue(run.metrics, metric)) last = report::FormatNumber(*value);
     }
-    std::string name, metric, best, epoch, last;
+    std::string name, metric, best, epoch, last;  // name: as it is
   };
 
   void Sort(std::vector<RunSummary>* runs) const {
@@ -88,14 +88,14 @@ class Runs final : public Command {
     if (runs.empty()) return;
     size_t name_width = 3, metric_width = 6;
     for (const RunSummary& run : runs) {
-      name_width = std::max(name_width, Row(run, folder_).name.size());
+      name_width = std::max(name_width, report::Printable(Row(run, folder_).name).size());
       metric_width = std::max(metric_width, Row(run, folder_).metric.size());
     }
     std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric",
                         metric_width, "best", "at epoch", "last", "time");
     for (const RunSummary& run : runs) {
       const Row row(run, folder_);
-      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", row.name, name_width, report::NameOf(run.state),
+      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", report::Printable(row.name), name_width, report::NameOf(run.state),
                           run.epochs, row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
     }
   }

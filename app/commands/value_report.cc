@@ -9,6 +9,7 @@
 
 namespace mxtrain::commands {
 
+using report::Printable;
 using report::QuoteCsv;
 
 void ValueReport::Output::Add(double y, double prediction) {
@@ -75,12 +76,12 @@ std::vector<std::pair<const char*, double>> ValueReport::Measures(const Output& 
 
 void ValueReport::Print() const {
   size_t width = 6;
-  for (size_t k = 0; k < outputs_.size(); ++k) width = std::max(width, Name(k).size());
+  for (size_t k = 0; k < outputs_.size(); ++k) width = std::max(width, Printable(Name(k)).size());
   std::cout << format("\n{:<{}}", head_.name, width);
   for (const auto& [name, value] : Measures(outputs_[0])) std::cout << format("  {:>9}", name);
   std::cout << "\n";
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    std::cout << format("{:<{}}", Name(k), width);
+    std::cout << format("{:<{}}", Printable(Name(k)), width);
     for (const auto& [name, value] : Measures(outputs_[k])) std::cout << format("  {:>9.4f}", value);
     std::cout << "\n";
   }

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <span>
 
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::report {
@@ -86,9 +87,10 @@ void Console::Write(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Console::Message(LogLevel level, std::string_view text) {
+void Console::Message(LogLevel level, std::string_view said) {
   static constexpr const char* kWords[] = {"debug: ", "", "warning: ", "error: "};
   static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
+  const std::string text = PrintableLines(said);
   std::lock_guard lock(mutex_);
   const int k = static_cast<int>(level);
   Log([&] {

@@ -123,4 +123,32 @@ expect 0 ops sigmoid
 prints "1 / (1 + e^-x), for every element x"
 expect 0 ops broadcast_sub
 prints "lhs - rhs, element by element"
+
+# --- names that others chose: a person's table is not theirs to write, a spreadsheet computes nothing, JSON is JSON
+no_escapes() { ! grep -q "$(printf '\033')" "$1"; }
+evil=$'=cmd|\x1b[2J\nlight   1.0000'
+"$helper" pictures evil 8
+mv evil/dark "evil/$evil"
+mv evil/light/000.png $'evil/light/a\r\x1b[31m.png'
+expect 0 train photos.yaml --out named data.train.path=evil
+holds "the console obeys a class's name" no_escapes stderr
+holds "the log holds escapes" no_escapes named/mxtrain.log
+says '0 =cmd|\x1b[2J'
+expect 0 infer named evil
+holds "a table obeys names" no_escapes stdout
+holds "a name begins a row of a table" test "$(wc -l <stdout)" -eq 17
+prints 'evil/light/a\r\x1b[31m.png'
+expect 0 eval named
+holds "a report obeys names" no_escapes stdout
+holds "a name begins a row of a report" test "$(grep -c '^light ' stdout)" -eq 3
+expect 0 eval named --format csv
+prints "\"'=cmd|"
+expect 0 infer named evil --format jsonl
+holds "predictions are no JSON" json stdout
+holds "a name begins a line of JSON" test "$(wc -l <stdout)" -eq 16
+expect 0 eval named --json
+holds "a report is no JSON" json stdout
+expect 0 export named many@1
+holds "a name begins a line of labels" test "$(wc -l <many-labels.txt)" -eq 2
+
 finish

@@ -1,0 +1,40 @@
+// Names that others chose, in what a person reads and in what a spreadsheet opens.
+#include "app/report/output.h"
+
+#include <doctest/doctest.h>
+
+namespace mxtrain::report {
+namespace {
+
+TEST_CASE("a terminal shows names and does not obey them") {
+  CHECK(Printable("caf\u00e9 \u732b.png") == "caf\u00e9 \u732b.png");
+  CHECK(Printable("a\nb\rc\td") == "a\\nb\\rc\\td");
+  CHECK(Printable(std::string("x\0y", 3)) == "x\\x00y");
+  CHECK(Printable("\x1b[2J\x7f") == "\\x1b[2J\\x7f");
+  CHECK(Printable("\u009b31m") == "\\x9b31m");                              // a control character of two bytes
+  CHECK(Printable("safe\u202egpj.exe") == "safe\\u202egpj.exe");            // turns the direction of writing
+  CHECK(Printable("a\u2028b") == "a\\u2028b");                              // ends a line
+  CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");          // no UTF-8, and cut short
+  CHECK(Printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
+  CHECK(PrintableLines("one\n  two\x1b[0m\tthree\r\n") == "one\n  two\\x1b[0m\tthree\\r\n");
+  CHECK(PrintableLines("") == "");
+}
+
+TEST_CASE("a field of CSV is text to a spreadsheet") {
+  CHECK(QuoteCsv("plain") == "plain");
+  CHECK(QuoteCsv("a,b") == "\"a,b\"");
+  CHECK(QuoteCsv("say \"x\"\n") == "\"say \"\"x\"\"\n\"");
+  CHECK(QuoteCsv("=1+1") == "'=1+1");
+  CHECK(QuoteCsv("@SUM(A1),2") == "\"'@SUM(A1),2\"");
+  CHECK(QuoteCsv("+cmd") == "'+cmd");
+  CHECK(QuoteCsv("-x.png") == "'-x.png");
+  CHECK(QuoteCsv("\t=1") == "'\t=1");
+  CHECK(QuoteCsv("\r=1") == "\"'\r=1\"");
+  CHECK(QuoteCsv("a=b") == "a=b");
+  for (const char* number : {"-1", "+1", "-0.5e-3", "+2e5"}) CHECK(QuoteCsv(number) == number);
+  CHECK(QuoteCsv("-1-1") == "'-1-1");
+  CHECK(QuoteCsv("+-1") == "'+-1");
+}
+
+}  // namespace
+}  // namespace mxtrain::report
