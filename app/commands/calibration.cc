@@ -22,18 +22,18 @@ double Mean(double sum, double count) {
 
 }  // namespace
 
-std::vector<CalibrationBin> CalibrationBins(std::span<const Prediction> predictions, int count) {
+std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts, int count) {
   std::vector<CalibrationBin> bins(static_cast<size_t>(count));
   for (int b = 0; b < count; ++b) {
     bins[static_cast<size_t>(b)].low = static_cast<double>(b) / count;
     bins[static_cast<size_t>(b)].high = static_cast<double>(b + 1) / count;
   }
-  for (const Prediction& p : predictions) {
-    const int at = static_cast<int>(std::ceil(p.confidence * count)) - 1;
+  for (const Verdict& v : verdicts) {
+    const int at = static_cast<int>(std::ceil(v.confidence * count)) - 1;
     CalibrationBin& bin = bins[static_cast<size_t>(std::clamp(at, 0, count - 1))];
     ++bin.examples;
-    bin.confidence += p.confidence;
-    bin.accuracy += p.right ? 1 : 0;
+    bin.confidence += v.confidence;
+    bin.accuracy += v.right ? 1 : 0;
   }
   for (CalibrationBin& bin : bins) {
     bin.confidence = Mean(bin.confidence, static_cast<double>(bin.examples));
@@ -52,16 +52,16 @@ double ExpectedCalibrationError(std::span<const CalibrationBin> bins) {
   return Ratio(gaps, examples);
 }
 
-std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Prediction> predictions) {
+std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Verdict> verdicts) {
   std::vector<ConfidenceThreshold> rows;
   for (const double threshold : kConfidences) {
     double kept = 0, right = 0;
-    for (const Prediction& p : predictions) {
-      if (p.confidence < threshold) continue;
+    for (const Verdict& v : verdicts) {
+      if (v.confidence < threshold) continue;
       ++kept;
-      right += p.right ? 1 : 0;
+      right += v.right ? 1 : 0;
     }
-    rows.push_back({threshold, Ratio(kept, static_cast<double>(predictions.size())), Mean(right, kept)});
+    rows.push_back({threshold, Ratio(kept, static_cast<double>(verdicts.size())), Mean(right, kept)});
   }
   return rows;
 }

@@ -8,31 +8,31 @@
 
 namespace mxtrain::commands {
 
-// One example: the probability of the class that was predicted, and whether it is the true one.
-struct Prediction {
+// Of one example: the probability of the class that was predicted, and whether it is the true one.
+struct Verdict {
   double confidence = 0;
   bool right = false;
 };
 
-// Predictions whose confidence lies in (low, high]; the first bin holds 0 as well.
+// Verdicts whose confidence lies in (low, high]; the first bin holds 0 as well.
 struct CalibrationBin {
   double low = 0, high = 0;
-  double confidence = 0, accuracy = 0;  // means over its predictions
+  double confidence = 0, accuracy = 0;  // means over its verdicts
   int64_t examples = 0;
 };
 constexpr int kCalibrationBins = 15;
-std::vector<CalibrationBin> CalibrationBins(std::span<const Prediction> predictions, int bins = kCalibrationBins);
-// Expected calibration error: mean over predictions of |accuracy - confidence| of their bin (Guo et al. 2017, "On Calibration of Modern
+std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts, int bins = kCalibrationBins);
+// Expected calibration error: mean over verdicts of |accuracy - confidence| of their bin (Guo et al. 2017, "On Calibration of Modern
 // Neural Networks", equation 3).
 double ExpectedCalibrationError(std::span<const CalibrationBin> bins);
 
-// What stands when only predictions of at least this confidence are taken.
+// What stands when only verdicts of at least this confidence are taken.
 struct ConfidenceThreshold {
   double threshold = 0;
-  double kept = 0;      // part of the predictions
+  double kept = 0;      // part of the verdicts
   double accuracy = 0;  // of those
 };
-std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Prediction> predictions);
+std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Verdict> verdicts);
 
 // Two classes: an example is called positive when its probability of the positive class is at least the threshold.
 struct Scored {

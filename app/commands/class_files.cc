@@ -33,7 +33,7 @@ std::string ConfusionCsv(const ClassReport& report) {
 
 std::string CalibrationCsv(const ClassReport& report) {
   std::string text = "low,high,confidence,accuracy,examples\n";
-  for (const CalibrationBin& b : CalibrationBins(report.predictions())) {
+  for (const CalibrationBin& b : CalibrationBins(report.verdicts())) {
     text += format("{},{},{},{},{}\n", b.low, b.high, CsvCell(b.confidence), CsvCell(b.accuracy), b.examples);
   }
   return text;
@@ -41,7 +41,7 @@ std::string CalibrationCsv(const ClassReport& report) {
 
 std::string ThresholdsCsv(const ClassReport& report) {
   std::string text = "confidence,kept,accuracy\n";
-  for (const ConfidenceThreshold& t : ConfidenceThresholds(report.predictions())) {
+  for (const ConfidenceThreshold& t : ConfidenceThresholds(report.verdicts())) {
     text += format("{},{},{}\n", t.threshold, t.kept, CsvCell(t.accuracy));
   }
   return text;
@@ -78,7 +78,7 @@ std::vector<report::SheetPicture> MistakePictures(const ClassReport& report) {
 }
 
 std::string Summary(const ClassReport& report) {
-  return format("{} examples, accuracy {:.4f}", report.predictions().size(), report.Accuracy());
+  return format("{} examples, accuracy {:.4f}", report.verdicts().size(), report.Accuracy());
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ plot::Drawing DrawClasses(const ClassReport& report) {
 }
 
 plot::Drawing DrawReliability(const ClassReport& report) {
-  const std::vector<CalibrationBin> bins = CalibrationBins(report.predictions());
-  const auto total = static_cast<double>(report.predictions().size());
+  const std::vector<CalibrationBin> bins = CalibrationBins(report.verdicts());
+  const auto total = static_cast<double>(report.verdicts().size());
   plot::Chart::Series accuracy{.name = "accuracy of the bin", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kSky};
   plot::Chart::Series confidence{
       .name = "the same over the mean confidence", .kind = plot::Chart::Series::Kind::kPoints, .colour = plot::kVermilion};

@@ -8,6 +8,7 @@
 
 namespace mxtrain::commands {
 
+using report::Printable;
 using report::QuoteCsv;
 
 // Finds the label of this head for the batch; false where there is none, or not one class for each example.
@@ -36,7 +37,7 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     if (truth < 0 || truth >= classes) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
-    predictions_.push_back({row[guess], guess == truth});
+    verdicts_.push_back({row[guess], guess == truth});
     if (classes == 2) scored_.push_back({row[1], truth == 1});
     if (each_) {
       const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
@@ -127,8 +128,8 @@ ClassReport::Row ClassReport::WeightedMean() const {
 }
 
 double ClassReport::Accuracy() const {
-  const auto right = std::count_if(predictions_.begin(), predictions_.end(), [](const Prediction& p) { return p.right; });
-  return predictions_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(predictions_.size());
+  const auto right = std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& v) { return v.right; });
+  return verdicts_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(verdicts_.size());
 }
 
 bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
@@ -141,14 +142,14 @@ bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
 }
 
 void ClassReport::PrintRow(const Row& r, size_t width) const {
-  std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", r.name, width, r.precision, r.recall, r.f1, r.examples);
+  std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Printable(r.name), width, r.precision, r.recall, r.f1, r.examples);
 }
 
 void ClassReport::Print(int worst) const {
   const std::vector<Row> rows = Rows();
   const Row macro = MacroMean(), weighted = WeightedMean();
   size_t width = weighted.name.size();
-  for (const Row& row : rows) width = std::max(width, row.name.size());
+  for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
   std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
   for (const Row& row : rows) PrintRow(row, width);
   PrintRow(macro, width);
@@ -158,8 +159,8 @@ void ClassReport::Print(int worst) const {
   if (!mistakes_.empty() && worst > 0) std::cout << "\nworst mistakes\n";
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
     const Mistake& m = mistakes_[i];
-    std::cout << format("  {}: {} taken for {} ({:.3f}){}\n", m.example, Name(m.truth), Name(m.guess), m.score,
-                        LabelIsDoubtful(m) ? "; or the label is wrong" : "");
+    std::cout << format("  {}: {} taken for {} ({:.3f}){}\n", Printable(m.example), Printable(Name(m.truth)), Printable(Name(m.guess)),
+                        m.score, LabelIsDoubtful(m) ? "; or the label is wrong" : "");
   }
 }
 
@@ -169,13 +170,13 @@ void ClassReport::PrintConfusion(size_t width) const {
   std::vector<size_t> widths;
   std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n" << std::string(width, ' ');
   for (size_t k = 0; k < counts_.size(); ++k) {
-    const std::string name = Name(static_cast<int64_t>(k));
+    const std::string name = Printable(Name(static_cast<int64_t>(k)));
     widths.push_back(std::max(kLeast, name.size()));
     std::cout << format(" {:>{}}", name, widths[k]);
   }
   std::cout << "\n";
   for (size_t k = 0; k < counts_.size(); ++k) {
-    std::cout << format("{:<{}}", Name(static_cast<int64_t>(k)), width);
+    std::cout << format("{:<{}}", Printable(Name(static_cast<int64_t>(k))), width);
     for (size_t guess = 0; guess < counts_.size(); ++guess) std::cout << format(" {:>{}}", counts_[k][guess], widths[guess]);
     std::cout << "\n";
   }
@@ -183,13 +184,13 @@ void ClassReport::PrintConfusion(size_t width) const {
 
 // Calibration and thresholds.
 void ClassReport::PrintSureness() const {
-  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n", ExpectedCalibrationError(CalibrationBins(predictions_)), kCalibrationBins);
+  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n", ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins);
   std::cout << format("{:>10}  {:>6}  {:>8}\n", "confidence", "kept", "accuracy");
-  for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions_)) {
+  for (const ConfidenceThreshold& row : ConfidenceThresholds(verdicts_)) {
     std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept, TableCell(row.accuracy));
   }
   if (scored_.empty()) return;
-  std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n", Name(1), "threshold", "precision", "recall", "F1");
+  std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n", Printable(Name(1)), "threshold", "precision", "recall", "F1");
   for (const DecisionThreshold& row : DecisionThresholds(scored_)) {
     std::cout << format("{:>9.3g}  {:>9}  {:>7.4f}  {:>7.4f}\n", row.threshold, TableCell(row.precision), row.recall, row.f1);
   }
@@ -213,11 +214,11 @@ Json ToJson(const ClassReport::Row& r) {
 Json ClassReport::ToJson(int worst) const {
   Json classes = Json::array(), bins = Json::array(), confidence = Json::array(), decision = Json::array(), mistakes = Json::array();
   for (const Row& r : Rows()) classes.push_back(commands::ToJson(r));
-  const std::vector<CalibrationBin> calibration = CalibrationBins(predictions_);
+  const std::vector<CalibrationBin> calibration = CalibrationBins(verdicts_);
   for (const CalibrationBin& b : calibration) {
     bins.push_back({{"low", b.low}, {"high", b.high}, {"confidence", b.confidence}, {"accuracy", b.accuracy}, {"examples", b.examples}});
   }
-  for (const ConfidenceThreshold& t : ConfidenceThresholds(predictions_)) {
+  for (const ConfidenceThreshold& t : ConfidenceThresholds(verdicts_)) {
     confidence.push_back({{"threshold", t.threshold}, {"kept", t.kept}, {"accuracy", t.accuracy}});
   }
   for (const DecisionThreshold& t : DecisionThresholds(scored_)) {

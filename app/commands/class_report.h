@@ -52,7 +52,7 @@ class ClassReport {
   Row MacroMean() const;     // over the classes that occur, as true or as predicted ones
   Row WeightedMean() const;  // over the examples
   double Accuracy() const;
-  const std::vector<Prediction>& predictions() const { return predictions_; }
+  const std::vector<Verdict>& verdicts() const { return verdicts_; }
   const std::vector<Scored>& scored() const { return scored_; }  // of two classes, the second being the positive one; else empty
   const std::vector<Mistake>& mistakes() const { return mistakes_; }
   // Whether the label is the likelier one to be wrong: the net is at least as sure of the class that it predicts as it is, on average, of
@@ -75,7 +75,7 @@ class ClassReport {
   std::vector<std::string> names_;
   std::vector<std::vector<int64_t>> counts_;
   std::vector<double> own_confidence_;  // by class: sum of its probability over the examples that bear it as label
-  std::vector<Prediction> predictions_;
+  std::vector<Verdict> verdicts_;
   std::vector<Scored> scored_;
   std::vector<Mistake> mistakes_;
   report::ResultFile* each_ = nullptr;

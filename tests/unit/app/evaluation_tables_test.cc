@@ -12,10 +12,10 @@
 namespace mxtrain::commands {
 namespace {
 
-std::vector<Prediction> RandomPredictions(int count, uint32_t seed) {
+std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
-  std::vector<Prediction> predictions;
+  std::vector<Verdict> predictions;
   for (int i = 0; i < count; ++i) {
     const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15 : uniform(random);  // some on the edges of bins
     predictions.push_back({confidence, uniform(random) < confidence});
@@ -26,14 +26,14 @@ std::vector<Prediction> RandomPredictions(int count, uint32_t seed) {
 }  // namespace
 
 TEST_CASE("calibration: every prediction in the one bin that holds it, the error as its definition says") {
-  const std::vector<Prediction> predictions = RandomPredictions(500, 3);
+  const std::vector<Verdict> predictions = RandomPredictions(500, 3);
   for (int count : {1, 10, 15}) {
     const std::vector<CalibrationBin> bins = CalibrationBins(predictions, count);
     REQUIRE(static_cast<int>(bins.size()) == count);
     double error = 0;
     for (int b = 0; b < count; ++b) {
       double confidence = 0, right = 0, n = 0;
-      for (const Prediction& p : predictions) {
+      for (const Verdict& p : predictions) {
         const bool inside = (p.confidence * count > b || (b == 0 && p.confidence == 0)) && p.confidence * count <= b + 1;
         if (!inside) continue;
         ++n, confidence += p.confidence, right += p.right ? 1 : 0;
@@ -50,15 +50,15 @@ TEST_CASE("calibration: every prediction in the one bin that holds it, the error
     CHECK(ExpectedCalibrationError(bins) == doctest::Approx(error));
   }
   // Sure of everything, right half of the time.
-  CHECK(ExpectedCalibrationError(CalibrationBins(std::vector<Prediction>{{1, true}, {1, false}})) == doctest::Approx(0.5));
+  CHECK(ExpectedCalibrationError(CalibrationBins(std::vector<Verdict>{{1, true}, {1, false}})) == doctest::Approx(0.5));
   CHECK(ExpectedCalibrationError(CalibrationBins({})) == 0);
 }
 
 TEST_CASE("thresholds of confidence keep what lies above them") {
-  const std::vector<Prediction> predictions = RandomPredictions(200, 5);
+  const std::vector<Verdict> predictions = RandomPredictions(200, 5);
   for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions)) {
     double kept = 0, right = 0;
-    for (const Prediction& p : predictions) {
+    for (const Verdict& p : predictions) {
       if (p.confidence >= row.threshold) ++kept, right += p.right ? 1 : 0;
     }
     CHECK(row.kept == doctest::Approx(kept / 200));
