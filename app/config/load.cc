@@ -367,6 +367,14 @@ void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Without a step there is a model only where it comes from a file.
+void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  if (train.epochs > 0 || !train.weights.file.empty()) return;
+  diagnostics->Error(loaded.PlaceOf("train.epochs"), "train.epochs = 0 trains nothing, and train.weights names no model to save in its place",
+                     "set train.weights.file, or at least one epoch");
+}
+
 // Relations between keys that no single row can say.
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
@@ -386,6 +394,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   not_zero("train.clip.norm", train.clip.norm);
   CheckTransforms(loaded.config.data.train.transforms, diagnostics);
   CheckTransforms(loaded.config.data.val.transforms, diagnostics);
+  CheckEpochs(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
     diagnostics->Error(place_of("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
                        "patience: 5 ends the run after five epochs without improvement");

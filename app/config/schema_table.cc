@@ -318,8 +318,8 @@ Section<TrainConfig> TrainSection() {
   Section<C> s;
   s.Add("epochs", &C::epochs)
       .Default(10)
-      .Range(1)
-      .Help("passes over the training data")
+      .Range(0)
+      .Help("passes over the training data; 0: the model of train.weights is saved as it is")
       .Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
   s.Add("max_steps", &C::max_steps)
       .Default(0)

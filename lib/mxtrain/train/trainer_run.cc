@@ -144,6 +144,7 @@ RunEnd Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock
     EndEpoch(listener, stop, clock);
   }
   const bool complete = finished() && !Stops(stop);
+  if (complete && state_.step == 0) Save({"best"}, listener);  // a run of no steps: what it begins with is its result
   if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
   if (Stops(stop)) return RunEnd::kStopped;
