@@ -50,7 +50,7 @@ class Eval final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
     CheckArguments();
-    auto [runtime, model] = OpenModel(flags, model_, console);
+    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "app/commands/device_flag.h"
+#include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
@@ -22,6 +23,7 @@ class Export final : public Command {
     arguments.Option("output", &output_, "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays as MXNet's files")
         .Required()
         .Takes("OUTPUT");
+    DeclareInputs(arguments, &inputs_);
     arguments.Examples("  mxtrain export runs/latest lenet.safetensors\n  mxtrain export runs/latest zoo/lenet@10");
   }
 
@@ -30,24 +32,24 @@ class Export final : public Command {
     if (!safetensors && output_.find('@') == std::string::npos) {
       Throw(ErrorKind::kUsage, "'{}' says no format: FILE.safetensors, or PREFIX@N for MXNet's files", output_);
     }
-    auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, console);
+    auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     std::vector<std::string> files;
     if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;
       arrays.insert(model.auxs.begin(), model.auxs.end());
       WriteFileAtomically(output_, SerializeSafetensors(arrays, {{"format", "pt"}, {"net", model.symbol.ToJson()}, {"pipeline", model.info.pipeline},
-                                                                 {"classes", Json(model.info.class_names).dump()}}));
+                                                                 {"classes", report::JsonText(model.info.class_names)}}));
       files = {output_};
     } else {
-      files = SaveReferenceModel(output_, model.symbol, model.args, model.auxs);
+      files = SaveReferenceModel(output_, model);
       const std::string labels = WriteLabels(model);
       if (!labels.empty()) files.push_back(labels);
-      if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model, labels));
+      if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model));
     }
     if (flags.json) {
       std::cout << report::JsonText({{"files", files}}) << std::endl;
     } else {
-      for (const std::string& file : files) std::cout << file << "\n";
+      for (const std::string& file : files) std::cout << report::ListedName(file) << "\n";
     }
     return 0;
   }
@@ -57,30 +59,25 @@ class Export final : public Command {
   std::string WriteLabels(const Model& model) const {
     if (model.info.class_names.empty()) return "";
     std::string text;
-    for (const std::string& name : model.info.class_names) text += name + "\n";
+    for (const std::string& name : model.info.class_names) text += (name.find_first_of("\r\n") == std::string::npos ? name : report::Printable(name)) + "\n";
     const std::string path = output_.substr(0, output_.rfind('@')) + "-labels.txt";
     WriteFileAtomically(path, text);
     return path;
   }
 
-  // The reference system's files say nothing of how pictures are prepared: the flags that do.
-  std::string HowToUse(const Model& model, const std::string& labels) const {
-    std::string flags;
-    const TShape& input = model.info.inputs.at(0).shape;
-    if (input.ndim() == 3) flags += format(" --size {},{},{}", input[0], input[1], input[2]);
+  // How the inputs are prepared stands in the files for this program; others are to be told.
+  std::string HowToUse(const Model& model) const {
+    std::string chain;
     for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.info.pipeline).transforms) {
-      if (transform.name != "normalize") continue;
-      for (auto [key, value] : transform.kwargs) {
-        std::erase_if(value, [](char c) { return c == ' ' || c == '(' || c == ')'; });
-        flags += format(" --{} {}", key, value);
-      }
+      chain += (chain.empty() ? "" : ", ") + transform.name;
+      for (const auto& [key, value] : transform.kwargs) chain += format(" {}={}", key, value);
     }
-    if (!labels.empty()) flags += " --labels " + report::QuoteShell(labels);
-    return format("these files do not say how pictures are prepared; to use them as the run did: mxtrain infer {} PICTURES{}", report::QuoteShell(output_),
-                  flags);
+    const std::string use = format("mxtrain infer {} INPUT prepares its input as the run did", report::QuoteShell(output_));
+    return chain.empty() ? use : format("{}; for another program: {}", use, chain);
   }
 
   std::string model_, output_;
+  std::vector<std::string> inputs_;
 };
 
 }  // namespace

@@ -67,7 +67,7 @@ class Infer final : public Command {
     CheckOrder(model_, inputs_[0], "infer");
     if (format_.empty()) format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
-    auto [runtime, model] = OpenModel(flags, model_, console);
+    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model);
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model.file, input.name);
@@ -249,7 +249,7 @@ class Infer final : public Command {
       shape.insert(shape.end(), row.begin(), row.end());
       std::cout << report::JsonText({{"file", output_}, {"shape", shape}, {"rows", files}}) << "\n";
     } else {
-      for (const std::string& name : files) std::cout << name << "\n";
+      for (const std::string& name : files) std::cout << report::ListedName(name) << "\n";
     }
   }
 

@@ -36,7 +36,14 @@ PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::st
 
 }  // namespace
 
+void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs) {
+  arguments.Option("--input", inputs, "of PREFIX@N: a variable of the net that is an input; the others without an array are labels; may repeat")
+      .Takes("NAME")
+      .Repeats();
+}
+
 void ModelFacts::Declare(Arguments& arguments) {
+  DeclareInputs(arguments, &inputs_);
   arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
   arguments.Option("--size", &size_, "C,H,W of the input, for models that do not say how pictures are prepared: resized, and the middle cut out")
       .Takes("C,H,W");
@@ -47,7 +54,7 @@ void ModelFacts::Declare(Arguments& arguments) {
 void ModelFacts::Complete(Model* model) const {
   ModelInfo& info = model->info;
   const bool prepares = !size_.empty() || !mean_.empty() || !std_.empty();
-  if (prepares && !info.pipeline.empty()) {
+  if (prepares && !info.config.empty()) {
     Throw(ErrorKind::kUsage, "{} says itself how its pictures are prepared; --size, --mean and --std are for files that do not", model->file);
   }
   if (size_.empty() && prepares) Throw(ErrorKind::kUsage, "--mean and --std are of pictures of one size; give --size C,H,W too");

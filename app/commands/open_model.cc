@@ -124,12 +124,12 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
   Throw(ErrorKind::kUsage, "{} is a model, and the model comes first: mxtrain {} {} {}", data, command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console) {
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console) {
   OpenedModel opened;
   if (const std::string file = CheckpointOf(where); !file.empty()) RequirePluginsNamed(flags.plugins, file);
   const Context device = DeviceOf(flags);
   opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
-  opened.model = LoadModel(*opened.runtime, where);
+  opened.model = LoadModel(*opened.runtime, where, inputs);
   if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device))) choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, console);
   return opened;

@@ -17,8 +17,9 @@ struct OpenedModel {
 };
 
 // The model, in a runtime with the plug-ins of the flags and no others. Where `where` is a link, as runs/latest, it says what that leads to.
-// Throws as LoadModel, and kConfig where the model was trained with a plug-in of which no flag gives a file of the same name.
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, report::Console& console);
+// Throws as LoadModel, and kConfig where the model was trained with a plug-in of which no flag gives a file of the same name. `inputs`: as
+// LoadModel has them.
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console);
 
 // Throws kUsage where the two are swapped: what stands for the data is a run, or a checkpoint of one, and what stands for the model is not.
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command);

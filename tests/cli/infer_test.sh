@@ -56,18 +56,64 @@ ln -s loop photos/dark/loop
 expect 0 infer model photos
 rm photos/dark/loop
 
-# --- files that do not say how pictures are prepared: what was exported is told, and gives the same predictions
+# --- MXNet's files carry how pictures are prepared, and give the same predictions; flags go before that, and are all that other files have
 expect 0 train photos.yaml --out measured 'data.val.transforms=[{resize: 8}, {center_crop: 8}, {normalize: {mean: [0.5, 0.4, 0.3], std: [0.25, 0.25, 0.5]}}]'
 expect 0 export measured zoo@1
-says "to use them as the run did: mxtrain infer zoo@1 PICTURES --size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt"
+says "mxtrain infer zoo@1 INPUT prepares its input as the run did; for another program: resize size=8, center_crop size=8, normalize mean=(0.5, 0.4, 0.3) std=(0.25, 0.25, 0.5)"
 flags=(--size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt)
 expect 0 infer measured photos --format csv
 cp stdout wanted
-expect 0 infer zoo@1 photos --format csv "${flags[@]}"
+expect 0 infer zoo@1 photos --format csv
 holds "the exported files predict otherwise" cmp -s wanted stdout
-expect 0 eval zoo@1 photos "${flags[@]}"
+expect 0 infer zoo@1 photos --format csv "${flags[@]}"
+holds "the exported files predict otherwise with flags" cmp -s wanted stdout
+expect 0 infer zoo@1 photos --format csv --size 3,8,8
+holds "flags do not go before what the files say" test "$(cmp -s wanted stdout && echo same)" != same
+expect 0 eval measured photos
+cp stdout measures
+expect 0 eval zoo@1 photos
+holds "eval of the exported files differs" test "$(tail -n +2 measures)" = "$(tail -n +2 stdout)"
+expect 0 export zoo@1 again@2
+expect 0 infer again@2 photos --format csv
+holds "files that were exported twice predict otherwise" cmp -s wanted stdout
+# A crop that is smaller than what it is taken from, and pictures of another size than the net's.
+"$helper" cut large odd 1 1 12 0
+expect 0 train photos.yaml train.epochs=1 --out cropped 'data.val.transforms=[{resize: 11}, {center_crop: 8}]'
+expect 0 infer cropped odd --format csv --top-k 2
+cp stdout wanted
+expect 0 export cropped crop@3
+expect 0 infer crop@3 odd --format csv --top-k 2
+holds "the crop does not travel" cmp -s wanted stdout
+# The arrays alone, in a run of no steps: the same model, the same predictions.
+expect 0 export cropped crop.safetensors
+expect 0 train photos.yaml train.epochs=0 train.weights.file=crop.safetensors --out taken 'data.val.transforms=[{resize: 11}, {center_crop: 8}]'
+says "next: mxtrain eval taken, or mxtrain infer taken INPUT"
+holds "a run of no steps has other checkpoints than last and best" test "$(ls taken/checkpoints | tr '\n' ' ')" = "best last "
+expect 0 infer taken odd --format csv --top-k 2
+holds "a run of no steps is another model" cmp -s wanted stdout
+expect 0 train photos.yaml train.epochs=0 train.weights.file=crop.safetensors --resume --out taken
+expect 0 train photos.yaml --resume --out taken train.epochs=1
+expect 3 train photos.yaml train.epochs=0
+says "train.epochs = 0 trains nothing, and train.weights names no model to save in its place"
+# Files of others: no attribute, and a label whose name does not say so.
+strip() { sed -i 's/__mxtrain_model__/__mood__/' "$1-symbol.json"; }
+cp zoo-symbol.json foreign-symbol.json && cp zoo-0001.params foreign-0001.params
+strip foreign && sed -i 's/"softmax_label"/"truth"/g' foreign-symbol.json
+expect 3 infer foreign@1 photos "${flags[@]}"
+says "lacks arrays for data, truth; name those that are inputs (--input NAME)"
+expect 0 infer measured photos --format csv
+cp stdout wanted
+expect 0 infer foreign@1 photos --format csv --input data "${flags[@]}"
+holds "the input that was named gives other predictions" cmp -s wanted stdout
+expect 2 infer foreign@1 photos --input dat
+says "'dat' is no input of foreign-0001.params: the variables without an array are data, truth"
+expect 2 infer measured photos --input data
+says "says itself which its inputs are"
+cp zoo-symbol.json bare-symbol.json && cp zoo-0001.params bare-0001.params && strip bare
 expect 2 infer measured photos --size 3,8,8
 says "says itself how its pictures are prepared"
+expect 2 infer bare@1 photos
+says "does not say the size of its input"
 expect 2 infer zoo@1 photos --mean 0.5
 says "give --size C,H,W too"
 expect 3 infer zoo@1 photos --size 3,8,8 --mean 0.5,0.5

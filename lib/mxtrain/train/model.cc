@@ -26,15 +26,58 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   return model;
 }
 
-// Without parameters of losses that the reference system refuses to read, and predictions do not need.
-std::string ForReferenceSystem(const std::string& symbol_json) {
-  bool changed = false;
-  Json json = Json::parse(symbol_json);
-  for (Json& node : json.at("nodes")) {
-    if (node.at("op") != "SoftmaxOutput") continue;
-    for (const char* key : {"class_weights", "focal_gamma"}) changed = node.at("attrs").erase(key) > 0 || changed;
+// Of an input, in the symbol: what the model says of itself beside net and arrays.
+constexpr const char* kInfoAttr = "__mxtrain_model__";
+
+Json ToJson(const std::vector<InputInfo>& inputs) {
+  Json list = Json::array();
+  for (const InputInfo& input : inputs) {
+    list.push_back({{"name", input.name}, {"shape", input.shape.known() ? input.shape.ToTuple() : ""}, {"type", NameOf(input.type)}});
   }
-  return changed ? json.dump(2) + "\n" : symbol_json;
+  return list;
+}
+
+std::vector<InputInfo> InputsOf(const Json& list) {
+  std::vector<InputInfo> inputs;
+  for (const Json& item : list) {
+    const auto text = [&item](const char* key) { return item.at(key).get<std::string>(); };
+    inputs.push_back({text("name"), text("shape").empty() ? TShape() : TShape::Parse(text("shape")), ParseDType(text("type"))});
+  }
+  return inputs;
+}
+
+std::string TextOf(const ModelInfo& info) {
+  const Json json = {{"inputs", ToJson(info.inputs)}, {"labels", ToJson(info.labels)}, {"classes", info.class_names}, {"pipeline", info.pipeline}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Throws kData.
+ModelInfo InfoOf(const std::string& text) {
+  ModelInfo info;
+  try {
+    const Json json = Json::parse(text);
+    info.inputs = InputsOf(json.at("inputs"));
+    info.labels = InputsOf(json.at("labels"));
+    info.class_names = json.at("classes").get<std::vector<std::string>>();
+    info.pipeline = json.at("pipeline").get<std::string>();
+  } catch (const std::exception& e) {
+    Throw(ErrorKind::kData, "the attribute {} is damaged: {}", kInfoAttr, e.what());
+  }
+  return info;
+}
+
+// Without parameters of losses that MXNet refuses to read, and predictions do not need; with what the model says of its inputs.
+std::string ForReferenceSystem(const Model& model) {
+  Json json = Json::parse(model.symbol.ToJson());
+  for (Json& node : json.at("nodes")) {
+    if (node.at("op") == "SoftmaxOutput") {
+      for (const char* key : {"class_weights", "focal_gamma"}) node.at("attrs").erase(key);
+    }
+    if (node.contains("attrs")) node["attrs"].erase(kInfoAttr);  // of files that this model came from
+    const bool says = node.at("op") == "null" && !model.info.inputs.empty() && node.at("name") == model.info.inputs[0].name;
+    if (says) node["attrs"][kInfoAttr] = TextOf(model.info);
+  }
+  return json.dump(2) + "\n";
 }
 
 // "prefix@7" -> "prefix", 7.
@@ -49,12 +92,55 @@ bool SplitReference(const std::string& where, std::string* prefix, int* epoch) {
 
 std::string ReferenceSymbolFile(const std::string& where) { return where.substr(0, where.rfind('@')) + "-symbol.json"; }
 
-Model FromReference(Runtime& runtime, const std::string& where) {
+// What an input of the symbol carries; nothing in files that others wrote.
+ModelInfo InfoIn(const Symbol& symbol) {
+  for (const auto& [name, attrs] : symbol.ListAttrs()) {
+    if (const auto found = attrs.find(kInfoAttr); found != attrs.end()) return InfoOf(found->second);
+  }
+  return {};
+}
+
+// Of an input or label of this name, with the shape that is known of it.
+InputInfo Described(const ModelInfo& known, const std::string& name) {
+  for (const std::vector<InputInfo>* list : {&known.inputs, &known.labels}) {
+    for (const InputInfo& input : *list) {
+      if (input.name == name) return input;
+    }
+  }
+  return {name, TShape(), DType::kFloat32};
+}
+
+// Sorts the variables without arrays into inputs and labels: as the caller names the inputs, else as the symbol carries them, else by their names.
+void FindInputs(const std::vector<std::string>& open, const std::vector<std::string>& named, Model* model) {
+  const ModelInfo known = model->info;
+  model->info.inputs.clear();
+  model->info.labels.clear();
+  for (const std::string& name : named) {
+    if (std::find(open.begin(), open.end(), name) != open.end()) continue;
+    Throw(ErrorKind::kUsage, "'{}' is no input of {}: the variables without an array are {}", name, model->file, join(open, ", "));
+  }
+  const auto holds = [](const std::vector<InputInfo>& list, const std::string& name) {
+    return std::any_of(list.begin(), list.end(), [&](const InputInfo& input) { return input.name == name; });
+  };
+  for (const std::string& name : open) {
+    const bool label = !named.empty()          ? std::find(named.begin(), named.end(), name) == named.end()
+                       : !known.inputs.empty() ? !holds(known.inputs, name)
+                                               : name.ends_with("_label") || name == "label";
+    (label ? model->info.labels : model->info.inputs).push_back(Described(known, name));
+  }
+  if (model->info.inputs.size() > 1 && named.empty() && known.inputs.empty()) {
+    Throw(ErrorKind::kConfig, "{} lacks arrays for {}; name those that are inputs (--input NAME), or labels and missing arrays cannot be told apart",
+          model->file, join(open, ", "));
+  }
+}
+
+Model FromReference(Runtime& runtime, const std::string& where, const std::vector<std::string>& named) {
   Model model;
   model.file = ReferenceParamsFile(where);
   const std::string symbol_file = ReferenceSymbolFile(where);
   try {
     model.symbol = Symbol::FromJson(runtime.operators(), ReadFile(symbol_file));
+    model.info = InfoIn(model.symbol);
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::kFileSystem) throw;
     RethrowWithPrefix(std::current_exception(), symbol_file);
@@ -75,23 +161,21 @@ Model FromReference(Runtime& runtime, const std::string& where) {
     }
   }
   if (!unknown.empty()) runtime.log().Warning("{} holds {} arrays that the net does not have: {}", model.file, unknown.size(), join(unknown, ", "));
+  std::vector<std::string> open;
   for (const std::string& name : arguments) {
-    if (model.args.contains(name)) continue;
-    (name.ends_with("_label") || name == "label" ? model.info.labels : model.info.inputs).push_back({name, TShape(), DType::kFloat32});
+    if (!model.args.contains(name)) open.push_back(name);
   }
-  if (model.info.inputs.size() > 1) {
-    std::vector<std::string> names;
-    for (const InputInfo& input : model.info.inputs) names.push_back(input.name);
-    Throw(ErrorKind::kConfig, "{} lacks arrays for {}; one of them may be the input, the others are missing", model.file, join(names, ", "));
-  }
+  FindInputs(open, named, &model);
   return model;
 }
 
 }  // namespace
 
-Model LoadModel(Runtime& runtime, const std::string& where) {
+Model LoadModel(Runtime& runtime, const std::string& where, const std::vector<std::string>& inputs) {
   const std::string file = CheckpointOf(where);
-  return file.empty() ? FromReference(runtime, where) : FromCheckpoint(runtime, file);
+  if (file.empty()) return FromReference(runtime, where, inputs);
+  if (!inputs.empty()) Throw(ErrorKind::kUsage, "{} says itself which its inputs are; they are named for MXNet's files, PREFIX@N", file);
+  return FromCheckpoint(runtime, file);
 }
 
 std::string FollowLink(const std::string& where) {
@@ -121,8 +205,7 @@ std::string ReferenceParamsFile(const std::string& where) {
   return format("{}-{:04}.params", prefix, epoch);
 }
 
-std::vector<std::string> SaveReferenceModel(const std::string& where, const Symbol& symbol, const std::map<std::string, NDArray>& args,
-                                            const std::map<std::string, NDArray>& auxs) {
+std::vector<std::string> SaveReferenceModel(const std::string& where, const Model& model) {
   const std::vector<std::string> files = {ReferenceSymbolFile(where), ReferenceParamsFile(where)};
   NamedArrays arrays;
   auto add = [&arrays](const char* kind, const std::map<std::string, NDArray>& from) {
@@ -131,10 +214,10 @@ std::vector<std::string> SaveReferenceModel(const std::string& where, const Symb
       arrays.arrays.push_back(array);
     }
   };
-  add("arg:", args);
-  add("aux:", auxs);
+  add("arg:", model.args);
+  add("aux:", model.auxs);
   SaveArrays(files[1], arrays);
-  WriteFileAtomically(files[0], ForReferenceSystem(symbol.ToJson()));
+  WriteFileAtomically(files[0], ForReferenceSystem(model));
   return files;
 }
 
