@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/build_paths.h"
+
 namespace mxtrain::test {
 namespace {
 
@@ -130,7 +132,7 @@ bool Alternatives(const std::string& a, const std::string& b) {
 }
 
 TEST_CASE("no two types share a name in one namespace") {
-  const fs::path root = MXTRAIN_SOURCE_DIR;
+  const fs::path root = SourceDir();
   std::map<std::string, std::string> places;
   for (const char* top : {"lib/mxtrain", "app", "tests/support"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {

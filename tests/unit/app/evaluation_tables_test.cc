@@ -66,7 +66,7 @@ TEST_CASE("thresholds of confidence keep what lies above them") {
   }
   CHECK(ConfidenceThresholds(predictions).front().kept == 1);
   // Of none of these is anything as sure as that.
-  const std::vector<ConfidenceThreshold> unsure = ConfidenceThresholds(std::vector<Prediction>{{0.55, true}, {0.7, false}});
+  const std::vector<ConfidenceThreshold> unsure = ConfidenceThresholds(std::vector<Verdict>{{0.55, true}, {0.7, false}});
   CHECK(unsure.back().kept == 0);
   CHECK(TableCell(unsure.back().accuracy) == "-");
   CHECK(TableCell(unsure.front().accuracy) == "0.5000");
