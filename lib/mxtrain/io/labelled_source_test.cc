@@ -176,6 +176,9 @@ TEST_CASE("classes are counted by name, or by the numbers of a label") {
   CHECK(CountClasses(*points, "y", 2) == std::vector<int64_t>{1, 2});
   CHECK(CountClasses(*points, "z", 3) == std::vector<int64_t>{1, 0, 2});
   CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2), doctest::Contains("points.csv:2: the label 2 is none of the 2 classes"), Error);
+  folder.Write("halves.csv", "a,y\n1,0\n2,0.5\n");
+  const auto halves = MakeSource("csv", {{"path", folder.path("halves.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y)"}});
+  CHECK_THROWS_WITH_AS(CountClasses(*halves, "y", 2), doctest::Contains("halves.csv:3: the label 0.5 is none of the 2 classes"), Error);
   CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data name no classes that could be counted", Error);
 }
 

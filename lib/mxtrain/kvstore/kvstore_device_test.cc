@@ -290,6 +290,8 @@ TEST_CASE("what the store cannot do is refused") {
   const auto store = KVStore::Create(*runtime, "device", kGpus, test::NewFakeCommunicator);
   const std::vector<NDArray> value = OnEach(*runtime, kGpus, {1}), swapped{value[1], value[0]};
   CHECK_THROWS_WITH_AS(store->Init(0, swapped, true), doctest::Contains("in order"), Error);
+  const std::vector<NDArray> unlike{value[0], NDArray(*runtime, {1}, DType::kFloat64, kGpus[1])};
+  CHECK_THROWS_WITH_AS(store->Init(0, unlike, true), doctest::Contains("lies in memory differently on gpu(0) and gpu(1)"), Error);
   store->Init(0, value, true);
   CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"), Error);
   CHECK_THROWS_WITH_AS(store->Push(1, value, 0), doctest::Contains("key 1"), Error);

@@ -177,6 +177,11 @@ TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, 
   CHECK(clipped[1] == 1);
   CHECK(clipped[2] == doctest::Approx(1 - 2.0 * 4 / 5));
   CHECK(whole == std::vector<double>{-2, 1, -3});
+  // The gradients of the next step have a norm of their own.
+  for (NDArray grad : grads) grad *= 0.5;
+  const std::vector<double> next = step(2);
+  CHECK(next[0] == doctest::Approx(1 - 2.0 * 3 / 5));
+  CHECK(next[2] == doctest::Approx(1 - 2.0 * 4 / 5));
 }
 
 }  // namespace
