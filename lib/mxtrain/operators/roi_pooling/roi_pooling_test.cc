@@ -83,7 +83,7 @@ TEST_CASE("ROIPooling: a region of a negative image stands for none") {
 }
 
 TEST_CASE("ROIPooling: numbers beyond all maps") {
-  RunCase(Case("far", {1, 1, 5, 5}, {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0, 3e38, 4, 0, -1e9, 0, 2, 4, 0, 2, 1e19, 4, -1e19}, 3, 3, "1"));
+  RunCase(Case("far", {1, 1, 5, 5}, {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0, 3e38, 4, 0, -1e9, 0, 2, 4, 0, 2, 1e19, 4, -1e19}, 5, 5, "1"));
 }
 
 TEST_CASE("ROIPooling: a NaN in a cell is its maximum") {
