@@ -126,10 +126,10 @@ void MetricSet::RestoreState(const std::vector<std::string>& states) {
   for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
 }
 
-Scores::Scores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels)
+EpochScores::EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels)
     : loss_(symbol), metrics_(symbol, loss_, metrics, labels) {}
 
-void Scores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
+void EpochScores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
   outputs_.clear();
   output_room_.resize(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) outputs_.push_back(AsFloat32(outputs[i], &output_room_[i]));
@@ -147,13 +147,13 @@ void Scores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, 
   metrics_.Update(outputs_, labels_, count);
 }
 
-void Scores::Reset() {
+void EpochScores::Reset() {
   loss_.Reset();
   metrics_.Reset();
   loss_known_ = true;
 }
 
-NamedValues Scores::Values() const {
+NamedValues EpochScores::Values() const {
   NamedValues values;
   if (loss_known_ && !loss_.heads().empty()) values.emplace_back("loss", loss_.Total());
   if (loss_known_ && loss_.heads().size() > 1) {

@@ -53,10 +53,10 @@ class MXTRAIN_API MetricSet {
 };
 
 // Losses and metrics of a net over the batches of an epoch.
-class MXTRAIN_API Scores {
+class MXTRAIN_API EpochScores {
  public:
   // Throws as MetricSet.
-  Scores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
+  EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
 
   // Takes in the first `count` examples of a batch: its outputs in the net's order and its labels by name, plain, in host memory, of any
   // element type. A loss whose label is not there is not known, and so are all until the next Reset. Throws as LossReport and MetricSet.
@@ -123,7 +123,7 @@ class MXTRAIN_API Evaluation {
   void Launch(const InputOrder& order, Flight* flight);
   void TakeIn(const Flight& flight, const OnBatch& on_batch);
 
-  Scores scores_;
+  EpochScores scores_;
   Flight flights_[2];  // in turn
 };
 

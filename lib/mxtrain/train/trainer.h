@@ -221,7 +221,7 @@ class MXTRAIN_API Trainer {
   std::vector<KVStore::KeySums> sums_of_;             // [key]: gradients of this step, summed over workers
   std::unique_ptr<LrSchedule> schedule_;
   std::unique_ptr<WeightAverage> average_;            // null: none is kept
-  Scores scores_;
+  EpochScores scores_;
   LossReport::Sums reported_;  // those of the losses when a step was reported last, or the epoch was entered
   BestEpochs best_;
   std::optional<Patience> early_stop_;
