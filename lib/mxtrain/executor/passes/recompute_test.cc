@@ -184,8 +184,8 @@ TEST_CASE("every budget is met or refused") {
       }
     }
   }
-  CHECK(met > 100);
-  CHECK(refused > 100);
+  CHECK(met > 50);
+  CHECK(refused > 50);
 }
 
 }  // namespace
