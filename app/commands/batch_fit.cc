@@ -10,7 +10,7 @@ constexpr int64_t kBatchesAhead = 4;  // of the pipeline: three prefetched, one 
 
 }  // namespace
 
-OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, int states) {
+OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states) {
   OuterBytes bytes;
   for (const int id : graph.arguments) {
     const executor::ExecNode& node = graph.nodes[static_cast<size_t>(id)];
@@ -18,16 +18,17 @@ OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::B
       bytes.inputs += node.specs[0].Bytes();
     } else {
       bytes.parameters += node.specs[0].Bytes();
-      bytes.optimizer += states * node.specs[0].Bytes();
+      bytes.optimizer += states.of_optimizer * node.specs[0].Bytes();
     }
   }
   for (const int id : graph.auxiliaries) bytes.auxiliaries += graph.nodes[static_cast<size_t>(id)].specs[0].Bytes();
+  if (states.averages) bytes.averages = bytes.parameters + bytes.auxiliaries;
   for (const NodeEntry& e : graph.gradients) bytes.gradients += e ? graph.spec(e).Bytes() : 0;
   for (const NodeEntry& e : graph.heads) bytes.outputs += graph.spec(e).Bytes();
   return bytes;
 }
 
-int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states) {
+int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, const KeptStates& states) {
   request.memory_budget = {};
   const executor::ExecGraph graph = executor::RunPasses(symbol.graph(), request, runtime);
   return BytesOutsideArena(graph, request, states).Sum() + executor::PlanMemory(graph, request, executor::Strategy::kFull).arena_bytes;

@@ -14,14 +14,20 @@ namespace mxtrain::commands {
 
 // Bytes of a net's own arrays in training, beside what the planner shares.
 struct OuterBytes {
-  int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, inputs = 0, outputs = 0;
-  int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + inputs + outputs; }
+  int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, averages = 0, inputs = 0, outputs = 0;
+  int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + averages + inputs + outputs; }
 };
 
-// `graph` is what the passes made for `request`; the optimizer (and an average of the weights) keeps `states` arrays for each parameter.
-OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, int states);
+// What is kept beside the weights in training.
+struct KeptStates {
+  int of_optimizer = 0;   // arrays for each parameter
+  bool averages = false;  // of every parameter and auxiliary state
+};
+
+// `graph` is what the passes made for `request`.
+OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states);
 // Bytes of training as the request says, without recomputation.
-int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, int states);
+int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, const KeptStates& states);
 // Bytes of an evaluation of `batch` examples: parameters, outputs, what lies between them, and the batches that the pipeline holds ready.
 // `inputs`: per example, of known shapes.
 int64_t InferenceBytes(Runtime& runtime, const Symbol& symbol, const std::vector<InputInfo>& inputs, int64_t batch, Context device,

@@ -46,7 +46,7 @@ TimeForecast ForecastTime(Session& session) {
 }
 
 DiskForecast ForecastDisk(const Session& session, const OuterBytes& outer) {
-  return {outer.parameters + outer.auxiliaries + outer.optimizer, session.config().train.save.keep + 4};
+  return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages, session.config().train.save.keep + 4};
 }
 
 }  // namespace mxtrain::commands

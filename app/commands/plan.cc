@@ -49,7 +49,7 @@ class Plan final : public Command {
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
-    const OuterBytes outer = BytesOutsideArena(trained, train, session.StatesPerParameter());
+    const OuterBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -86,7 +86,7 @@ class Plan final : public Command {
   static int64_t TotalBytes(Session& session, int64_t batch) {
     executor::BindRequest request = session.MakeBindRequest(true);
     request.shapes = config::BatchShapes(session.net(), batch);
-    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.StatesPerParameter());
+    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.StatesOfTraining());
   }
 
   Fit LargestBatch(Session& session) const {
@@ -215,6 +215,7 @@ class Plan final : public Command {
     train["parameters_bytes"] = outer.parameters + outer.auxiliaries;
     train["gradients_bytes"] = outer.gradients;
     train["optimizer_bytes"] = outer.optimizer;
+    train["averages_bytes"] = outer.averages;
     train["inputs_bytes"] = outer.inputs;
     train["outputs_bytes"] = outer.outputs;
     train["total_bytes"] = outer.Sum() + training.full_bytes;
@@ -258,9 +259,9 @@ class Plan final : public Command {
                  "  both, which is what training takes; the lower bound is what is alive at one time\n";
     const size_t workers = session.MakeTrainOptions().workers.size();
     if (workers > 1) std::cout << format("  training is that of each of {} workers, on its part of the batch\n", workers);
-    std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {}, one batch {}, outputs {}; {} in all\n",
+    std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {},{} one batch {}, outputs {}; {} in all\n",
                         FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients), FormatBytes(outer.optimizer),
-                        FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));
+                        outer.averages > 0 ? format(" averages {},", FormatBytes(outer.averages)) : "", FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));
   }
 
   // "aBcd16b", "bfloat16 aBcd16b": the type where it is not the usual one.

@@ -256,7 +256,7 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   const auto bytes_of = [this](int64_t batch) {
     executor::BindRequest request = MakeBindRequest(true);
     request.shapes = config::BatchShapes(net_, batch);
-    return TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesPerParameter());
+    return TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
   };
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
@@ -728,9 +728,9 @@ TrainOptions Session::MakeTrainOptions() const {
   return o;
 }
 
-int Session::StatesPerParameter() const {
+KeptStates Session::StatesOfTraining() const {
   const config::Named& optimizer = config().train.optimizer;
-  return Optimizer::Create(optimizer.name, optimizer.params)->NumStates() + (config().train.ema.decay ? 1 : 0);
+  return {Optimizer::Create(optimizer.name, optimizer.params)->NumStates(), config().train.ema.decay.has_value()};
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {

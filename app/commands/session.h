@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/batch_fit.h"
 #include "app/commands/command.h"
 #include "app/config/load.h"
 #include "app/config/net.h"
@@ -53,7 +54,7 @@ class Session {
   std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
   // Options of a training run as configuration and flags say them.
   TrainOptions MakeTrainOptions() const;
-  int StatesPerParameter() const;  // arrays that the optimizer and the average of the weights keep for each parameter
+  KeptStates StatesOfTraining() const;
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
   // As `train` binds the net: one of its workers for training, or for evaluation.
   executor::BindRequest MakeBindRequest(bool training) const;

@@ -149,8 +149,9 @@ void ConsoleListener::OnStart(const RunStart& s) {
   say(format("data: {} training examples, {} for validation; {} steps an epoch, {} in all", s.train_examples, s.val_examples, s.steps_per_epoch,
              s.total_steps));
   say(format("net: {} parameters{}", s.parameters, s.learning_parameters < s.parameters ? format(", of which {} learn", s.learning_parameters) : ""));
-  say(format("memory: parameters {}, gradients {}, optimizer {}, activations and workspaces {}", FormatBytes(s.parameter_bytes),
-             FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes), FormatBytes(s.arena_bytes)));
+  say(format("memory: parameters {}, gradients {}, optimizer {},{} activations and workspaces {}", FormatBytes(s.parameter_bytes),
+             FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes),
+             s.average_bytes > 0 ? format(" averages {},", FormatBytes(s.average_bytes)) : "", FormatBytes(s.arena_bytes)));
   say(format("gradients are scaled by {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
 }

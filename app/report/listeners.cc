@@ -35,7 +35,7 @@ void JsonlListener::OnStart(const RunStart& s) {
   Emit(&file_, "start",
        {{"schema", kEventsSchema}, {"parameters", s.parameters}, {"learning_parameters", s.learning_parameters}, {"train_examples", s.train_examples}, {"val_examples", s.val_examples}, {"steps_per_epoch", s.steps_per_epoch},
         {"total_steps", s.total_steps}, {"first_step", s.first_step}, {"arena_bytes", s.arena_bytes}, {"parameter_bytes", s.parameter_bytes},
-        {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}});
+        {"gradient_bytes", s.gradient_bytes}, {"optimizer_bytes", s.optimizer_bytes}, {"average_bytes", s.average_bytes}});
 }
 void JsonlListener::OnStep(const StepEvent& e) {
   Emit(&file_, "step", {{"epoch", e.epoch}, {"step", e.step}, {"loss", e.loss}, {"recent_loss", e.recent_loss}, {"lr", e.lr}, {"images_per_second", e.images_per_second}, {"wait_share", e.wait_share}});

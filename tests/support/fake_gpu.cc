@@ -1,8 +1,11 @@
 #include "tests/support/fake_gpu.h"
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -35,16 +38,28 @@ std::vector<TBlob> ToHost(std::span<const TBlob> blobs) {
 
 class FakeGpu final : public ChoosingBackend {
  public:
+  explicit FakeGpu(int64_t memory) : memory_(memory) {}
   int DeviceCount() const override { return kDevices; }
   std::string WhyAbsent() const override { return ""; }
   std::string WhyNotFastIn(DType, Context) const override { return ""; }
   void* Allocate(Context ctx, int64_t bytes) override {
+    const bool on_gpu = ctx.type == DeviceType::kGPU;
+    if (on_gpu && !Reserve(ctx.id, bytes)) return nullptr;
     void* data = nullptr;
     if (posix_memalign(&data, 64, static_cast<size_t>(bytes)) != 0) return nullptr;
     std::memset(data, 0xcd, static_cast<size_t>(bytes));  // whoever counts on zeros finds none
-    return ctx.type == DeviceType::kGPU ? ToDevice(data) : data;
+    if (!on_gpu) return data;
+    const std::lock_guard lock(mutex_);
+    sizes_[ToDevice(data)] = bytes;
+    return ToDevice(data);
   }
-  void Free(Context ctx, void* data) override { std::free(ctx.type == DeviceType::kGPU ? ToHost(data) : data); }
+  void Free(Context ctx, void* data) override {
+    if (ctx.type != DeviceType::kGPU) return std::free(data);
+    const std::lock_guard lock(mutex_);
+    used_.at(static_cast<size_t>(ctx.id)) -= sizes_.at(data);
+    sizes_.erase(data);
+    std::free(ToHost(data));
+  }
   std::unique_ptr<Stream> NewStream(Context, int) override { return std::make_unique<FakeStream>(++streams_, true); }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
   void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
@@ -69,8 +84,20 @@ class FakeGpu final : public ChoosingBackend {
   }
 
  private:
+  bool Reserve(int id, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    int64_t& used = used_.at(static_cast<size_t>(id));
+    if (bytes > memory_ - used) return false;
+    used += bytes;
+    return true;
+  }
+
+  const int64_t memory_;
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend(1);
   std::atomic<uint32_t> streams_{0};
+  std::mutex mutex_;
+  std::array<int64_t, kDevices> used_{};  // guarded by mutex_, as sizes_
+  std::map<void*, int64_t> sizes_;
 };
 
 class FakeCommunicator final : public Communicator {
@@ -265,19 +292,24 @@ std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
   return registry;
 }
 
-std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> operators, const std::string& engine, uint64_t seed) {
+std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> operators, const std::string& engine, uint64_t seed,
+                                      int64_t memory = std::numeric_limits<int64_t>::max()) {
   RuntimeOptions options;
   options.engine = engine;
   options.threads = 1;
   options.seed = seed;
-  options.new_gpu_backend = NewFakeGpuBackend;
+  options.new_gpu_backend = [memory] { return NewFakeGpuBackend(memory); };
   return std::make_unique<Runtime>(options, std::move(operators));
 }
 
 }  // namespace
 
-std::unique_ptr<Backend> NewFakeGpuBackend() {
-  return std::make_unique<FakeGpu>();
+std::unique_ptr<Backend> NewFakeGpuBackend(int64_t memory) {
+  return std::make_unique<FakeGpu>(memory);
+}
+
+std::unique_ptr<Runtime> NewSmallGpuRuntime(int64_t memory) {
+  return NewRuntimeOn(nullptr, "threaded", 3, memory);
 }
 
 std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context>) {

@@ -245,6 +245,51 @@ TEST_CASE("a GPU beyond those that are there is refused at the push, in both eng
   }
 }
 
+TEST_CASE("inside a function a deletion is awaited that only a device holds up, and none that waits for the function") {
+  auto engine = Make();
+  const VarHandle used = engine->NewVar(), own = engine->NewVar();
+  Gate gate;
+  Flag issued, freed, asked;
+  bool freed_by_then = false, waits_for_itself = true;
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); }, {}, Vars{used}, {.ctx = kGpu});
+  engine->DeleteVariable(
+      used, [&](RunContext) { freed.Set(); }, kGpu);
+  engine->PushSync(
+      [&](RunContext) {
+        asked.Set();
+        engine->AwaitDeletion();
+        freed_by_then = freed.now();
+        waits_for_itself = engine->AwaitDeletion();  // that of `own` comes after this
+      },
+      {}, Vars{own}, {.ctx = kGpu});
+  engine->DeleteVariable(
+      own, [](RunContext) {}, kGpu);
+  issued.Await(), asked.Await();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  gate.Open();
+  engine->WaitForAll();
+  CHECK(freed_by_then);
+  CHECK_FALSE(waits_for_itself);
+}
+
+TEST_CASE("outside a function every deletion is awaited") {
+  auto engine = Make();
+  CHECK_FALSE(engine->AwaitDeletion());
+  Gate gate;
+  std::atomic<int> freed = 0;
+  const VarHandle var = engine->NewVar();
+  engine->PushSync([&](RunContext) { gate.Kernel()(); }, {}, Vars{var}, {});
+  engine->DeleteVariable(
+      var, [&](RunContext) { ++freed; }, Context::cpu());
+  auto opener = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.Open();
+  });
+  CHECK(engine->AwaitDeletion());
+  CHECK(freed == 1);
+  CHECK_FALSE(engine->AwaitDeletion());
+}
+
 TEST_CASE("a GPU without a stream does its work at the call") {
   EngineOptions options;
   options.gpu_count = [] { return 1; };

@@ -94,6 +94,9 @@ class MXTRAIN_API Engine {
   virtual VarHandle NewVar() = 0;
   // Frees the variable, and runs `on_free` (may be empty), after all that was pushed on it before.
   virtual void DeleteVariable(VarHandle var, Fn on_free, Context ctx) = 0;
+  // For whoever needs what deletions free: waits until one that is under way has run its `on_free`, and says whether there was one to wait for.
+  // Inside a function of the engine it waits only for those that nothing but issued work of devices holds up, so that it never waits for itself.
+  virtual bool AwaitDeletion() = 0;
   // Number of writes that were pushed on the variable so far: equal versions mean equal contents.
   virtual uint64_t Version(VarHandle var) const = 0;
 

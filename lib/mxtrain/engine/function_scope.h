@@ -14,7 +14,7 @@ class FunctionScope {
   FunctionScope& operator=(const FunctionScope&) = delete;
 
   // True on a thread that is inside a scope of `engine`.
-  static bool Inside(const Engine* engine);
+  static MXTRAIN_API bool Inside(const Engine* engine);
 
  private:
   const Engine* engine_;

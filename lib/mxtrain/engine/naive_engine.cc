@@ -199,6 +199,15 @@ void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
       {});
 }
 
+// A job is done when it ends, so only another thread's queue can hold a deletion that has not run.
+bool NaiveEngine::AwaitDeletion() {
+  if (FunctionScope::Inside(this)) return false;
+  std::unique_lock lock(mutex_);
+  const bool under_way = running_;
+  idle_.wait(lock, [&] { return !running_; });
+  return under_way;
+}
+
 uint64_t NaiveEngine::Version(VarHandle var) const {
   return static_cast<NaiveVar*>(var)->version.load(std::memory_order_relaxed);
 }

@@ -24,6 +24,7 @@ class NaiveEngine final : public Engine {
 
   VarHandle NewVar() override;
   void DeleteVariable(VarHandle var, Fn on_free, Context ctx) override;
+  bool AwaitDeletion() override;
   uint64_t Version(VarHandle var) const override;
   void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
   void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;

@@ -49,6 +49,8 @@ struct alignas(128) Task : Claim {
   ThreadedOpr* opr = nullptr;
   ThreadedEngine* engine = nullptr;
 
+  bool parked = false;  // of a deletion that frees something: work of devices has held it up
+
   std::exception_ptr outcome;  // what the written variables will carry
 
   // An asynchronous function ends when both its body has returned and its callback was called; who comes second completes it.

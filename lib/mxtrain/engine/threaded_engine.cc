@@ -142,10 +142,24 @@ void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
     std::lock_guard lock(push_lock_);
     Task* task = NewTask(nullptr, {.ctx = ctx, .name = "DeleteVariable"});
     task->kind = WorkKind::kDeletion;
-    if (on_free) task->function.emplace<Fn>(std::move(on_free));
+    if (on_free) {
+      task->function.emplace<Fn>(std::move(on_free));
+      deletions_pending_.fetch_add(1);
+    }
     Submit(task, {}, {&var, 1}, {}, &ready);
   }
   Dispatch(ready, nullptr);
+}
+
+bool ThreadedEngine::AwaitDeletion() {
+  const std::atomic<int64_t>& count = FunctionScope::Inside(this) ? deletions_parked_ : deletions_pending_;
+  deletion_waiters_.fetch_add(1);
+  std::unique_lock lock(deletion_mutex_);
+  const uint64_t run = deletions_run_.load();
+  const bool under_way = count.load() > 0;
+  if (under_way) deletion_ran_.wait(lock, [&] { return deletions_run_.load() != run; });
+  deletion_waiters_.fetch_sub(1);
+  return under_way;
 }
 
 uint64_t ThreadedEngine::Version(VarHandle var) const {
@@ -270,9 +284,19 @@ void ThreadedEngine::RunDeletion(Task* deletion, ReadyList* ready) {
     } catch (...) {
       deletion->outcome = EnterFailure(std::current_exception(), deletion->name, deletion->order);
     }
+    CountDeletion(*deletion);
   }
   Release(deletion, ready);
   CountFinishedByOutsider();
+}
+
+void ThreadedEngine::CountDeletion(const Task& deletion) {
+  deletions_pending_.fetch_sub(1);
+  if (deletion.parked) deletions_parked_.fetch_sub(1);
+  deletions_run_.fetch_add(1);
+  if (deletion_waiters_.load() == 0) return;
+  std::lock_guard lock(deletion_mutex_);
+  deletion_ran_.notify_all();
 }
 
 void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
@@ -303,9 +327,13 @@ bool ThreadedEngine::AwaitDevices(Work* work) {
     }
     return false;
   }
-  const bool frees_nothing =
-      work->kind == WorkKind::kDeletion && std::holds_alternative<std::monostate>(static_cast<Task*>(work)->function);
-  return !frees_nothing && Park(claim);
+  if (work->kind == WorkKind::kDeletion) {
+    auto* deletion = static_cast<Task*>(work);
+    if (!Frees(*deletion)) return false;
+    deletion->parked = true;
+    deletions_parked_.fetch_add(1);
+  }
+  return Park(claim);
 }
 
 bool ThreadedEngine::Park(Claim* claim) {
@@ -487,6 +515,7 @@ void ThreadedEngine::Release(Task* task, ReadyList* ready) {
     task->links[0].var->Reset();
     vars_.Put(task->links[0].var);
   }
+  task->parked = false;
   task->outcome = nullptr;
   task->error.Clear();
   task->ClearMarks();

@@ -27,6 +27,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
 
   VarHandle NewVar() override;
   void DeleteVariable(VarHandle var, Fn on_free, Context ctx) override;
+  bool AwaitDeletion() override;
   uint64_t Version(VarHandle var) const override;
   void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
   void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) override;
@@ -68,6 +69,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void Settle(Claim* claim, ReadyList* ready);
   void SettleWaiter(Waiter* waiter, ReadyList* ready);
   void RunDeletion(Task* deletion, ReadyList* ready);
+  void CountDeletion(const Task& deletion);
+  static bool Frees(const Task& deletion) { return !std::holds_alternative<std::monostate>(deletion.function); }
 
   // Work of devices. A work that became ready and follows some: true when it belongs to the host and waits for it now; what runs on a
   // device finds the events set that its stream will wait for.
@@ -130,6 +133,13 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   std::atomic<int> idle_waiters_{0};
   std::mutex idle_mutex_;
   std::condition_variable idle_;
+
+  // Of the deletions that free something: those under way, of these those that only devices hold up, and how many have run.
+  std::atomic<int64_t> deletions_pending_{0}, deletions_parked_{0};
+  std::atomic<uint64_t> deletions_run_{0};
+  std::atomic<int> deletion_waiters_{0};
+  std::mutex deletion_mutex_;
+  std::condition_variable deletion_ran_;
 };
 
 }  // namespace mxtrain::engine

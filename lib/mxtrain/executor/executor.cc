@@ -70,7 +70,11 @@ struct Arena {
     }
   }
 
-  static NDArray New(Runtime& runtime, Context ctx, int64_t size) { return {runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena"}; }
+  static NDArray New(Runtime& runtime, Context ctx, int64_t size) {
+    NDArray arena(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
+    arena.data();  // now, so that what does not fit is refused by the bind
+    return arena;
+  }
 };
 
 // What one run brings to the engine.

@@ -1,12 +1,42 @@
 #pragma once
 // What the copies of an array's handle share. Private to this module.
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
 
-// The bytes and the variable that orders access to them. Its end frees the bytes after all that was pushed on the variable.
+// The bytes of an array, taken from storage when they are used first: an array that waits for its turn in the engine holds no memory.
+// Thread-safe.
+class ArrayMemory {
+ public:
+  ArrayMemory(Storage& storage, Context ctx, int64_t bytes, std::string who)
+      : ctx(ctx), bytes(bytes), who(std::move(who)), storage_(storage) {}
+  ~ArrayMemory() { storage_.Free(handle_); }
+  ArrayMemory(const ArrayMemory&) = delete;
+  ArrayMemory& operator=(const ArrayMemory&) = delete;
+
+  // Null where there are no bytes. Throws kMemory at the first call, and again at the next.
+  char* Take();
+  // No array is left, and the engine will end this after what was pushed.
+  void Retire();
+
+  const Context ctx;
+  const int64_t bytes;
+  const std::string who;
+
+ private:
+  Storage& storage_;
+  std::atomic<char*> data_{nullptr};
+  std::mutex mutex_;
+  Storage::Handle handle_;  // guarded by mutex_, as retired_
+  bool retired_ = false;
+};
+
+// The memory and the variable that orders access to it. Its end frees the bytes after all that was pushed on the variable.
 struct NDArray::Chunk {
   Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who);
   ~Chunk();
@@ -14,9 +44,7 @@ struct NDArray::Chunk {
   Chunk& operator=(const Chunk&) = delete;
 
   Runtime& runtime;
-  const Context ctx;
-  const std::string who;
-  Storage::Handle handle;
+  std::unique_ptr<ArrayMemory> memory;
   engine::VarHandle var = nullptr;
 };
 

@@ -5,16 +5,34 @@
 
 namespace mxtrain {
 
-NDArray::Chunk::Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who) : runtime(runtime), ctx(ctx), who(std::move(who)) {
+char* ArrayMemory::Take() {
+  if (char* data = data_.load(std::memory_order_acquire)) return data;
+  const std::lock_guard lock(mutex_);
+  if (!handle_.ptr) {
+    handle_ = storage_.Alloc(ctx, bytes, who.c_str());
+    if (retired_) storage_.Retire(handle_);
+    data_.store(static_cast<char*>(handle_.ptr), std::memory_order_release);
+  }
+  return static_cast<char*>(handle_.ptr);
+}
+
+void ArrayMemory::Retire() {
+  const std::lock_guard lock(mutex_);
+  retired_ = true;
+  storage_.Retire(handle_);
+}
+
+NDArray::Chunk::Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who) : runtime(runtime) {
   CheckDevice(runtime.backend(ctx), ctx);
-  handle = runtime.storage().Alloc(ctx, bytes, this->who.c_str());
+  memory = std::make_unique<ArrayMemory>(runtime.storage(), ctx, bytes, std::move(who));
   var = runtime.engine().NewVar();
 }
 
 NDArray::Chunk::~Chunk() {
-  Storage* storage = &runtime.storage();
+  const Context ctx = memory->ctx;
+  memory->Retire();
   runtime.engine().DeleteVariable(
-      var, [storage, handle = handle](RunContext) { storage->Free(handle); }, ctx);
+      var, [memory = std::move(memory)](RunContext) mutable { memory.reset(); }, ctx);
 }
 
 NDArray::NDArray(Runtime& runtime, const TShape& shape, DType type, Context ctx, Layout layout, const std::string& who)
@@ -27,9 +45,9 @@ NDArray::NDArray(Runtime& runtime, const TShape& shape, DType type, Context ctx,
 
 NDArray::NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout)
     : chunk_(owner.chunk_), offset_(owner.offset_ + byte_offset), spec_{shape, type, layout} {
-  if (!spec_.known() || byte_offset < 0 || offset_ + spec_.Bytes() > chunk().handle.bytes || offset_ % SizeOf(type) != 0) {
+  if (!spec_.known() || byte_offset < 0 || offset_ + spec_.Bytes() > memory().bytes || offset_ % SizeOf(type) != 0) {
     Throw(ErrorKind::kBug, "a part of shape {} at byte {} does not lie in the {} bytes of '{}'", shape.ToString(), offset_,
-          chunk().handle.bytes, who());
+          memory().bytes, who());
   }
 }
 
@@ -53,8 +71,12 @@ NDArray::Chunk& NDArray::chunk() const {
   return *chunk_;
 }
 
+ArrayMemory& NDArray::memory() const {
+  return *chunk().memory;
+}
+
 Context NDArray::ctx() const {
-  return chunk().ctx;
+  return memory().ctx;
 }
 engine::VarHandle NDArray::var() const {
   return chunk().var;
@@ -63,7 +85,7 @@ Runtime& NDArray::runtime() const {
   return chunk().runtime;
 }
 const std::string& NDArray::who() const {
-  return chunk().who;
+  return memory().who;
 }
 int64_t NDArray::PlainBytes() const {
   return spec_.shape.Size() * SizeOf(spec_.type);
@@ -74,7 +96,7 @@ bool NDArray::Overlaps(const NDArray& other) const {
 }
 
 bool NDArray::IsWhole() const {
-  return offset_ == 0 && spec_.Bytes() == chunk().handle.bytes;
+  return offset_ == 0 && spec_.Bytes() == memory().bytes;
 }
 
 void NDArray::RequirePlain(const char* what) const {
@@ -114,8 +136,16 @@ void NDArray::WaitToWrite() const {
 }
 
 TBlob NDArray::data() const {
-  char* base = static_cast<char*>(chunk().handle.ptr);
-  return {base ? base + offset_ : nullptr, spec_.shape, spec_.type, spec_.layout, chunk().ctx};
+  return place().Take();
+}
+
+NDArray::Place NDArray::place() const {
+  return {&memory(), offset_, spec_};
+}
+
+TBlob NDArray::Place::Take() const {
+  char* base = memory->Take();
+  return {base ? base + offset : nullptr, spec.shape, spec.type, spec.layout, memory->ctx};
 }
 
 }  // namespace mxtrain

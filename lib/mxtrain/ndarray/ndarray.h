@@ -13,10 +13,13 @@
 
 namespace mxtrain {
 
+class ArrayMemory;
+
 class MXTRAIN_API NDArray {
  public:
   NDArray() = default;  // no array: empty() is true
-  // Uninitialised memory (padding of an opaque layout is zeroed). `who` is the holder's name in memory reports.
+  // Of elements without a value (padding of an opaque layout is zeroed). The memory is taken by the first function that uses it, or by data():
+  // where there is none, that throws kMemory. `who` is the holder's name in memory reports.
   NDArray(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {},
           const std::string& who = "array");
   // A part of another array's bytes, with that array's variable: how the arena is divided.
@@ -61,12 +64,22 @@ class MXTRAIN_API NDArray {
   void WaitToRead() const;   // pending writes
   void WaitToWrite() const;  // pending reads and writes
 
-  // The bytes. Valid only inside a pushed function that names var(), or after a wait with nothing pushed since.
+  // The bytes, taken now if nothing has used them yet. Valid only inside a pushed function that names var(), or after a wait with nothing pushed
+  // since.
   TBlob data() const;
 
  private:
   struct Chunk;
+  // Where the elements lie, for pushed functions: it holds no array, and is valid in whatever was pushed on the variable before the last went.
+  struct Place {
+    ArrayMemory* memory;
+    int64_t offset;
+    TensorSpec spec;
+    TBlob Take() const;
+  };
+  Place place() const;
   Chunk& chunk() const;                       // kBug when empty
+  ArrayMemory& memory() const;
   void RequirePlain(const char* what) const;  // throws the Error that names ToPlain()
   int64_t PlainBytes() const;                 // of the elements, without padding
   void PushZeros();                           // every byte, padding too

@@ -1,5 +1,5 @@
-// Copies, fills and host access: everything of NDArray that moves elements. Pushed functions hold addresses, not handles: a chunk's bytes
-// are freed through the engine, after whatever was pushed on its variable, so none of them can be the last owner of an array.
+// Copies, fills and host access: everything of NDArray that moves elements. Pushed functions hold places, not arrays: memory is freed through
+// the engine, after whatever was pushed on its variable, so none of them can be the last owner of an array.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,10 +39,6 @@ void FillElements(void* data, int64_t n, T value) {
   ParallelFor(n, kFillGrain, [=](int64_t begin, int64_t end) { std::fill(elements + begin, elements + end, value); });
 }
 
-TensorSpec SpecOf(const TBlob& blob) {
-  return {blob.shape, blob.type, blob.layout};
-}
-
 bool OnGpu(Context ctx) {
   return ctx.type == DeviceType::kGPU;
 }
@@ -62,7 +58,7 @@ bool OneDevice(Context a, Context b) {
 void NDArray::PushZeros() {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
-  runtime().engine().PushSync([backend, data = data().data, bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, data, bytes); }, {},
+  runtime().engine().PushSync([backend, place = place(), bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, place.Take().data, bytes); }, {},
                               writes, {.ctx = ctx(), .name = "NDArray::Zeros", .renews = RenewedBy(*this, writes)});
 }
 
@@ -77,7 +73,7 @@ void NDArray::Fill(double value) {
       return;
     }
     const engine::VarHandle writes[] = {var()};
-    runtime().engine().PushSync([data = data().data, n = shape().Size(), element](RunContext) { FillElements<T>(data, n, element); }, {},
+    runtime().engine().PushSync([place = place(), n = shape().Size(), element](RunContext) { FillElements<T>(place.Take().data, n, element); }, {},
                                 writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
   });
 }
@@ -86,8 +82,8 @@ void NDArray::PushReorder(const NDArray& from, int priority) {
   Backend* backend = &runtime().backend(ctx());
   std::vector<engine::VarHandle> reads = {from.var()}, writes = {var()};
   engine::DeduplicateVars(&reads, &writes);
-  runtime().engine().PushSync([backend, source = from.data(), target = data()](
-                                  RunContext ctx) { backend->Reorder(ctx, SpecOf(source), source.data, SpecOf(target), target.data); },
+  runtime().engine().PushSync([backend, source = from.place(), target = place()](
+                                  RunContext ctx) { backend->Reorder(ctx, source.spec, source.Take().data, target.spec, target.Take().data); },
                               reads, writes,
                               {.ctx = ctx(),
                                .priority = priority,
@@ -100,8 +96,10 @@ void NDArray::PushTransfer(const NDArray& from, int priority) {
   const Context where = leaves_gpu ? from.ctx() : ctx();
   Backend* backend = &runtime().backend(where);
   const engine::VarHandle reads[] = {from.var()}, writes[] = {var()};
-  runtime().engine().PushSync([backend, source = from.data(), target = data(), bytes = PlainBytes()](
-                                  RunContext ctx) { backend->CopyBytes(ctx, source.ctx, source.data, target.ctx, target.data, bytes); },
+  runtime().engine().PushSync([backend, source = from.place(), target = place(), bytes = PlainBytes()](RunContext ctx) {
+                                const TBlob to = target.Take(), of = source.Take();
+                                backend->CopyBytes(ctx, of.ctx, of.data, to.ctx, to.data, bytes);
+                              },
                               reads, writes,
                               {.ctx = where,
                                .property = leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
@@ -161,8 +159,9 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
   runtime().engine().PushSync(
-      [backend, elements, target = data(), bytes](RunContext ctx) {
-        backend->CopyBytes(ctx, Context::cpu(), elements, target.ctx, target.data, bytes);
+      [backend, elements, target = place(), bytes](RunContext ctx) {
+        const TBlob to = target.Take();
+        backend->CopyBytes(ctx, Context::cpu(), elements, to.ctx, to.data, bytes);
       },
       {}, writes,
       {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost", .renews = RenewedBy(*this, writes)});
@@ -180,8 +179,8 @@ void NDArray::CopyToHost(void* elements, int64_t bytes) const {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle done = engine.NewVar();
   const engine::VarHandle reads[] = {source.var()}, writes[] = {done};
-  engine.PushSync([backend, elements, source,
-                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.ctx(), source.data().data, Context::cpu(), elements, bytes); },
+  engine.PushSync([backend, elements, source = source.place(),
+                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.memory->ctx, source.Take().data, Context::cpu(), elements, bytes); },
                   reads, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyFromDevice, .name = "NDArray::CopyToHost"});
   std::exception_ptr error;
   try {

@@ -233,6 +233,7 @@ TEST_CASE("an array may go while functions on it are pending") {
   Runtime runtime(With("threaded"), nullptr);
   std::atomic<bool> go = false;
   NDArray result(runtime, {1000});
+  result.data();  // takes its memory
   {
     NDArray input(runtime, {1000});
     const engine::VarHandle writes[] = {input.var()};
@@ -244,7 +245,8 @@ TEST_CASE("an array may go while functions on it are pending") {
         {}, writes, {.name = "slow"});
     result.CopyFrom(input);
   }
-  NDArray next(runtime, {1000});  // must not get the bytes that are still in use
+  NDArray next(runtime, {1000});
+  next.data();  // must not get the bytes that are still in use
   const int64_t in_use = runtime.storage().GetStats(kCpu).in_use;
   CHECK(in_use == 3 * 4032);
   go = true;

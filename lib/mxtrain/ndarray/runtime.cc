@@ -12,7 +12,8 @@ namespace mxtrain {
 // Members are destroyed from the last to the first: the engine, then storage, then the backends under both.
 struct Runtime::Impl {
   explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
-    storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); });
+    // `engine` is null at the end, when the last arrays are gone.
+    storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); }, [this] { return engine && engine->AwaitDeletion(); });
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
     engine_options.gpu_count = [this] { return gpu->DeviceCount(); };

@@ -4,12 +4,14 @@
 
 #include "mxtrain/base/philox.h"
 #include "mxtrain/operator/imperative_plan.h"
+#include "mxtrain/operator/run_ahead.h"
 
 namespace mxtrain {
 namespace {
 
 using imperative::Call;
 using imperative::CallPlan;
+using imperative::RunAhead;
 
 constexpr int64_t kAlignment = 64;
 
@@ -193,8 +195,8 @@ engine::PushOptions Invocation::Options(int priority, const Vars& vars) const {
 
 void Invocation::Push(int priority) {
   const Vars vars = ListVars();
-  runtime_.engine().PushSync([self = *this](RunContext run_ctx) mutable { self.Run(run_ctx); }, vars.reads, vars.writes,
-                             Options(priority, vars));
+  runtime_.engine().PushSync([self = *this, ticket = RunAhead::Of(runtime_).Enter(runtime_.engine())](RunContext run_ctx) mutable { self.Run(run_ctx); },
+                             vars.reads, vars.writes, Options(priority, vars));
 }
 
 // Pushes the call and returns its visible outputs.

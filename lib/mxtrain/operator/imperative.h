@@ -1,6 +1,6 @@
 #pragma once
 // Operators called on arrays at once, without a graph. Calls infer shapes, plan (plans are kept per Runtime by name, parameters and specs),
-// convert what no row takes, and push. They return before the work is done.
+// convert what no row takes, and push. They return before the work is done, but wait where 4096 calls of the runtime are under way.
 #include <string_view>
 #include <vector>
 

@@ -2,10 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <thread>
 
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/run_ahead.h"
 #include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain {
@@ -105,6 +110,40 @@ TEST_CASE("a chain of calls keeps its order") {
     if (i % 10 == 0) expected *= 0.5;
   }
   CHECK(sum.ToVector()[999] == doctest::Approx(expected));
+}
+
+TEST_CASE("a caller gets only so far ahead of the engine") {
+  const auto runtime = MakeRuntime("threaded");
+  std::promise<void> gate;
+  NDArray sum = NDArray::Zeros(*runtime, {1});
+  const engine::VarHandle writes[] = {sum.var()};
+  runtime->engine().PushSync([opened = gate.get_future().share()](RunContext) { opened.wait(); }, {}, writes, {});
+  std::atomic<int> pushed = 0;
+  auto caller = std::async(std::launch::async, [&] {
+    for (; pushed < 10000; ++pushed) sum = sum + 1.0;
+  });
+  for (int before = -1; before != pushed;) {  // until it stands still
+    before = pushed;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  CHECK(pushed <= imperative::RunAhead::kMostCalls);
+  gate.set_value();
+  caller.get();
+  CHECK(sum.ToVector()[0] == 10000);
+}
+
+TEST_CASE("a call inside a function of the engine does not wait for itself, however many there are") {
+  const auto runtime = MakeRuntime("threaded");
+  const NDArray one = NDArray::Zeros(*runtime, {1}) + 1.0;
+  const NDArray done = NDArray::Zeros(*runtime, {1});
+  const engine::VarHandle writes[] = {done.var()};
+  runtime->engine().PushSync(
+      [&](RunContext) {
+        for (int i = 0; i < 2 * imperative::RunAhead::kMostCalls; ++i) Invoke("_copy", {&one, 1});
+      },
+      {}, writes, {});
+  runtime->engine().WaitForAll();
+  CHECK((one + 1.0).ToVector()[0] == 2);
 }
 
 TEST_CASE("an output that is an input goes through a copy where the operator does not work in place") {

@@ -27,7 +27,8 @@ int64_t SizeClass(int64_t bytes) {
 
 class PooledStorage final : public Storage {
  public:
-  explicit PooledStorage(std::function<Backend&(Context)> backend) : backend_(std::move(backend)) {}
+  PooledStorage(std::function<Backend&(Context)> backend, std::function<bool()> await_free)
+      : backend_(std::move(backend)), await_free_(std::move(await_free)) {}
 
   ~PooledStorage() override {
     for (auto& [ctx, pool] : pools_) {
@@ -39,13 +40,19 @@ class PooledStorage final : public Storage {
   Handle Alloc(Context ctx, int64_t bytes, const char* who) override {
     if (bytes < 0) Throw(ErrorKind::kBug, "'{}' asked for {} bytes", who, bytes);
     if (bytes == 0) return {nullptr, 0, ctx};
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     Pool& pool = pools_[ctx];
     if (bytes > kLargest) ThrowFull(ctx, pool, bytes, who);
+    while (pool.stats.retired > kMostRetired && AwaitFree(&lock)) {
+    }
     const int64_t size = SizeClass(bytes);
     void* data = Take(ctx, &pool, size);
+    for (bool freed = true; !data && freed;) {
+      freed = AwaitFree(&lock);
+      data = Take(ctx, &pool, size);  // once more without a Free to wait for: the last may have come before
+    }
     if (!data) ThrowFull(ctx, pool, bytes, who);
-    pool.live.emplace(data, Block{size, who});
+    pool.live.emplace(data, Block{size, who, false});
     pool.stats.in_use += size;
     pool.stats.peak = std::max(pool.stats.peak, pool.stats.in_use);
     return {data, bytes, ctx};
@@ -58,12 +65,22 @@ class PooledStorage final : public Storage {
     const auto found = pool.live.find(handle.ptr);
     if (found == pool.live.end()) Throw(ErrorKind::kBug, "a block on {} was freed twice, or never allocated", handle.ctx.ToString());
     const int64_t size = found->second.bytes;
+    if (found->second.retired) pool.stats.retired -= size;
     pool.live.erase(found);
     pool.cache[size].push_back({handle.ptr, ++pool.frees});
     pool.stats.in_use -= size;
     pool.stats.cached += size;
     const int64_t limit = pool.stats.peak + std::max(kCacheFloor, pool.stats.peak);
     while (pool.stats.in_use + pool.stats.cached > limit) Evict(handle.ctx, &pool);
+  }
+
+  void Retire(Handle handle) override {
+    if (!handle.ptr) return;
+    const std::lock_guard lock(mutex_);
+    Pool& pool = pools_[handle.ctx];
+    Block& block = pool.live.at(handle.ptr);
+    block.retired = true;
+    pool.stats.retired += block.bytes;
   }
 
   void ReleaseCache(Context ctx) override {
@@ -81,6 +98,7 @@ class PooledStorage final : public Storage {
   struct Block {
     int64_t bytes;  // of its size class
     std::string who;
+    bool retired = false;
   };
   struct Freed {
     void* data;
@@ -92,6 +110,15 @@ class PooledStorage final : public Storage {
     uint64_t frees = 0;
     Stats stats;
   };
+
+  // Without the lock: who frees takes it.
+  bool AwaitFree(std::unique_lock<std::mutex>* lock) {
+    if (!await_free_) return false;
+    lock->unlock();
+    const bool freed = await_free_();
+    lock->lock();
+    return freed;
+  }
 
   // A block of a size class from the cache or from the device; null when neither has one.
   void* Take(Context ctx, Pool* pool, int64_t size) {
@@ -153,14 +180,15 @@ class PooledStorage final : public Storage {
   }
 
   const std::function<Backend&(Context)> backend_;
+  const std::function<bool()> await_free_;
   mutable std::mutex mutex_;
   std::map<Context, Pool> pools_;  // guarded by mutex_
 };
 
 }  // namespace
 
-std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend) {
-  return std::make_unique<PooledStorage>(std::move(backend));
+std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend, std::function<bool()> await_free) {
+  return std::make_unique<PooledStorage>(std::move(backend), std::move(await_free));
 }
 
 }  // namespace mxtrain

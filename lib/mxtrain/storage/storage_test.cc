@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <limits>
 #include <map>
 #include <set>
@@ -191,6 +192,71 @@ TEST_CASE("out of memory names the size, what is in use and who holds it") {
           "smaller or set memory_budget");
   }
   CHECK(storage->Alloc(kCpu, 4096, "fits").ptr);  // still usable
+}
+
+TEST_CASE("a full device waits for blocks that are about to be freed") {
+  SmallDevice device(3000);
+  std::vector<Storage::Handle> retired;
+  Storage* freed_by = nullptr;
+  const auto storage = Storage::Create([&](Context) -> Backend& { return device; },
+                                       [&] {
+                                         if (retired.empty()) return false;
+                                         freed_by->Free(retired.back());
+                                         retired.pop_back();
+                                         return true;
+                                       });
+  freed_by = storage.get();
+  for (int i = 0; i < 3; ++i) {
+    retired.push_back(storage->Alloc(kCpu, 960, "going"));
+    storage->Retire(retired.back());
+  }
+  CHECK(storage->GetStats(kCpu).retired == 2880);
+  const Storage::Handle wide = storage->Alloc(kCpu, 1920, "wide");
+  CHECK(wide.ptr);
+  CHECK(retired.size() == 1);  // no more were awaited than it took
+  CHECK(storage->GetStats(kCpu).retired == 960);
+  CHECK_THROWS_AS(storage->Alloc(kCpu, 1920, "too wide"), Error);
+  CHECK(retired.empty());
+  CHECK(storage->GetStats(kCpu).retired == 0);
+  storage->Free(wide);
+}
+
+TEST_CASE("a Free that comes just before the last look is not missed") {
+  SmallDevice device(1000);
+  Storage::Handle going;
+  Storage* freed_by = nullptr;
+  const auto storage = Storage::Create([&](Context) -> Backend& { return device; },
+                                       [&] {
+                                         freed_by->Free(going);  // by another thread, between the look and this call
+                                         return false;
+                                       });
+  freed_by = storage.get();
+  going = storage->Alloc(kCpu, 960, "going");
+  const Storage::Handle next = storage->Alloc(kCpu, 960, "next");
+  CHECK(next.ptr);
+  storage->Free(next);
+}
+
+TEST_CASE("what is about to be freed is bounded, full or not") {
+  CountingDevice device;
+  std::deque<Storage::Handle> retired;
+  Storage* freed_by = nullptr;
+  const auto storage = Storage::Create([&](Context) -> Backend& { return device; },
+                                       [&] {
+                                         if (retired.empty()) return false;
+                                         freed_by->Free(retired.front());
+                                         retired.pop_front();
+                                         return true;
+                                       });
+  freed_by = storage.get();
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  for (int i = 0; i < 500; ++i) {
+    retired.push_back(storage->Alloc(kCpu, kMiB, "going"));
+    storage->Retire(retired.back());
+    REQUIRE(storage->GetStats(kCpu).in_use <= Storage::kMostRetired + kMiB);
+  }
+  CHECK(retired.size() == static_cast<size_t>(Storage::kMostRetired / kMiB + 1));
+  while (!retired.empty()) storage->Free(retired.front()), retired.pop_front();
 }
 
 TEST_CASE("nothing and wrong") {

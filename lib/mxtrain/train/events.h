@@ -16,7 +16,7 @@ struct RunStart {
   int64_t learning_parameters = 0; // of those that have a gradient
   int64_t train_examples = 0, val_examples = 0;
   int64_t steps_per_epoch = 0, total_steps = 0, first_step = 0;
-  int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+  int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
   double rescale_grad = 1;
   std::string rescale_reason;
 };

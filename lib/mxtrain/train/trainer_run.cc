@@ -82,7 +82,8 @@ RunStart Trainer::Describe() const {
     s.parameter_bytes += BytesOf(executor->args()) + BytesOf(executor->auxs());
     s.gradient_bytes += BytesOf(executor->grads());
   }
-  s.optimizer_bytes = updater_->num_devices() * BytesOf(updater_->States()) + (average_ ? BytesOf(average_->Arrays()) : 0);
+  s.optimizer_bytes = updater_->num_devices() * BytesOf(updater_->States());
+  if (average_) s.average_bytes = BytesOf(average_->Arrays());
   s.rescale_grad = rescale_grad_;
   s.rescale_reason = rescale_reason_;
   return s;

@@ -1,15 +1,120 @@
-// Arrays on a device that is asynchronous and whose memory the host cannot touch: what is promised of copies.
+// Arrays on a device that is asynchronous, small, and whose memory the host cannot touch: what is promised of copies and of memory.
 #include <doctest/doctest.h>
 
+#include <future>
 #include <numeric>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/fake_stream.h"
 
 namespace mxtrain::test {
 namespace {
 
 const Context kGpu = Context::gpu(0);
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Work that lasts until it is let go.
+class Gate {
+ public:
+  void Open() { open_.set_value(); }
+  std::function<void()> Work() const {
+    return [opened = opened_] { opened.wait(); };
+  }
+
+ private:
+  std::promise<void> open_;
+  std::shared_future<void> opened_ = open_.get_future().share();
+};
+
+void PushToDevice(Runtime& runtime, const NDArray& array, std::function<void()> work) {
+  const engine::VarHandle writes[] = {array.var()};
+  runtime.engine().PushSync([work = std::move(work)](RunContext ctx) { Do(ctx, work); }, {}, writes, {.ctx = array.ctx(), .name = "work"});
+}
+
+NDArray MebibyteOn(Runtime& runtime, Context ctx) {
+  return NDArray(runtime, {kMiB / 4}, DType::kFloat32, ctx);
+}
+
+// A copy of a copy of a copy ...
+NDArray CopyOften(NDArray array, int times) {
+  for (int i = 0; i < times; ++i) array = array.Copy(array.ctx());
+  return array;
+}
+
+TEST_CASE("what waits for its turn holds no memory: a thousand copies take that of three arrays") {
+  const auto runtime = NewFakeGpuRuntime();
+  const NDArray first = MebibyteOn(*runtime, Context::cpu());
+  first.WaitToWrite();
+  NDArray(first).Fill(3);
+  first.WaitToRead();
+  const int64_t before = runtime->storage().GetStats(Context::cpu()).in_use;
+  Gate gate;
+  NDArray held = first;
+  const engine::VarHandle writes[] = {held.var()};
+  runtime->engine().PushSync([work = gate.Work()](RunContext) { work(); }, {}, writes, {});
+  const NDArray last = CopyOften(first, 1000);
+  CHECK(runtime->storage().GetStats(Context::cpu()).in_use == before);
+  gate.Open();
+  last.WaitToRead();
+  CHECK(runtime->storage().GetStats(Context::cpu()).peak <= before + 2 * kMiB);
+  CHECK(last.ToVector() == std::vector<float>(kMiB / 4, 3.0f));
+}
+
+TEST_CASE("a device that is full waits for the memory that its own work still uses") {
+  const auto runtime = NewSmallGpuRuntime(3 * kMiB);
+  NDArray first = MebibyteOn(*runtime, kGpu);
+  first.Fill(5);
+  const NDArray last = CopyOften(first, 300);
+  CHECK(last.ToVector() == std::vector<float>(kMiB / 4, 5.0f));
+  CHECK(runtime->storage().GetStats(kGpu).peak <= 3 * kMiB);
+}
+
+TEST_CASE("a device that is full for good is an error of the array that found no room, and the rest goes on") {
+  const auto runtime = NewSmallGpuRuntime(3 * kMiB);
+  NDArray a = MebibyteOn(*runtime, kGpu), b = MebibyteOn(*runtime, kGpu), c = MebibyteOn(*runtime, kGpu);
+  NDArray d(*runtime, {kMiB / 4}, DType::kFloat32, kGpu, Layout(), "the fourth");
+  a.Fill(1), b.Fill(2), c.Fill(3);
+  d.CopyFrom(a);
+  CHECK_THROWS_WITH_AS(d.WaitToRead(), doctest::Contains("no room for 1 MiB ('the fourth'): 3 MiB in use"), Error);
+  CHECK(c.ToVector()[0] == 3);
+  c = NDArray();
+  d.CopyFrom(b);  // all of it, so that the error is past
+  CHECK(d.ToVector() == std::vector<float>(kMiB / 4, 2.0f));
+}
+
+TEST_CASE("who asks for memory at once waits for what pushed functions still use") {
+  const auto runtime = NewSmallGpuRuntime(2 * kMiB);
+  Gate gate;
+  {
+    NDArray large(*runtime, {kMiB / 2}, DType::kFloat32, kGpu);
+    large.data();
+    PushToDevice(*runtime, large, gate.Work());
+  }
+  auto opener = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.Open();
+  });
+  NDArray next(*runtime, {kMiB / 2}, DType::kFloat32, kGpu);
+  CHECK(next.data().data != nullptr);
+  opener.get();
+}
+
+TEST_CASE("a caller far ahead of a device does not fill it with what is about to be freed") {
+  const auto runtime = NewFakeGpuRuntime();
+  NDArray first = MebibyteOn(*runtime, kGpu);
+  first.Fill(7);
+  Gate gate;
+  PushToDevice(*runtime, first, gate.Work());
+  const NDArray last = CopyOften(first, 400);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the worker to issue what it will
+  const Storage::Stats stats = runtime->storage().GetStats(kGpu);
+  CHECK(stats.in_use <= Storage::kMostRetired + 4 * kMiB);
+  gate.Open();
+  CHECK(last.ToVector() == std::vector<float>(kMiB / 4, 7.0f));
+  CHECK(runtime->storage().GetStats(kGpu).peak <= Storage::kMostRetired + 4 * kMiB);
+}
 
 TEST_CASE("parts of one array that overlap are copied as if all were read first, on every device") {
   const auto runtime = NewFakeGpuRuntime();
