@@ -136,16 +136,16 @@ void NDArray::WaitToWrite() const {
 }
 
 TBlob NDArray::data() const {
-  return place().Take();
+  return {place().Take(), spec_.shape, spec_.type, spec_.layout, ctx()};
 }
 
 NDArray::Place NDArray::place() const {
-  return {&memory(), offset_, spec_};
+  return {&memory(), offset_};
 }
 
-TBlob NDArray::Place::Take() const {
+void* NDArray::Place::Take() const {
   char* base = memory->Take();
-  return {base ? base + offset : nullptr, spec.shape, spec.type, spec.layout, memory->ctx};
+  return base ? base + offset : nullptr;
 }
 
 }  // namespace mxtrain

@@ -74,8 +74,7 @@ class MXTRAIN_API NDArray {
   struct Place {
     ArrayMemory* memory;
     int64_t offset;
-    TensorSpec spec;
-    TBlob Take() const;
+    void* Take() const;  // null where there are no bytes
   };
   Place place() const;
   Chunk& chunk() const;                       // kBug when empty

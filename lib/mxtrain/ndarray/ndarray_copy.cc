@@ -58,7 +58,7 @@ bool OneDevice(Context a, Context b) {
 void NDArray::PushZeros() {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
-  runtime().engine().PushSync([backend, place = place(), bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, place.Take().data, bytes); }, {},
+  runtime().engine().PushSync([backend, place = place(), bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, place.Take(), bytes); }, {},
                               writes, {.ctx = ctx(), .name = "NDArray::Zeros", .renews = RenewedBy(*this, writes)});
 }
 
@@ -73,7 +73,7 @@ void NDArray::Fill(double value) {
       return;
     }
     const engine::VarHandle writes[] = {var()};
-    runtime().engine().PushSync([place = place(), n = shape().Size(), element](RunContext) { FillElements<T>(place.Take().data, n, element); }, {},
+    runtime().engine().PushSync([place = place(), n = shape().Size(), element](RunContext) { FillElements<T>(place.Take(), n, element); }, {},
                                 writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
   });
 }
@@ -82,8 +82,8 @@ void NDArray::PushReorder(const NDArray& from, int priority) {
   Backend* backend = &runtime().backend(ctx());
   std::vector<engine::VarHandle> reads = {from.var()}, writes = {var()};
   engine::DeduplicateVars(&reads, &writes);
-  runtime().engine().PushSync([backend, source = from.place(), target = place()](
-                                  RunContext ctx) { backend->Reorder(ctx, source.spec, source.Take().data, target.spec, target.Take().data); },
+  runtime().engine().PushSync([backend, source = from.place(), target = place(), source_spec = from.spec_, target_spec = spec_](
+                                  RunContext ctx) { backend->Reorder(ctx, source_spec, source.Take(), target_spec, target.Take()); },
                               reads, writes,
                               {.ctx = ctx(),
                                .priority = priority,
@@ -97,8 +97,7 @@ void NDArray::PushTransfer(const NDArray& from, int priority) {
   Backend* backend = &runtime().backend(where);
   const engine::VarHandle reads[] = {from.var()}, writes[] = {var()};
   runtime().engine().PushSync([backend, source = from.place(), target = place(), bytes = PlainBytes()](RunContext ctx) {
-                                const TBlob to = target.Take(), of = source.Take();
-                                backend->CopyBytes(ctx, of.ctx, of.data, to.ctx, to.data, bytes);
+                                backend->CopyBytes(ctx, source.memory->ctx, source.Take(), target.memory->ctx, target.Take(), bytes);
                               },
                               reads, writes,
                               {.ctx = where,
@@ -160,8 +159,7 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
   const engine::VarHandle writes[] = {var()};
   runtime().engine().PushSync(
       [backend, elements, target = place(), bytes](RunContext ctx) {
-        const TBlob to = target.Take();
-        backend->CopyBytes(ctx, Context::cpu(), elements, to.ctx, to.data, bytes);
+        backend->CopyBytes(ctx, Context::cpu(), elements, target.memory->ctx, target.Take(), bytes);
       },
       {}, writes,
       {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost", .renews = RenewedBy(*this, writes)});
@@ -180,7 +178,7 @@ void NDArray::CopyToHost(void* elements, int64_t bytes) const {
   const engine::VarHandle done = engine.NewVar();
   const engine::VarHandle reads[] = {source.var()}, writes[] = {done};
   engine.PushSync([backend, elements, source = source.place(),
-                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.memory->ctx, source.Take().data, Context::cpu(), elements, bytes); },
+                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.memory->ctx, source.Take(), Context::cpu(), elements, bytes); },
                   reads, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyFromDevice, .name = "NDArray::CopyToHost"});
   std::exception_ptr error;
   try {
