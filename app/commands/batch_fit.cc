@@ -10,8 +10,8 @@ constexpr int64_t kBatchesAhead = 4;  // of the pipeline: three prefetched, one 
 
 }  // namespace
 
-OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states) {
-  OuterBytes bytes;
+ExternalBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states) {
+  ExternalBytes bytes;
   for (const int id : graph.arguments) {
     const executor::ExecNode& node = graph.nodes[static_cast<size_t>(id)];
     if (request.inputs.contains(node.name)) {

@@ -13,7 +13,7 @@
 namespace mxtrain::commands {
 
 // Bytes of a net's own arrays in training, beside what the planner shares.
-struct OuterBytes {
+struct ExternalBytes {
   int64_t parameters = 0, auxiliaries = 0, gradients = 0, optimizer = 0, averages = 0, inputs = 0, outputs = 0;
   int64_t Sum() const { return parameters + auxiliaries + gradients + optimizer + averages + inputs + outputs; }
 };
@@ -25,7 +25,7 @@ struct KeptStates {
 };
 
 // `graph` is what the passes made for `request`.
-OuterBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states);
+ExternalBytes BytesOutsideArena(const executor::ExecGraph& graph, const executor::BindRequest& request, const KeptStates& states);
 // Bytes of training as the request says, without recomputation.
 int64_t TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::BindRequest request, const KeptStates& states);
 // Bytes of an evaluation of `batch` examples: parameters, outputs, what lies between them, and the batches that the pipeline holds ready.

@@ -194,7 +194,7 @@ class Check final : public Command {
     for (DataSet& set : sets) {
       if (!set.source) continue;
       Progress progress(console, format("{}: looking at", set.name), "records", set.source->size());
-      set.facts = ScanPictures(*set.source, Stopped, [&progress] { progress.Add(1); });
+      set.facts = ScanImages(*set.source, Stopped, [&progress] { progress.Add(1); });
     }
     for (const DataFindings& found : {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
       for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);

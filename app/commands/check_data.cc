@@ -33,14 +33,14 @@ void AddTold(const std::vector<std::string>& all, const std::string& what, std::
 
 std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
   std::unordered_set<uint64_t> sums;
-  for (const PictureFacts& facts : set.facts) {
+  for (const ImageFacts& facts : set.facts) {
     if (facts.readable) sums.insert(facts.checksum);
   }
   return sums;
 }
 
 // The nearest training picture by hash, and in how many bits it differs.
-std::pair<size_t, int> Nearest(const std::vector<PictureFacts>& train, const PictureHash& hash) {
+std::pair<size_t, int> Nearest(const std::vector<ImageFacts>& train, const ImageHash& hash) {
   std::pair<size_t, int> nearest{0, std::numeric_limits<int>::max()};
   for (size_t i = 0; i < train.size(); ++i) {
     if (!train[i].hash) continue;
@@ -69,8 +69,8 @@ std::vector<std::string> NamesOf(const DataSet& set, const IsSo& is_so) {
   return names;
 }
 
-bool IsGray(const PictureFacts& facts) { return facts.channels <= 2; }
-bool HasAlpha(const PictureFacts& facts) { return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk); }
+bool IsGray(const ImageFacts& facts) { return facts.channels <= 2; }
+bool HasAlpha(const ImageFacts& facts) { return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk); }
 
 std::optional<std::string> DescribeImbalance(const io::Source& source) {
   const std::map<std::string, int64_t> counts = CountClasses(source);
@@ -83,9 +83,9 @@ std::optional<std::string> DescribeImbalance(const io::Source& source) {
 }
 
 // Least, median and most of a member.
-Json RangeOf(const std::vector<PictureFacts>& facts, int PictureFacts::*member) {
+Json RangeOf(const std::vector<ImageFacts>& facts, int ImageFacts::*member) {
   std::vector<int> values;
-  for (const PictureFacts& f : facts) {
+  for (const ImageFacts& f : facts) {
     if (f.readable) values.push_back(f.*member);
   }
   if (values.empty()) return nullptr;
@@ -126,7 +126,7 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const 
   std::vector<std::pair<size_t, int>> nearest(val.facts.size(), {0, kNearBits + 1});  // of each validation picture
   ParallelFor(static_cast<int64_t>(val.facts.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !stop(); ++i) {
-      const PictureFacts& facts = val.facts[i];
+      const ImageFacts& facts = val.facts[i];
       if (facts.hash && !known.contains(facts.checksum)) nearest[i] = Nearest(train.facts, *facts.hash);
     }
   });
@@ -160,15 +160,15 @@ std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& inpu
     if (!names.empty()) texts.push_back(format("{}: {} of {} pictures {}: {}", set.name, names.size(), set.facts.size(), what, FirstOf(names, kMostNamed, "; ")));
   };
   if (input.ndim() == 3) {
-    const auto is_smaller = [&input](const PictureFacts& f) { return f.height < input[1] || f.width < input[2]; };
+    const auto is_smaller = [&input](const ImageFacts& f) { return f.height < input[1] || f.width < input[2]; };
     add(NamesOf(set, is_smaller), format("are smaller than the net's input of {}x{} and must be enlarged", input[2], input[1]));
   }
   const std::vector<std::string> gray = NamesOf(set, IsGray);
   const auto readable = static_cast<size_t>(std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
   if (gray.size() < readable) add(gray, "are gray, the others coloured");
   add(NamesOf(set, HasAlpha), "have an alpha channel, and are laid over white");
-  add(NamesOf(set, [](const PictureFacts& f) { return f.cmyk; }), "are CMYK, whose colours come out roughly; convert them to RGB");
-  add(NamesOf(set, [](const PictureFacts& f) { return f.orientation != 1; }),
+  add(NamesOf(set, [](const ImageFacts& f) { return f.cmyk; }), "are CMYK, whose colours come out roughly; convert them to RGB");
+  add(NamesOf(set, [](const ImageFacts& f) { return f.orientation != 1; }),
       "are stored turned or mirrored (EXIF orientation); they are read upright, which not every tool does");
   if (const auto text = DescribeImbalance(*set.source)) texts.push_back(format("{}: {}", set.name, *text));
   return texts;
@@ -179,13 +179,13 @@ Json Summarize(const DataSet& set) {
   if (set.source->num_classes() > 0) summary["classes"] = CountClasses(*set.source);
   if (set.facts.empty()) return summary;
   const auto count = [&set](const auto& is_so) { return NamesOf(set, is_so).size(); };
-  summary["pictures"] = {{"readable", count([](const PictureFacts&) { return true; })},
-                         {"height", RangeOf(set.facts, &PictureFacts::height)},
-                         {"width", RangeOf(set.facts, &PictureFacts::width)},
+  summary["pictures"] = {{"readable", count([](const ImageFacts&) { return true; })},
+                         {"height", RangeOf(set.facts, &ImageFacts::height)},
+                         {"width", RangeOf(set.facts, &ImageFacts::width)},
                          {"gray", count(IsGray)},
                          {"alpha", count(HasAlpha)},
-                         {"cmyk", count([](const PictureFacts& f) { return f.cmyk; })},
-                         {"turned", count([](const PictureFacts& f) { return f.orientation != 1; })}};
+                         {"cmyk", count([](const ImageFacts& f) { return f.cmyk; })},
+                         {"turned", count([](const ImageFacts& f) { return f.orientation != 1; })}};
   return summary;
 }
 

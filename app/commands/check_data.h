@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/picture_scan.h"
+#include "app/commands/image_scan.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::commands {
 
-// A set and what was seen of its records (ScanPictures). Without a source: there is none.
+// A set and what was seen of its records (ScanImages). Without a source: there is none.
 struct DataSet {
   const char* name = "";  // "data.train"
   const io::Source* source = nullptr;
-  std::vector<PictureFacts> facts;
+  std::vector<ImageFacts> facts;
 };
 
 struct DataFindings {
@@ -24,7 +24,7 @@ struct DataFindings {
   std::vector<std::string> notes;     // what is worth knowing
 };
 
-// The most bits of a PictureHash, of 256, in which a picture may differ from another that it is a copy of.
+// The most bits of a ImageHash, of 256, in which a picture may differ from another that it is a copy of.
 constexpr int kNearBits = 40;
 
 // Compares files byte for byte, decoded pictures pixel for pixel; numbers, of which equal rows mean nothing, are left alone. A finding is a

@@ -65,8 +65,8 @@ std::string MistakesCsv(const ClassReport& report) {
 }
 
 // The worst mistakes of which pictures were kept; empty without any.
-std::vector<report::SheetPicture> MistakePictures(const ClassReport& report) {
-  std::vector<report::SheetPicture> pictures;
+std::vector<report::SheetImage> MistakePictures(const ClassReport& report) {
+  std::vector<report::SheetImage> pictures;
   for (const ClassReport::Mistake& m : report.mistakes()) {
     if (m.picture.pixels.empty()) break;
     pictures.push_back({m.picture,
@@ -167,7 +167,7 @@ void WriteClassFiles(const ClassReport& report, const std::string& folder) {
   plot::Save(DrawConfusion(report), file("confusion"));
   plot::Save(DrawClasses(report), file("classes"));
   plot::Save(DrawReliability(report), file("reliability"));
-  const std::vector<report::SheetPicture> pictures = MistakePictures(report);
+  const std::vector<report::SheetImage> pictures = MistakePictures(report);
   if (!pictures.empty())
     plot::SaveAs(report::DrawSheet("the worst mistakes, with the probability of the predicted class", pictures), file("mistakes.png"));
 }

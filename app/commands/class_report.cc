@@ -50,25 +50,25 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
 
 void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter, std::vector<float>* pixels) {
   const std::vector<DataDesc> inputs = iter.provide_data();
-  const auto input = std::find_if(inputs.begin(), inputs.end(), report::PictureReader::IsPicture);
-  const bool among_worst = pictures_ > 0 && (pictured_.size() < pictures_ || mistake.score > pictured_.begin()->first);
+  const auto input = std::find_if(inputs.begin(), inputs.end(), report::ImageReader::IsImage);
+  const bool among_worst = images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
   if (among_worst && input != inputs.end()) {
     if (pixels->empty()) *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
     mistake.picture = reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
-    if (pictured_.size() == pictures_) {
+    if (depicted_.size() == images_) {
       // Of equal scores the first one counts as the worse, here and in Finish.
-      const auto least = std::prev(pictured_.upper_bound(pictured_.begin()->first));
+      const auto least = std::prev(depicted_.upper_bound(depicted_.begin()->first));
       mistakes_[least->second].picture = {};
-      pictured_.erase(least);
+      depicted_.erase(least);
     }
-    pictured_.emplace(mistake.score, mistakes_.size());
+    depicted_.emplace(mistake.score, mistakes_.size());
   }
   mistakes_.push_back(std::move(mistake));
 }
 
 void ClassReport::Finish() {
   std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
-  pictured_.clear();
+  depicted_.clear();
 }
 
 std::string ClassReport::Name(int64_t k) const {

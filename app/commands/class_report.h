@@ -40,7 +40,7 @@ class ClassReport {
   // From now on every example that is added is written there, as CSV: [head,] name, true class, predicted class, score.
   void WriteEach(report::ResultFile* out, bool with_head) { each_ = out, each_with_head_ = with_head; }
   // From now on the pictures of the `count` worst mistakes are kept.
-  void KeepPictures(int count, const report::PictureReader& reader) { pictures_ = static_cast<size_t>(count), reader_ = &reader; }
+  void KeepImages(int count, const report::ImageReader& reader) { images_ = static_cast<size_t>(count), reader_ = &reader; }
   // After the last batch: sorts the mistakes, the worst first.
   void Finish();
 
@@ -80,9 +80,9 @@ class ClassReport {
   std::vector<Mistake> mistakes_;
   report::ResultFile* each_ = nullptr;
   bool each_with_head_ = false;
-  size_t pictures_ = 0;
-  const report::PictureReader* reader_ = nullptr;
-  std::multimap<float, size_t> pictured_;  // score and place of the mistakes whose pictures are kept
+  size_t images_ = 0;
+  const report::ImageReader* reader_ = nullptr;
+  std::multimap<float, size_t> depicted_;  // score and place of the mistakes whose pictures are kept
 };
 
 // What the classes of a label are called: as the words of its column in the run's table, else `classes`, where the net has no other label.

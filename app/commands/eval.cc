@@ -61,9 +61,9 @@ class Eval final : public Command {
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
                           ModesOf(model, flags, *runtime, DeviceOf(flags), console));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
-    const report::PictureReader reader(spec.transforms);
+    const report::ImageReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
-    for (ClassReport& report : reports) report.KeepPictures(worst_, reader);
+    for (ClassReport& report : reports) report.KeepImages(worst_, reader);
     std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names, spec);
     std::optional<report::ResultFile> predictions;
     if (!predictions_.empty()) OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);

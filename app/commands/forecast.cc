@@ -45,7 +45,7 @@ TimeForecast ForecastTime(Session& session) {
   return forecast;
 }
 
-DiskForecast ForecastDisk(const Session& session, const OuterBytes& outer) {
+DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer) {
   return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages, session.config().train.save.keep + 4};
 }
 

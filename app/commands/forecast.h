@@ -26,6 +26,6 @@ struct DiskForecast {
   // system has hard links: it is then less.
   int64_t most_files = 0;
 };
-DiskForecast ForecastDisk(const Session& session, const OuterBytes& outer);
+DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer);
 
 }  // namespace mxtrain::commands

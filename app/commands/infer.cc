@@ -76,7 +76,7 @@ class Infer final : public Command {
     const bool table = spec.IsTable();
     CheckKind(table);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
-    std::vector<std::string> names = table ? std::vector<std::string>() : CollectPictures(inputs_, console);
+    std::vector<std::string> names = table ? std::vector<std::string>() : CollectImages(inputs_, console);
     Net net;
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), console);
     if (table) {

@@ -44,7 +44,7 @@ std::unique_ptr<io::Source> OpenFolder(const std::string& path, const std::vecto
 }
 
 // Sizes and channels, from the headers of pictures spread over the folder; what cannot be read is said.
-void Probe(const io::Source& source, PictureFolder* folder, report::Console& console) {
+void Probe(const io::Source& source, ImageFolder* folder, report::Console& console) {
   std::vector<int> sides;
   const int64_t count = std::min(source.size(), kMostProbed);
   int64_t bad = 0, coloured = 0;
@@ -94,7 +94,7 @@ class Init final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    const PictureFolder folder = Look(console);
+    const ImageFolder folder = Look(console);
     const TrainingChoice choice = ChooseTraining(folder, size_);
     if (output_ == "-") {
       std::cout << ConfigText(folder, choice, "FILE");
@@ -109,7 +109,7 @@ class Init final : public Command {
   }
 
  private:
-  PictureFolder Look(report::Console& console) {
+  ImageFolder Look(report::Console& console) {
     if (!fs::is_directory(folder_)) {
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
             fs::exists(folder_) ? "is not a folder" : "does not exist; name a folder with a sub-folder of pictures per class");
@@ -121,7 +121,7 @@ class Init final : public Command {
             "{} holds no folders; put the pictures of each class into a folder of its own, named like the class: {}/cat, {}/dog", folder_,
             folder_, folder_);
     }
-    PictureFolder found;
+    ImageFolder found;
     found.name = root.filename().string();
     if (output_.empty()) output_ = found.name + ".yaml";
     const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev"});
@@ -131,12 +131,12 @@ class Init final : public Command {
     if (!train.empty() && !val.empty()) {
       const auto validation = OpenFolder(val, source->class_names());
       for (const std::string& text : validation->remarks()) console.Message(LogLevel::kWarning, text);
-      found.val_pictures = validation->size();
+      found.val_images = validation->size();
       found.val = Written(val);
     } else {
       found.holdout = kHoldout;
-      found.val_pictures = std::llround(kHoldout * static_cast<double>(found.train_pictures));
-      found.train_pictures -= found.val_pictures;
+      found.val_images = std::llround(kHoldout * static_cast<double>(found.train_images));
+      found.train_images -= found.val_images;
     }
     found.train = Written(train.empty() ? root.string() : train);
     if (const std::string test = SubFolder(root, {"test", "testing"}); !train.empty() && !test.empty()) found.test = Shown(test);
@@ -145,11 +145,11 @@ class Init final : public Command {
   }
 
   // Refuses what cannot be trained on.
-  void Count(const io::Source& source, PictureFolder* found) const {
+  void Count(const io::Source& source, ImageFolder* found) const {
     std::vector<int64_t> counts(source.class_names().size());
     for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(*source.ClassOf(i))];
     for (size_t k = 0; k < counts.size(); ++k) found->classes.emplace_back(source.class_names()[k], counts[k]);
-    found->train_pictures = source.size();
+    found->train_images = source.size();
     if (counts.size() < 2) {
       Throw(ErrorKind::kData, "{} holds one class, '{}'; a net needs at least two to tell apart, a folder each", folder_,
             source.class_names()[0]);
@@ -172,14 +172,14 @@ class Init final : public Command {
     return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
 
-  void Report(const CommonFlags& flags, const PictureFolder& f, const TrainingChoice& c) const {
+  void Report(const CommonFlags& flags, const ImageFolder& f, const TrainingChoice& c) const {
     if (flags.json) {
       Json classes = Json::object();
       for (const auto& [name, count] : f.classes) classes[name] = count;
       std::cout << report::JsonText({{"file", output_},
                                      {"classes", classes},
-                                     {"train", f.train_pictures},
-                                     {"val", f.val_pictures},
+                                     {"train", f.train_images},
+                                     {"val", f.val_images},
                                      {"channels", f.channels},
                                      {"median_side", f.median_side},
                                      {"input_size", c.input_size},
@@ -188,8 +188,8 @@ class Init final : public Command {
                 << std::endl;
       return;
     }
-    std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_pictures,
-                        f.val_pictures, f.val.empty() ? " (a fifth of each class, held out)" : "");
+    std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_images,
+                        f.val_images, f.val.empty() ? " (a fifth of each class, held out)" : "");
     if (!f.test.empty()) std::cout << format("{0} is kept for the end: mxtrain eval runs/latest {0}\n", report::QuoteShell(f.test));
     std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
     std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n", report::QuoteShell(output_));

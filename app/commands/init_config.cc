@@ -21,7 +21,7 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-std::string ClassList(const PictureFolder& folder) {
+std::string ClassList(const ImageFolder& folder) {
   std::string text;
   for (size_t i = 0; i < folder.classes.size() && i < 12; ++i) {
     text += format("{}{} {}", i ? ", " : "", OneLine(folder.classes[i].first), folder.classes[i].second);
@@ -29,12 +29,12 @@ std::string ClassList(const PictureFolder& folder) {
   return text + (folder.classes.size() > 12 ? ", ..." : "");
 }
 
-std::string Sides(const PictureFolder& f) {
+std::string Sides(const ImageFolder& f) {
   if (f.min_side == f.max_side) return format("shorter side {} pixels", f.min_side);
   return format("shorter sides {} to {} pixels, {} in the middle", f.min_side, f.max_side, f.median_side);
 }
 
-std::string Head(const PictureFolder& f, const std::string& file) {
+std::string Head(const ImageFolder& f, const std::string& file) {
   const std::string test =
       f.test.empty() ? "" : format("# No epoch is chosen by {0}, so that it says in the end how good the net is: `mxtrain eval runs/latest {0}`.\n", OneLine(f.test));
   return format(R"(# Made by `mxtrain init`: {} pictures to train on, {} to validate, {} classes ({}).
@@ -43,7 +43,7 @@ std::string Head(const PictureFolder& f, const std::string& file) {
 name: {}
 seed: 1                                   # of everything that is drawn at random; the same seed gives the same run
 )",
-                f.train_pictures, f.val_pictures, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file), test,
+                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file), test,
                 QuoteYaml(f.name));
 }
 
@@ -66,7 +66,7 @@ blocks:
       - Activation: {act_type: relu}
 )";
 
-std::string Net(const PictureFolder& f, const TrainingChoice& choice) {
+std::string Net(const ImageFolder& f, const TrainingChoice& choice) {
   const int size = choice.input_size;
   std::string text = format(R"(
 net:
@@ -89,7 +89,7 @@ net:
 )";
 }
 
-std::string Data(const PictureFolder& f, const TrainingChoice& choice) {
+std::string Data(const ImageFolder& f, const TrainingChoice& choice) {
   const int size = choice.input_size;
   std::string text = format(R"(
 data:
@@ -116,7 +116,7 @@ data:
                        size + size / 8, size);
 }
 
-std::string Train(const PictureFolder& f, const TrainingChoice& choice) {
+std::string Train(const ImageFolder& f, const TrainingChoice& choice) {
   return format(R"(
 train:
   epochs: {}
@@ -130,20 +130,20 @@ train:
 
 }  // namespace
 
-TrainingChoice ChooseTraining(const PictureFolder& folder, int input_size) {
+TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
   TrainingChoice choice;
   choice.input_size = input_size > 0 ? input_size : 32;
   for (int size : {64, 96, 128}) {
     if (input_size == 0 && folder.median_side >= size) choice.input_size = size;
   }
   choice.batch_size = 32;
-  while (choice.batch_size > 8 && folder.train_pictures < int64_t{10} * choice.batch_size) choice.batch_size /= 2;
-  while (choice.batch_size > 1 && folder.train_pictures < choice.batch_size) choice.batch_size /= 2;
-  choice.epochs = std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_pictures, 1) + 2) / 5 * 5, 10, 60);
+  while (choice.batch_size > 8 && folder.train_images < int64_t{10} * choice.batch_size) choice.batch_size /= 2;
+  while (choice.batch_size > 1 && folder.train_images < choice.batch_size) choice.batch_size /= 2;
+  choice.epochs = std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_images, 1) + 2) / 5 * 5, 10, 60);
   return choice;
 }
 
-std::string ConfigText(const PictureFolder& folder, const TrainingChoice& choice, const std::string& file) {
+std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice, const std::string& file) {
   return Head(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) + Train(folder, choice);
 }
 

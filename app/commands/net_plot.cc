@@ -35,7 +35,7 @@ std::string ShortCount(int64_t count) {
 }
 
 // Rows that follow a narrow one, up to the next narrow one: a chain's single row, or branches and where they join.
-struct Stretch {
+struct Segment {
   int first = 0, last = 0;
   std::map<int, double> lanes;  // middle of each lane; lane 0 stands at 0
   double left = 0, right = 0;   // how far boxes and connections reach
@@ -43,13 +43,13 @@ struct Stretch {
   int rows() const { return last - first + 1; }
 };
 
-class NetPicture {
+class NetImage {
  public:
-  NetPicture(std::vector<NetBox> boxes, std::string title) : boxes_(std::move(boxes)), title_(std::move(title)) {
+  NetImage(std::vector<NetBox> boxes, std::string title) : boxes_(std::move(boxes)), title_(std::move(title)) {
     std::vector<std::vector<int>> inputs;
     for (const NetBox& box : boxes_) inputs.push_back(box.inputs);
     layout_ = LayOutNet(inputs);
-    MakeStretches();
+    MakeSegments();
     BreakIntoColumns();
   }
 
@@ -57,11 +57,11 @@ class NetPicture {
     double width = 2 * kMargin - kColumnGap;
     for (double column : column_widths_) width += column + kColumnGap;
     int most = 0;
-    for (const Stretch& s : stretches_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
+    for (const Segment& s : segments_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
     Drawing drawing(std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
                     kTop + kPitch * most + kMargin);
     DrawTitle(&drawing);
-    for (const Stretch& s : stretches_) DrawGround(s, &drawing);
+    for (const Segment& s : segments_) DrawGround(s, &drawing);
     for (size_t v = 0; v < layout_.vertices.size(); ++v) DrawConnections(static_cast<int>(v), &drawing);
     for (const NetLayout::Vertex& vertex : layout_.vertices) DrawBox(vertex, &drawing);
     return drawing;
@@ -70,26 +70,26 @@ class NetPicture {
  private:
   static constexpr double kLegendWidth = 620;
 
-  void MakeStretches() {
-    stretch_of_.resize(static_cast<size_t>(layout_.rows));
+  void MakeSegments() {
+    segment_of_.resize(static_cast<size_t>(layout_.rows));
     for (int row = 0; row < layout_.rows; ++row) {
       if (row == 0 || layout_.narrow[static_cast<size_t>(row - 1)]) {
-        Stretch s;
+        Segment s;
         s.first = row;
-        stretches_.push_back(std::move(s));
+        segments_.push_back(std::move(s));
       }
-      stretches_.back().last = row;
-      stretch_of_[static_cast<size_t>(row)] = stretches_.size() - 1;
+      segments_.back().last = row;
+      segment_of_[static_cast<size_t>(row)] = segments_.size() - 1;
     }
     for (const NetLayout::Vertex& v : layout_.vertices) {
-      double& width = StretchOf(v).lanes[v.lane];
+      double& width = SegmentOf(v).lanes[v.lane];
       width = std::max(width, v.box >= 0 ? kBoxWidth : kPassing);
     }
-    for (Stretch& s : stretches_) PlaceLanes(&s);
+    for (Segment& s : segments_) PlaceLanes(&s);
   }
 
   // From widths to middles.
-  static void PlaceLanes(Stretch* s) {
+  static void PlaceLanes(Segment* s) {
     const std::map<int, double> widths = s->lanes;
     s->right = widths.at(0) / 2, s->left = -s->right;
     s->lanes[0] = 0;
@@ -107,28 +107,28 @@ class NetPicture {
   // As many columns as make the page about half as wide again as it is high.
   void BreakIntoColumns() {
     double widest = 0;
-    for (const Stretch& s : stretches_) widest = std::max(widest, s.right - s.left);
+    for (const Segment& s : segments_) widest = std::max(widest, s.right - s.left);
     int columns = 1;
     while (layout_.rows > kMostOfOneColumn && 1.5 * kPitch * layout_.rows / columns > columns * (widest + kColumnGap)) ++columns;
     const int most = (layout_.rows + columns - 1) / columns;
     int begin = 0, column = 0;
-    for (Stretch& s : stretches_) {
+    for (Segment& s : segments_) {
       if (s.last - begin + 1 > most && s.first > begin) begin = s.first, ++column;
       s.column = column;
     }
     column_widths_.assign(static_cast<size_t>(column + 1), 0);
     column_lefts_.assign(static_cast<size_t>(column + 1), 0);
-    for (const Stretch& s : stretches_)
+    for (const Segment& s : segments_)
       column_lefts_[static_cast<size_t>(s.column)] = std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);
-    for (const Stretch& s : stretches_) {
+    for (const Segment& s : segments_) {
       double& width = column_widths_[static_cast<size_t>(s.column)];
       width = std::max(width, s.right - column_lefts_[static_cast<size_t>(s.column)]);
     }
   }
 
-  Stretch& StretchOf(const NetLayout::Vertex& v) { return stretches_[stretch_of_[static_cast<size_t>(v.row)]]; }
+  Segment& SegmentOf(const NetLayout::Vertex& v) { return segments_[segment_of_[static_cast<size_t>(v.row)]]; }
   int ColumnBegin(int column) const {
-    return std::find_if(stretches_.begin(), stretches_.end(), [column](const Stretch& s) { return s.column == column; })->first;
+    return std::find_if(segments_.begin(), segments_.end(), [column](const Segment& s) { return s.column == column; })->first;
   }
   // Where lane 0 of a column stands.
   double ColumnMiddle(int column) const {
@@ -137,11 +137,11 @@ class NetPicture {
     return x - column_lefts_[static_cast<size_t>(column)];
   }
   double RowTop(int row) const {
-    const int column = stretches_[stretch_of_[static_cast<size_t>(row)]].column;
+    const int column = segments_[segment_of_[static_cast<size_t>(row)]].column;
     return kTop + kPitch * (row - ColumnBegin(column)) + (kPitch - kBoxHeight) / 2;
   }
   double MiddleOf(const NetLayout::Vertex& v) {
-    const Stretch& s = StretchOf(v);
+    const Segment& s = SegmentOf(v);
     return ColumnMiddle(s.column) + s.lanes.at(v.lane);
   }
 
@@ -167,7 +167,7 @@ class NetPicture {
   }
 
   // What the names of all boxes of a stretch begin with, up to an underscore.
-  std::string CommonName(const Stretch& s) const {
+  std::string CommonName(const Segment& s) const {
     std::optional<std::string> common;
     for (const NetLayout::Vertex& v : layout_.vertices) {
       if (v.box < 0 || v.row < s.first || v.row > s.last) continue;
@@ -181,7 +181,7 @@ class NetPicture {
     return end == std::string::npos ? "" : common->substr(0, end);
   }
 
-  void DrawGround(const Stretch& s, Drawing* drawing) const {
+  void DrawGround(const Segment& s, Drawing* drawing) const {
     if (s.rows() < 2) return;
     const double left = ColumnMiddle(s.column) + s.left - 8, width = s.right - s.left + 16;
     const double top = RowTop(s.first) - 8, bottom = RowTop(s.last) + kBoxHeight + 13;
@@ -196,13 +196,13 @@ class NetPicture {
     for (int input : to.inputs) {
       const NetLayout::Vertex& from = layout_.vertices[static_cast<size_t>(input)];
       const double from_x = MiddleOf(from), bottom = RowTop(from.row) + kBoxHeight;
-      const int from_column = StretchOf(from).column;
+      const int from_column = SegmentOf(from).column;
       const double turn = top - (kPitch - kBoxHeight) / 2;
       std::vector<Point> way{{from_x, bottom}};
-      if (from_column != StretchOf(to).column) {
+      if (from_column != SegmentOf(to).column) {
         // Below its column, up between the columns, and in from above.
         const double between =
-            ColumnMiddle(StretchOf(to).column) + column_lefts_[static_cast<size_t>(StretchOf(to).column)] - kColumnGap / 2;
+            ColumnMiddle(SegmentOf(to).column) + column_lefts_[static_cast<size_t>(SegmentOf(to).column)] - kColumnGap / 2;
         const double below = bottom + (kPitch - kBoxHeight) / 2;
         way.insert(way.end(), {{from_x, below}, {between, below}, {between, turn}, {x, turn}});
       } else if (from_x != x) {
@@ -233,8 +233,8 @@ class NetPicture {
   const std::vector<NetBox> boxes_;
   const std::string title_;
   NetLayout layout_;
-  std::vector<Stretch> stretches_;
-  std::vector<size_t> stretch_of_;  // by row
+  std::vector<Segment> segments_;
+  std::vector<size_t> segment_of_;  // by row
   std::vector<double> column_widths_, column_lefts_;
 };
 
@@ -242,7 +242,7 @@ class NetPicture {
 
 Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs, const std::set<std::string>& labels,
                 const std::string& title) {
-  return NetPicture(MakeNetBoxes(graph, specs, inputs, labels), title).Draw();
+  return NetImage(MakeNetBoxes(graph, specs, inputs, labels), title).Draw();
 }
 
 }  // namespace mxtrain::commands

@@ -135,7 +135,7 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const 
   return opened;
 }
 
-std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console) {
+std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, report::Console& console) {
   std::vector<std::string> files, missing;
   for (const std::string& input : inputs) {
     if (input == "-") {

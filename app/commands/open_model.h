@@ -29,7 +29,7 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
 // working folder); zero bytes end a path as line ends do.
 // An input that is not there is kept, to be told with the pictures that cannot be read; throws kFileSystem where none is there. Empty folders and
 // lists give none, which is said; throws kData for a folder whose files are all something else.
-std::vector<std::string> CollectPictures(const std::vector<std::string>& inputs, report::Console& console);
+std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, report::Console& console);
 
 // Names the examples that could not be read. Returns the exit code: 0 when there are none, or with `skip`.
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console);

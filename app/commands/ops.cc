@@ -85,7 +85,7 @@ class Ops final : public Command {
 
   static std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name, DeviceType device) {
     std::vector<std::string> names;
-    for (const PlanRow* row : registry.Rows(name, device)) names.push_back(row->name);
+    for (const KernelEntry* row : registry.Kernels(name, device)) names.push_back(row->name);
     return names;
   }
 

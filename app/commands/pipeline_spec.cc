@@ -111,7 +111,7 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);
-    const bool picture = source->data_fields()[0].kind == io::FieldKind::kPicture;
+    const bool picture = source->data_fields()[0].kind == io::FieldKind::kImage;
     const TShape& input = model.inputs[0].shape;
     if (picture && input.ndim() == 3) {
       kwargs.emplace_back("channels", params::Print(input[0]));

@@ -49,7 +49,7 @@ class Plan final : public Command {
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
-    const OuterBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
+    const ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -200,7 +200,7 @@ class Plan final : public Command {
   }
 
   static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
-                     const OuterBytes& outer) {
+                     const ExternalBytes& outer) {
     int64_t parameters = 0;
     double flops = 0;
     Json list = Json::array();
@@ -226,7 +226,7 @@ class Plan final : public Command {
   }
 
   void Print(Session& session, const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
-             const OuterBytes& outer) const {
+             const ExternalBytes& outer) const {
     size_t name_width = 5, op_width = 8, shape_width = 6;
     int64_t parameters = 0;
     double flops = 0;

@@ -55,7 +55,7 @@ std::optional<std::string> FieldShape(const config::Column& column, const std::v
 }
 
 // One column for an input of channels, height and width: paths of picture files.
-bool IsPicture(const config::Column& column, const std::vector<config::NetInput>& inputs) {
+bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [&](const config::NetInput& input) {
     return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 && input.shape.Size() != 1;
   });
@@ -67,7 +67,7 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* k
   for (const config::Column& column : c.columns) {
     const bool input = std::any_of(net.inputs.begin(), net.inputs.end(), [&](const config::NetInput& i) { return i.name == column.input; });
     for (const std::string& name : column.columns) (input ? data : labels).push_back(format("{}={}", column.input, name));
-    if (IsPicture(column, net.inputs)) pictures.push_back(column.input);
+    if (IsImage(column, net.inputs)) pictures.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
   if (!pictures.empty()) kwargs->emplace_back("picture_fields", params::Print(pictures));
@@ -97,10 +97,10 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const
 }
 
 // How many channels the net wants of its pictures.
-std::optional<int64_t> PictureChannels(const io::Source& source, const std::vector<config::NetInput>& inputs) {
+std::optional<int64_t> ImageChannels(const io::Source& source, const std::vector<config::NetInput>& inputs) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
   for (const io::FieldSpec& field : fields) {
-    if (field.kind != io::FieldKind::kPicture) continue;
+    if (field.kind != io::FieldKind::kImage) continue;
     for (const config::NetInput& input : inputs) {
       const bool meant = input.name == field.name || (fields.size() == 1 && inputs.size() == 1);
       if (meant && input.shape.ndim() == 3) return input.shape[0];
@@ -239,7 +239,7 @@ void Session::CheckInputOrder() {
   constexpr int64_t kMostChannels = 4;
   const config::SourceConfig& c = config().data.train;
   for (const config::NetInput& input : net_.inputs) {
-    const bool pictures = c.source == "csv" ? std::any_of(c.columns.begin(), c.columns.end(), [this](const auto& column) { return IsPicture(column, net_.inputs); })
+    const bool pictures = c.source == "csv" ? std::any_of(c.columns.begin(), c.columns.end(), [this](const auto& column) { return IsImage(column, net_.inputs); })
                                             : !c.source.empty();
     const TShape& s = input.shape;
     if (!pictures || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
@@ -478,7 +478,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   // A picture source has one data and one label field; the net's names are given to them.
   if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
   if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
-  if (const std::optional<int64_t> channels = PictureChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
+  if (const std::optional<int64_t> channels = ImageChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode || pass == Pass::kWhole));
   kwargs.emplace_back("cache", pass == Pass::kWhole ? "none" : config().data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(config().data.cache_bytes));
@@ -536,7 +536,7 @@ void Session::AddMixing(Kwargs* pipeline) const {
 void Session::MeasureFor(const config::SourceConfig& c) {
   if (statistics_ || !io::WantsStatistics(ChainOf(c))) return;
   OpenSource(false);
-  const int64_t channels = PictureChannels(*train_source_, net_.inputs).value_or(3);
+  const int64_t channels = ImageChannels(*train_source_, net_.inputs).value_or(3);
   statistics_ = io::MeasurePixels(*train_source_, static_cast<int>(channels));
   const auto short_list = [](const std::vector<double>& values) {
     std::string text;

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "app/commands/command.h"
-#include "app/commands/synth_picture.h"
+#include "app/commands/synth_image.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -68,7 +68,7 @@ class Synth final : public Command {
 
  private:
   void WriteOne(uint64_t seed, int shape, int64_t number, const fs::path& part) const {
-    const SynthPicture picture = DrawSynthPicture(seed, static_cast<size_t>(shape), number, size_);
+    const SynthImage picture = DrawSynthImage(seed, static_cast<size_t>(shape), number, size_);
     const fs::path folder = part / ShapeNames()[static_cast<size_t>(shape)];
     if (number == 0 || !fs::exists(folder)) MakeFolders(folder.string());
     const fs::path file = folder / format("{:06}{}", number, picture.jpeg ? ".jpg" : ".png");

@@ -157,7 +157,7 @@ class Train final : public Command {
 
     if (!resume_) {
       report::TryToShow(console, "the first batch", [&] {
-        report::SaveFirstBatch(folder.File("samples"), *train, report::PictureReader(session.TrainTransforms()), session.class_names());
+        report::SaveFirstBatch(folder.File("samples"), *train, report::ImageReader(session.TrainTransforms()), session.class_names());
       });
     }
 

@@ -52,7 +52,7 @@ class Page {
   }
   // Pictures between these two stand side by side where the window is wide enough.
   void BeginPictures() { text_ += "<div class=\"pictures\">\n"; }
-  void EndPictures() { text_ += "</div>\n"; }
+  void EndImages() { text_ += "</div>\n"; }
   void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
   void Png(const std::string& bytes, const std::string& what) {
     text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) + "\"></figure>\n";
@@ -80,13 +80,13 @@ std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending)
   return files;
 }
 
-void AddPictures(Page* page, const fs::path& folder) {
+void AddImages(Page* page, const fs::path& folder) {
   page->BeginPictures();
   for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
   for (const fs::path& file : FilesOf(folder, ".png")) {
     if (!fs::exists(fs::path(file).replace_extension(".svg"))) page->Png(ReadFile(file), file.stem());
   }
-  page->EndPictures();
+  page->EndImages();
 }
 
 std::string TextOf(const Json& value) {
@@ -103,7 +103,7 @@ void AddCurves(Page* page, const fs::path& folder) {
   for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg"}) {
     if (fs::exists(folder / name)) page->Svg(ReadFile(folder / name));
   }
-  page->EndPictures();
+  page->EndImages();
 }
 
 // A row of the result. Its file is for programs; what has a unit gets it here.
@@ -162,11 +162,11 @@ void AddEvaluation(Page* page, const fs::path& folder) {
   std::vector<Cells> rows;
   for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({Words(name), TextOf(value)});
   page->Table({"metric", "value"}, rows);
-  AddPictures(page, folder);
+  AddImages(page, folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory()) continue;
     page->Heading("evaluation of " + entry.path().filename().string());
-    AddPictures(page, entry.path());
+    AddImages(page, entry.path());
   }
 }
 
@@ -186,7 +186,7 @@ void WriteHtmlReport(const std::string& run_folder) {
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
   AddEvaluation(&page, run / "eval");
   if (fs::is_directory(run / "samples")) page.Heading("what the net sees in training");
-  AddPictures(&page, run / "samples");
+  AddImages(&page, run / "samples");
   AddFile(&page, "command", run / "command.txt");
   AddFile(&page, "configuration", run / "config.yaml");
   AddFile(&page, "environment", run / "env.txt");

@@ -10,14 +10,14 @@
 
 namespace mxtrain::report {
 
-plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetPicture>& pictures) {
+plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& pictures) {
   constexpr double kMargin = 16, kGap = 12, kLeast = 112, kLine = 14, kTextSize = 11, kTitle = 30;
   const io::Image& first = pictures.at(0).image;
   const double enlarged = std::max(1.0, std::ceil(kLeast / std::max(first.width, first.height)));
   const double width = enlarged * first.width, height = enlarged * first.height;
   const double cell = std::max(width, kLeast);
   size_t lines = 0;
-  for (const SheetPicture& p : pictures) lines = std::max(lines, p.lines.size());
+  for (const SheetImage& p : pictures) lines = std::max(lines, p.lines.size());
   const double row = height + kLine * static_cast<double>(lines) + kGap;
   // About as wide as high, with a leaning to the screen's shape.
   const double wanted = std::sqrt(1.5 * static_cast<double>(pictures.size()) * row / (cell + kGap));
@@ -30,7 +30,7 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetPicture
   for (size_t i = 0; i < pictures.size(); ++i) {
     const plot::Point at{kMargin + static_cast<double>(i % columns) * (cell + kGap),
                          kMargin + kTitle + static_cast<double>(i / columns) * row};
-    drawing.AddPicture({at.x + (cell - width) / 2, at.y}, width, height, pictures[i].image);
+    drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, pictures[i].image);
     for (size_t k = 0; k < pictures[i].lines.size(); ++k) {
       const std::string text = plot::FitText(pictures[i].lines[k], kTextSize, cell);
       drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 1}, text,
@@ -40,7 +40,7 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetPicture
   return drawing;
 }
 
-PictureReader::PictureReader(const std::vector<io::TransformSpec>& transforms) {
+ImageReader::ImageReader(const std::vector<io::TransformSpec>& transforms) {
   if (transforms.empty() || transforms.back().name != "normalize") return;
   for (const auto& [key, value] : transforms.back().kwargs) {
     if (key == "mean") params::Parse(value, &mean_);
@@ -48,11 +48,11 @@ PictureReader::PictureReader(const std::vector<io::TransformSpec>& transforms) {
   }
 }
 
-bool PictureReader::IsPicture(const DataDesc& input) {
+bool ImageReader::IsImage(const DataDesc& input) {
   return input.shape.ndim() == 4 && (input.shape[1] == 1 || input.shape[1] == 3) && input.shape[2] > 1 && input.shape[3] > 1;
 }
 
-io::Image PictureReader::Read(const float* planes, const TShape& batch_shape) const {
+io::Image ImageReader::Read(const float* planes, const TShape& batch_shape) const {
   const auto channels = static_cast<size_t>(batch_shape[1]), pixels = static_cast<size_t>(batch_shape[2] * batch_shape[3]);
   io::Image image;
   image.Resize(static_cast<int>(batch_shape[2]), static_cast<int>(batch_shape[3]), static_cast<int>(channels));
@@ -81,21 +81,21 @@ std::vector<std::string> ClassesOf(const DataBatch& batch, const std::vector<std
 
 }  // namespace
 
-void SaveFirstBatch(const std::string& folder, DataIter& train, const PictureReader& reader, const std::vector<std::string>& class_names) {
+void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names) {
   const std::vector<DataDesc> inputs = train.provide_data();
-  const auto pictures = std::count_if(inputs.begin(), inputs.end(), PictureReader::IsPicture);
+  const auto pictures = std::count_if(inputs.begin(), inputs.end(), ImageReader::IsImage);
   DataBatch batch;
   train.Reset(0);
   if (pictures == 0 || !train.Next(&batch)) return;
   MakeOwnFolder(folder);
   const std::vector<std::string> classes = ClassesOf(batch, class_names);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!PictureReader::IsPicture(inputs[i])) continue;
+    if (!ImageReader::IsImage(inputs[i])) continue;
     const std::vector<float> planes = InputValues(inputs[i], batch.data[i]);
     const int64_t size = inputs[i].shape.Size() / inputs[i].shape[0];
-    std::vector<SheetPicture> sheet;
+    std::vector<SheetImage> sheet;
     for (int64_t k = 0; k < std::min(batch.count, kMostOfSheet); ++k) {
-      SheetPicture& one = sheet.emplace_back(SheetPicture{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
+      SheetImage& one = sheet.emplace_back(SheetImage{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
       if (!classes.empty()) one.lines.push_back(classes[static_cast<size_t>(k)]);
     }
     const std::string name = pictures > 1 ? "train_batch_" + inputs[i].name : "train_batch";

@@ -9,19 +9,19 @@
 
 namespace mxtrain::report {
 
-struct SheetPicture {
+struct SheetImage {
   io::Image image;
   std::vector<std::string> lines;
 };
 // At most a few dozen pictures can be looked at; all that are given are drawn. Pictures of one size; small ones are enlarged.
-plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetPicture>& pictures);
+plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& pictures);
 
 // Makes pictures of a net's input again: what `normalize` (the last of the transforms) did is undone.
-class PictureReader {
+class ImageReader {
  public:
-  explicit PictureReader(const std::vector<io::TransformSpec>& transforms);
+  explicit ImageReader(const std::vector<io::TransformSpec>& transforms);
   // Whether an input is of pictures: [N, 1 or 3, H, W].
-  static bool IsPicture(const DataDesc& input);
+  static bool IsImage(const DataDesc& input);
   // `planes`: [C, H, W] of one example.
   io::Image Read(const float* planes, const TShape& batch_shape) const;
 
@@ -33,6 +33,6 @@ class PictureReader {
 // most kMostOfSheet pictures; nothing where no input is of pictures. Resets the iterator, which the run does again. Throws kFileSystem, and
 // what the iterator throws.
 inline constexpr int64_t kMostOfSheet = 32;
-void SaveFirstBatch(const std::string& folder, DataIter& train, const PictureReader& reader, const std::vector<std::string>& class_names);
+void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names);
 
 }  // namespace mxtrain::report

@@ -57,8 +57,8 @@ class Ours {
     options.channels = 3;
     options.exact = exact_;
     options.part = [&](int height, int width) {
-      const Cut cut = Begin(height, width, index).cut;
-      return DecodeOptions::Part{cut.Needed(), cut.MinScale()};
+      const CropResize crop = Begin(height, width, index).crop;
+      return DecodeOptions::Part{crop.Needed(), crop.MinScale()};
     };
     decoder_.Decode(bytes, options, &image_, frame);
   }
@@ -68,7 +68,7 @@ class Ours {
     const Frame frame{image.height, image.width, {0, 0, image.height, image.width}, 1};
     augmenter_.ToPlanes(Begin(image.height, image.width, index), image, frame, {224, 224}, &image_, &spare_, planes_.data());
   }
-  Cut CutOf(int height, int width, int64_t index) const { return Begin(height, width, index).cut; }
+  CropResize CropResizeOf(int height, int width, int64_t index) const { return Begin(height, width, index).crop; }
   void ToPlanes(const Image& image) { augmenter_.ToPlanes(image.pixels, planes_.data()); }
 
  private:
@@ -99,10 +99,10 @@ class Turbo {
 };
 
 // The same box and the same flip, to interleaved floats of 0 .. 1.
-void AugmentWithOpenCv(const cv::Mat& picture, const Cut& cut, cv::Mat* result) {
+void AugmentWithOpenCv(const cv::Mat& picture, const CropResize& crop, cv::Mat* result) {
   cv::Mat resized;
-  cv::resize(picture(cv::Rect(cut.box.x, cut.box.y, cut.box.width, cut.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
-  if (cut.mirrored) cv::flip(resized, resized, 1);
+  cv::resize(picture(cv::Rect(crop.box.x, crop.box.y, crop.box.width, crop.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
+  if (crop.mirrored) cv::flip(resized, resized, 1);
   resized.convertTo(*result, CV_32F, 1 / 255.0);
 }
 
@@ -145,10 +145,10 @@ void MeasureWays(const Source& source, size_t most) {
   cv::Mat result;
   Frame frame;
   const auto index = [](size_t i) { return static_cast<int64_t>(i); };
-  const auto cut = [&](size_t i) { return exact.CutOf(decoded[i].height, decoded[i].width, index(i)); };
+  const auto crop = [&](size_t i) { return exact.CropResizeOf(decoded[i].height, decoded[i].width, index(i)); };
   std::vector<Way> ways = {
       {"OpenCV: the whole",
-       [&](size_t i) { AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }), cut(i), &result); }},
+       [&](size_t i) { AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }), crop(i), &result); }},
       {"ours: the whole, exact", [&](size_t i) { exact.Whole(files[i], index(i)); }},
       {"ours: the whole, scaled decode", [&](size_t i) { fast.Whole(files[i], index(i)); }},
       {"TurboJPEG: decode", [&](size_t i) { turbo.Decode(files[i]); }},
@@ -157,7 +157,7 @@ void MeasureWays(const Source& source, size_t most) {
       {"ours: decode what the crop needs, scaled", [&](size_t i) { fast.DecodePart(files[i], index(i), &frame); }},
       {"ours: crop, resize and flip to pixels",
        [&](size_t i) {
-         Apply(cut(i), decoded[i], {decoded[i].height, decoded[i].width, {0, 0, decoded[i].height, decoded[i].width}, 1}, &cropped);
+         Apply(crop(i), decoded[i], {decoded[i].height, decoded[i].width, {0, 0, decoded[i].height, decoded[i].width}, 1}, &cropped);
        }},
       {"ours: pixels to normalised planes", [&](size_t) { exact.ToPlanes(cropped); }},
       {"ours: crop, resize, flip, normalise at once", [&](size_t i) { exact.Augment(decoded[i], index(i)); }},

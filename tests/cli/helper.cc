@@ -65,7 +65,7 @@ void WritePng(const fs::path& path, const io::Image& image) {
   WriteFileAtomically(path.string(), io::EncodePng(image));
 }
 
-void WritePictures(const fs::path& folder, int count) {
+void WriteImages(const fs::path& folder, int count) {
   for (const bool light : {false, true}) {
     for (int i = 0; i < count; ++i) {
       io::Image image;
@@ -118,7 +118,7 @@ io::Image ReadImage(const fs::path& path) {
   return *std::move(image);
 }
 
-void CutPictures(const fs::path& from, const fs::path& to, int top, int left, int side, bool mirrored) {
+void CropImages(const fs::path& from, const fs::path& to, int top, int left, int side, bool mirrored) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
     if (!entry.is_regular_file()) continue;
     const io::Image whole = ReadImage(entry.path());
@@ -212,12 +212,12 @@ bool StdinIsJson() {
 int Run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
   if (command == "idx" && words.size() == 4) return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
-  if (command == "pictures" && words.size() == 3) return WritePictures(words[1], std::stoi(words[2])), 0;
+  if (command == "pictures" && words.size() == 3) return WriteImages(words[1], std::stoi(words[2])), 0;
   if (command == "jpeg" && words.size() == 3) return WriteJpeg(words[1], std::stoi(words[2])), 0;
   if (command == "scans" && words.size() == 3) return WriteScans(words[1], std::stoll(words[2])), 0;
   if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
   if (command == "cut" && words.size() == 7) {
-    return CutPictures(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]), std::stoi(words[5]), words[6] == "1"), 0;
+    return CropImages(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]), std::stoi(words[5]), words[6] == "1"), 0;
   }
   if (command == "again" && words.size() == 4) return WriteAgain(words[1], words[2], std::stoi(words[3])), 0;
   if (command == "turned" && words.size() == 4) return WriteTurned(words[1], words[2], static_cast<char>(std::stoi(words[3]))), 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A Runtime with the rows of the GPU half.
+// A Runtime with the kernels of the GPU half.
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/operator/registry.h"
 

@@ -107,17 +107,17 @@ TEST_CASE("inputs may lie on any device; parameters, gradients and a shared aren
 }
 
 TEST_CASE("a pass whose arrays lie where they lay before is recorded, and then given as one piece") {
-  const auto replays_of = [](const SmallNet& net, bool whole_passes, bool refuses) {
+  const auto replays_of = [](const SmallNet& net, bool capture_passes, bool refuses) {
     const auto runtime = NewFakeGpuRuntime();
     executor::BindRequest request = RequestFor(net, net.losses);
     request.ctx = kGpu;
-    request.whole_passes = whole_passes;
+    request.capture_passes = capture_passes;
     const auto executor = BindWithValues(*runtime, net.losses, request);
-    FakeStream::RefuseRecordings(refuses);
+    FakeStream::RefuseCaptures(refuses);
     const int before = FakeStream::replays();
     for (int step = 0; step < 6; ++step) executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
     runtime->engine().WaitForAll();
-    FakeStream::RefuseRecordings(false);
+    FakeStream::RefuseCaptures(false);
     return FakeStream::replays() - before;
   };
   const auto runtime = NewFakeGpuRuntime();
@@ -325,7 +325,7 @@ TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on o
 // Where the processor multiplies and adds in one, to the last bit.
 TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of batches of float32") {
   const TempDir data;
-  WritePictures(data);
+  WriteImages(data);
   RunSpec spec = OnFakeGpus();
   spec.pictures = true;
   spec.data_threads = 2;
@@ -353,7 +353,7 @@ TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of b
 
 TEST_CASE("pixels before a convolution that wants channels last, or bfloat16") {
   const TempDir data;
-  WritePictures(data);
+  WriteImages(data);
   RunSpec channels_last = OnFakeGpus();
   channels_last.pictures = true;
   channels_last.ctx = kGpu;
@@ -416,7 +416,7 @@ class Gate {
 
 TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
   const TempDir data;
-  WritePictures(data);
+  WriteImages(data);
   RunSpec spec = OnFakeGpus();
   spec.pictures = true;
   for (const bool two : {false, true}) {

@@ -174,10 +174,10 @@ PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
   };
 }
 
-// A row of the fake GPU for each of the CPU's.
+// A kernel of the fake GPU for each of the CPU's.
 void AddFakeGpuRows(const std::string& op, OperatorRegistry* registry) {
-  for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) {
-    registry->AddRow({op, DeviceType::kGPU, row->name, row->rank, OnFakeGpu(row->plan)});
+  for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) {
+    registry->AddKernel({op, DeviceType::kGPU, kernel->name, kernel->rank, OnFakeGpu(kernel->plan)});
   }
 }
 
@@ -187,19 +187,19 @@ std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
   return registry;
 }
 
-// One row that chooses among those of the CPU that take the request.
-PlanFn ChosenRow(std::vector<PlanRow> rows, FakeStopwatch seconds_of) {
-  return [rows = std::move(rows), seconds_of = std::move(seconds_of)](const OperatorProperty& property, const PlanRequest& request,
+// One kernel that chooses among those of the CPU that take the request.
+PlanFn ChosenKernel(std::vector<KernelEntry> kernels, FakeStopwatch seconds_of) {
+  return [kernels = std::move(kernels), seconds_of = std::move(seconds_of)](const OperatorProperty& property, const PlanRequest& request,
                                                                       Backend& backend) -> Expected<Plan, Refusal> {
     std::vector<Plan> plans;
     std::vector<std::string> names;
-    for (const PlanRow& row : rows) {
-      Expected<Plan, Refusal> plan = OnFakeGpu(row.plan)(property, request, backend);
+    for (const KernelEntry& kernel : kernels) {
+      Expected<Plan, Refusal> plan = OnFakeGpu(kernel.plan)(property, request, backend);
       if (!plan) continue;
       plans.push_back(std::move(*plan));
-      names.push_back(row.name);
+      names.push_back(kernel.name);
     }
-    if (plans.empty()) return Refusal{"no row of the CPU takes it"};
+    if (plans.empty()) return Refusal{"no kernel of the CPU takes it"};
     const std::string key = format("{} of {}{}{}, out of {}; a fake GPU", property.TypeString(), request.in[0].shape.ToString(),
                                    request.needs_backward ? ", with gradient" : "", request.deterministic ? ", deterministic" : "", join(names, " "));
     KernelChoices::Stopwatch watch = [&](size_t i) { return std::optional(seconds_of(key, names[i])); };
@@ -215,9 +215,9 @@ std::shared_ptr<OperatorRegistry> ChoosingOperators(const FakeStopwatch& seconds
       AddFakeGpuRows(op, registry.get());
       continue;
     }
-    std::vector<PlanRow> rows;
-    for (const PlanRow* row : registry->Rows(op, DeviceType::kCPU)) rows.push_back(*row);
-    registry->AddRow({op, DeviceType::kGPU, "chosen", kRefRank, ChosenRow(std::move(rows), seconds_of)});
+    std::vector<KernelEntry> kernels;
+    for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) kernels.push_back(*kernel);
+    registry->AddKernel({op, DeviceType::kGPU, "chosen", kRefRank, ChosenKernel(std::move(kernels), seconds_of)});
   }
   return registry;
 }
@@ -284,10 +284,10 @@ PlanFn ChannelsLastOutside(PlanFn plain_plan) {
 std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
   for (const std::string& op : registry->Names()) {
-    const auto rows = registry->Rows(op, DeviceType::kCPU);
-    if (rows.empty() || op == "_ElementwiseChain") continue;  // which the GPU does not have
+    const auto kernels = registry->Kernels(op, DeviceType::kCPU);
+    if (kernels.empty() || op == "_ElementwiseChain") continue;  // which the GPU does not have
     const bool convolution = op == "Convolution" || op == "_ConvolutionActivation";
-    registry->AddRow({op, DeviceType::kGPU, "last", kRefRank, OnFakeGpu(convolution ? ChannelsLastOutside(rows.back()->plan) : rows.back()->plan)});
+    registry->AddKernel({op, DeviceType::kGPU, "last", kRefRank, OnFakeGpu(convolution ? ChannelsLastOutside(kernels.back()->plan) : kernels.back()->plan)});
   }
   return registry;
 }

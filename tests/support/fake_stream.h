@@ -38,7 +38,7 @@ class FakeEvent final : public Event {
   std::shared_ptr<State> state_;  // of the last recording: who waits for an earlier one keeps that
 };
 
-struct FakeRecording final : Recording {
+struct FakeGraph final : CapturedGraph {
   std::vector<std::function<void()>> kernels;
 };
 
@@ -52,7 +52,7 @@ class FakeStream final : public Stream {
 
   // A kernel: runs later, in order, unless the device has failed.
   void Launch(std::function<void()> kernel) {
-    if (recording_) return recording_->kernels.push_back(std::move(kernel));
+    if (capture_) return capture_->kernels.push_back(std::move(kernel));
     Give([this, kernel = std::move(kernel)] {
       if (failure_.empty()) kernel();
     });
@@ -83,23 +83,23 @@ class FakeStream final : public Stream {
     });
   }
 
-  bool BeginRecording() override {
-    recording_ = std::make_unique<FakeRecording>();
+  bool BeginCapture() override {
+    capture_ = std::make_unique<FakeGraph>();
     return true;
   }
-  std::unique_ptr<Recording> EndRecording() override {
-    std::unique_ptr<Recording> recording = std::move(recording_);
+  std::unique_ptr<CapturedGraph> EndCapture() override {
+    std::unique_ptr<CapturedGraph> recording = std::move(capture_);
     if (refuses_) recording.reset();
     return recording;
   }
-  void Replay(Recording& recording) override {
+  void Replay(CapturedGraph& recording) override {
     ++replays_;
-    for (const auto& kernel : static_cast<FakeRecording&>(recording).kernels) Launch(kernel);
+    for (const auto& kernel : static_cast<FakeGraph&>(recording).kernels) Launch(kernel);
   }
   // By all streams together.
   static int replays() { return replays_; }
   // Recordings come out null from now on.
-  static void RefuseRecordings(bool refuses) { refuses_ = refuses; }
+  static void RefuseCaptures(bool refuses) { refuses_ = refuses; }
 
  private:
   // Empty: the end.
@@ -123,7 +123,7 @@ class FakeStream final : public Stream {
 
   static inline std::atomic<int> replays_ = 0;
   static inline std::atomic<bool> refuses_ = false;
-  std::unique_ptr<FakeRecording> recording_;  // of the thread that gives work
+  std::unique_ptr<FakeGraph> capture_;  // of the thread that gives work
   std::mt19937 random_;  // the thread's, as failure_
   const bool pauses_;
   std::string failure_;

@@ -23,10 +23,10 @@ struct Expectation {
 constexpr double kDifferenceSlack = 1e-7;  // truncation and rounding of central differences in double, with room
 constexpr int64_t kMaxDifferences = 48;    // elements of an input whose gradient is measured
 
-// Everything that is the same for all rows of a case and type.
+// Everything that is the same for all kernels of a case and type.
 struct Numbers {
   DType type = DType::kUnknown;
-  PassSetup setup;  // without row
+  PassSetup setup;  // without kernel
   bool differentiable = false;
   Arrays out, aux_after_forward, aux_after_backward;
   std::vector<Expectation> grad;
@@ -40,7 +40,7 @@ class Examiner {
   CaseReport Examine() {
     for (const DType type : case_.types) {
       const Numbers numbers = MakeNumbers(type);
-      for (const PlanRow* row : registry_.Rows(case_.op, ctx_.type)) ExamineRow(numbers, *row);
+      for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type)) ExamineKernel(numbers, *kernel);
     }
     for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
       if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end()) ExamineIntegers(type);
@@ -56,14 +56,14 @@ class Examiner {
  private:
   std::vector<OpReqType> GradReq(const Numbers& n, OpReqType req) const;
   std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
-  void ExamineRow(const Numbers& n, const PlanRow& row);
+  void ExamineKernel(const Numbers& n, const KernelEntry& kernel);
   void ExamineIntegers(DType type);
-  void ExamineOffer(const PassSetup& setup, const Numbers& n, const PlanRow& row, const PassTrial& base, Plan* plan);
-  void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const PlanRow& row, const PassOutcome& outcome);
+  void ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel, const PassTrial& base, Plan* plan);
+  void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const KernelEntry& kernel, const PassOutcome& outcome);
   void Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old);
   void Problem(const std::string& text) { report_.problems.push_back(where_ + ": " + text); }
-  bool Listed(const std::vector<std::string>& rows, const std::string& row) const {
-    return std::find(rows.begin(), rows.end(), row) != rows.end();
+  bool Listed(const std::vector<std::string>& kernels, const std::string& kernel) const {
+    return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
   }
 
   const OperatorCase& case_;
@@ -73,7 +73,7 @@ class Examiner {
   std::shared_ptr<const OperatorProperty> property_;
   CaseReport report_;
   std::string where_;
-  std::optional<PassOutcome> baseline_;  // of random operators: the first result of a row and type
+  std::optional<PassOutcome> baseline_;  // of random operators: the first result of a kernel and type
 };
 
 std::vector<TensorSpec> Specs(const std::vector<TShape>& shapes, const std::vector<DType>& types) {
@@ -269,17 +269,17 @@ void Examiner::Compare(const std::string& what, DType type, const Values& actual
   if (wrong > 0) Problem(format("{}: {} of {} elements wrong, {}", what, wrong, count, first));
 }
 
-void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const PlanRow& row,
+void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const KernelEntry& kernel,
                               const PassOutcome& outcome) {
   ++report_.trials;
   for (const std::string& problem : outcome.problems) Problem(problem);
-  if (outcome.allocations > 0 && ctx_.type == DeviceType::kCPU && !Listed(case_.may_allocate, row.name)) {
+  if (outcome.allocations > 0 && ctx_.type == DeviceType::kCPU && !Listed(case_.may_allocate, kernel.name)) {
     Problem(format("Forward and Backward made {} heap allocations", outcome.allocations));
   }
   if (case_.check && !baseline_) {
     baseline_ = outcome;
     for (const std::string& problem :
-         case_.check({row.name, n.type, setup.in_values, setup.aux_values, setup.head_values, outcome.out, outcome.in_grad})) {
+         case_.check({kernel.name, n.type, setup.in_values, setup.aux_values, setup.head_values, outcome.out, outcome.in_grad})) {
       Problem(problem);
     }
     return;
@@ -307,13 +307,13 @@ void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const Pa
   }
 }
 
-void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const PlanRow& row, const PassTrial& base, Plan* plan) {
+void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel, const PassTrial& base, Plan* plan) {
   {
     Pass pass(setup, base);
     pass.Plan();
     *plan = pass.plan();
     const PassOutcome outcome = pass.Run();
-    CompareOutcome(n, setup, base, row, outcome);
+    CompareOutcome(n, setup, base, kernel, outcome);
     if (base.backward && !outcome.backward_ran) Problem("backward did not run");
     const PassOutcome again = plan->deterministic ? pass.Run() : outcome;
     const auto same = [](const Arrays& a, const Arrays& b) {
@@ -329,18 +329,18 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Plan
     where_ = format("{}, {}", where, trial.what);
     Pass pass(setup, trial);
     if (pass.Plan()) {
-      CompareOutcome(n, setup, trial, row, pass.Run());
-    } else if (row.rank == kRefRank || (trial.required && Listed(case_.must_accept, row.name))) {
-      Problem("the row refuses: " + pass.refusal());
+      CompareOutcome(n, setup, trial, kernel, pass.Run());
+    } else if (kernel.rank == kRefRank || (trial.required && Listed(case_.must_accept, kernel.name))) {
+      Problem("the kernel refuses: " + pass.refusal());
     }
   }
   where_ = where;
 }
 
-// A row that refuses to make every gradient is asked again for all but that of input 0: the first layer of a net.
-void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
+// A kernel that refuses to make every gradient is asked again for all but that of input 0: the first layer of a net.
+void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
   PassSetup setup = n.setup;
-  setup.row = &row;
+  setup.kernel = &kernel;
   baseline_.reset();
   std::vector<std::vector<Layout>> seen;  // inputs, then outputs
   std::string refusal;
@@ -356,9 +356,9 @@ void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
     seen.push_back(layouts);
     std::string names;
     for (const Layout& layout : layouts) names += (names.empty() ? "" : " ") + layout.Name();
-    where_ = format("case '{}', row '{}', {} ({})", case_.name, row.name, NameOf(n.type), names);
+    where_ = format("case '{}', kernel '{}', {} ({})", case_.name, kernel.name, NameOf(n.type), names);
     Plan plan;
-    ExamineOffer(setup, n, row, base, &plan);
+    ExamineOffer(setup, n, kernel, base, &plan);
   };
   PassTrial base = WriteTrial(n);
   const auto examine_offers = [&] {
@@ -372,10 +372,10 @@ void Examiner::ExamineRow(const Numbers& n, const PlanRow& row) {
     base.grad_req[0] = OpReqType::kNullOp;
     examine_offers();
   }
-  report_.rows.push_back({row.name, n.type, seen.empty() ? refusal : ""});
-  const bool must = row.rank == kRefRank || (Listed(case_.must_accept, row.name) && n.type == DType::kFloat32);
+  report_.kernels.push_back({kernel.name, n.type, seen.empty() ? refusal : ""});
+  const bool must = kernel.rank == kRefRank || (Listed(case_.must_accept, kernel.name) && n.type == DType::kFloat32);
   if (seen.empty() && must) {
-    report_.problems.push_back(format("case '{}': row '{}' refuses {}: {}", case_.name, row.name, NameOf(n.type), refusal));
+    report_.problems.push_back(format("case '{}': kernel '{}' refuses {}: {}", case_.name, kernel.name, NameOf(n.type), refusal));
   }
 }
 
@@ -388,12 +388,12 @@ void Examiner::ExamineIntegers(DType type) {
   } catch (const Error&) {
     return;
   }
-  for (const PlanRow* row : registry_.Rows(case_.op, ctx_.type)) {
-    n.setup.row = row;
+  for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type)) {
+    n.setup.kernel = kernel;
     const PassTrial trial = WriteTrial(n);
     Pass pass(n.setup, trial);
     if (!pass.Plan()) continue;
-    where_ = format("case '{}', row '{}', {}", case_.name, row->name, NameOf(type));
+    where_ = format("case '{}', kernel '{}', {}", case_.name, kernel->name, NameOf(type));
     try {
       pass.Run();
     } catch (const Error& error) {
@@ -422,11 +422,11 @@ Context test_context = Context::cpu();
 std::shared_ptr<const OperatorRegistry> test_registry;
 Backend* test_backend = nullptr;
 
-// A build without oneDNN has none of its rows; tests ask for them where they are.
-bool InThisBuild(const std::string& row) {
-  if (row != "onednn") return true;
-  const auto rows = TestRegistry().Rows("Convolution", DeviceType::kCPU);
-  return std::any_of(rows.begin(), rows.end(), [&](const PlanRow* r) { return r->name == row; });
+// A build without oneDNN has none of its kernels; tests ask for them where they are.
+bool InThisBuild(const std::string& kernel) {
+  if (kernel != "onednn") return true;
+  const auto kernels = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry* r) { return r->name == kernel; });
 }
 
 }  // namespace
@@ -434,10 +434,10 @@ bool InThisBuild(const std::string& row) {
 CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx) {
   Examiner examiner(c, registry, backend, ctx);
   CaseReport report = examiner.Examine();
-  if (ctx.type != DeviceType::kCPU) return report;  // the case names rows of the CPU
+  if (ctx.type != DeviceType::kCPU) return report;  // the case names kernels of the CPU
   for (const std::string& name : c.must_accept) {
-    const bool known = std::any_of(report.rows.begin(), report.rows.end(), [&](const RowOutcome& row) { return row.row == name; });
-    if (!known && InThisBuild(name)) report.problems.push_back(format("case '{}': operator {} has no row '{}'", c.name, c.op, name));
+    const bool known = std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& kernel) { return kernel.kernel == name; });
+    if (!known && InThisBuild(name)) report.problems.push_back(format("case '{}': operator {} has no kernel '{}'", c.name, c.op, name));
   }
   return report;
 }
@@ -449,7 +449,7 @@ void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backe
 }
 
 CaseReport RunCase(const OperatorCase& c) {
-  if (test_backend && TestRegistry().Rows(c.op, test_context.type).empty()) return {};
+  if (test_backend && TestRegistry().Kernels(c.op, test_context.type).empty()) return {};
   CaseReport report = ExamineCase(c, TestRegistry(), test_backend ? *test_backend : TestBackend(), test_context);
   for (const std::string& problem : report.problems) FAIL_CHECK(problem);
   CHECK(report.trials > 0);
@@ -461,13 +461,13 @@ std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetiti
   const Numbers n = examiner.MakeNumbers(type);
   const PassTrial trial = examiner.WriteTrial(n);
   std::vector<CaseTiming> timings;
-  for (const PlanRow* row : registry.Rows(c.op, DeviceType::kCPU)) {
+  for (const KernelEntry* kernel : registry.Kernels(c.op, DeviceType::kCPU)) {
     PassSetup setup = n.setup;
-    setup.row = row;
+    setup.kernel = kernel;
     Pass pass(setup, trial);
     if (!pass.Plan()) continue;
     pass.Run();
-    CaseTiming timing{row->name, BestNanoseconds(repetitions, [&] { pass.Forward(); }), 0};
+    CaseTiming timing{kernel->name, BestNanoseconds(repetitions, [&] { pass.Forward(); }), 0};
     if (pass.CanRunBackward()) timing.backward_ns = BestNanoseconds(repetitions, [&] { pass.Backward(); });
     timings.push_back(timing);
   }
@@ -488,8 +488,8 @@ Backend& TestBackend() {
   return *backend;
 }
 
-bool RowRan(const CaseReport& report, const std::string& row) {
-  return test_context.type != DeviceType::kCPU || std::any_of(report.rows.begin(), report.rows.end(), [&](const RowOutcome& o) { return o.row == row && o.refusal.empty(); });
+bool KernelRan(const CaseReport& report, const std::string& kernel) {
+  return test_context.type != DeviceType::kCPU || std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& o) { return o.kernel == kernel && o.refusal.empty(); });
 }
 
 Values Apply(const Values& x, const std::function<double(double)>& f) {

@@ -7,7 +7,7 @@
 //            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return x > 0 ? x : 0; })}; },
 //            .tolerance = {0, "a comparison and a copy"}});
 //
-// What is examined, for every row of the operator's CPU table, every type of the case, and arrays offered free, plain and blocked:
+// What is examined, for every kernel of the operator's CPU table, every type of the case, and arrays offered free, plain and blocked:
 //   - the plan itself (sizes, granted pairs within the declared ones, no saved bytes without a backward pass);
 //   - forward against the reference; auxiliaries likewise;
 //   - the gradient with random head gradients against `gradient`, or against central differences of `forward`;
@@ -37,7 +37,7 @@ struct Tolerance {
 
 // What one forward (and backward) pass gave; empty arrays where nothing was asked for.
 struct CaseResult {
-  std::string row;
+  std::string kernel;
   DType type = DType::kUnknown;
   Arrays in, aux, head, out, in_grad;
 };
@@ -63,24 +63,24 @@ struct OperatorCase {
   bool backward = true;  // false: forward alone
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
   Tolerance tolerance;
-  // Rows that may not refuse this case in float32 ("onednn": where the build has it); the last row never may.
+  // Kernels that may not refuse this case in float32 ("onednn": where the build has it); the last kernel never may.
   std::vector<std::string> must_accept;
   bool any_gradients = true;                           // nor may they when single gradients are not wanted
-  std::vector<std::string> may_allocate = {"onednn"};  // rows whose libraries allocate by themselves
+  std::vector<std::string> may_allocate = {"onednn"};  // kernels whose libraries allocate by themselves
   uint64_t seed = 1;
 };
 
 inline const std::vector<DType> kAllFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
 
-struct RowOutcome {
-  std::string row;
+struct KernelOutcome {
+  std::string kernel;
   DType type = DType::kUnknown;
   std::string refusal;  // "" when it ran
 };
 
 struct CaseReport {
-  std::vector<std::string> problems;  // sentences that name the case, row, type and trial
-  std::vector<RowOutcome> rows;
+  std::vector<std::string> problems;  // sentences that name the case, kernel, type and trial
+  std::vector<KernelOutcome> kernels;
   int trials = 0;  // passes run
 };
 
@@ -90,22 +90,22 @@ CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, 
 CaseReport RunCase(const OperatorCase& c);
 
 struct CaseTiming {
-  std::string row;
+  std::string kernel;
   double forward_ns = 0, backward_ns = 0;  // best of the repetitions; backward 0 where the case has none
 };
-// Times every row that accepts the case.
+// Times every kernel that accepts the case.
 std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
 
 // Where RunCase runs from now on: the CPU, unless this says otherwise. To be called first. `backend`: of that device, and must outlive the tests.
-// Operators without a row there are passed over.
+// Operators without a kernel there are passed over.
 void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backend* backend);
 
 // The registry and CPU backend that all tests of a process share.
 const OperatorRegistry& TestRegistry();
 Backend& TestBackend();
 
-// Whether a row of the CPU ran the case in any of its types. True where RunCase runs elsewhere: no row of the CPU was asked.
-bool RowRan(const CaseReport& report, const std::string& row);
+// Whether a kernel of the CPU ran the case in any of its types. True where RunCase runs elsewhere: no kernel of the CPU was asked.
+bool KernelRan(const CaseReport& report, const std::string& kernel);
 
 // Helpers for references.
 Values Apply(const Values& x, const std::function<double(double)>& f);

@@ -74,7 +74,7 @@ bool Pass::Plan() {
   request.aux_layout = aux_layout;
   request.out_req = trial_.out_req;
   if (trial_.backward) request.grad_req = trial_.grad_req;
-  auto answer = setup_.row->plan(*setup_.property, request, *setup_.backend);
+  auto answer = setup_.kernel->plan(*setup_.property, request, *setup_.backend);
   if (!answer) {
     refusal_ = answer.error().reason;
     return false;

@@ -15,7 +15,7 @@ namespace mxtrain::test {
 // What stays the same over the trials of one case and type. All values are plain and already rounded to their types.
 struct PassSetup {
   const OperatorProperty* property = nullptr;
-  const PlanRow* row = nullptr;
+  const KernelEntry* kernel = nullptr;
   Context ctx = Context::cpu();  // where it runs
   Backend* backend = nullptr;    // of that device
   bool is_train = true;
@@ -30,7 +30,7 @@ struct PassTrial {
   std::vector<OpReqType> out_req, grad_req;  // kWriteTo, kAddTo, kNullOp; an in-place pair turns its kWriteTo into kWriteInplace
   std::optional<InplacePair> forward_pair, backward_pair;
   std::vector<std::optional<Layout>> offer;
-  bool required = false;  // a row that may not refuse the case may not refuse this either
+  bool required = false;  // a kernel that may not refuse the case may not refuse this either
 };
 
 struct PassOutcome {
@@ -45,7 +45,7 @@ class Pass {
   Pass(const PassSetup& setup, const PassTrial& trial);
   ~Pass();
 
-  // Asks the row. False: it refuses, see refusal().
+  // Asks the kernel. False: it refuses, see refusal().
   bool Plan();
   const std::string& refusal() const { return refusal_; }
   const mxtrain::Plan& plan() const { return *plan_; }

@@ -15,27 +15,27 @@ constexpr int kPoison = 0xff;
 }  // namespace
 
 PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const executor::MemoryPlan& plan, bool is_train, ValuesOf values)
-    : runtime_(runtime), graph_(graph), plan_(plan), values_(std::move(values)), reader_(graph, plan), outer_of_(plan.buffers.size(), -1) {
+    : runtime_(runtime), graph_(graph), plan_(plan), values_(std::move(values)), reader_(graph, plan), external_of_(plan.buffers.size(), -1) {
   state_.random = {3, 1};
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
       const int buffer = plan.buffer_of[id][i];
-      if (buffer < 0 || !plan.buffers[buffer].outer || outer_of_[buffer] >= 0) continue;
+      if (buffer < 0 || !plan.buffers[buffer].outer || external_of_[buffer] >= 0) continue;
       const TensorSpec& spec = graph.nodes[id].specs[i];
-      outer_of_[buffer] = static_cast<int>(outers_.size());
-      outers_.emplace_back(runtime, spec.shape, spec.type, Context::cpu(), spec.layout);
+      external_of_[buffer] = static_cast<int>(externals_.size());
+      externals_.emplace_back(runtime, spec.shape, spec.type, Context::cpu(), spec.layout);
       const bool variable = graph.nodes[id].is_variable();
       names_.push_back(variable ? graph.nodes[id].name : "");
       filled_.push_back(variable);
     }
   }
   auto name = [&](NodeEntry e, const std::string& what) {
-    if (e) names_[outer_of_[plan.buffer_of[e.node][e.index]]] = what;
+    if (e) names_[external_of_[plan.buffer_of[e.node][e.index]]] = what;
   };
   for (size_t i = 0; i < graph.heads.size(); ++i) name(graph.heads[i], format("output {}", i));
   for (size_t k = 0; k < graph.gradients.size(); ++k) name(graph.gradients[k], "gradient of " + graph.nodes[graph.arguments[k]].name);
   if (plan.arena_bytes > 0) arena_ = NDArray(runtime, TShape{plan.arena_bytes}, DType::kUint8, Context::cpu(), Layout(), "arena");
-  kernels_ = std::make_unique<executor::KernelSet>(graph, plan, outer_of_, runtime, is_train, state_);
+  kernels_ = std::make_unique<executor::KernelSet>(graph, plan, external_of_, runtime, is_train, state_);
 }
 
 std::vector<executor::Access> PlannedRun::accesses() const {
@@ -44,9 +44,9 @@ std::vector<executor::Access> PlannedRun::accesses() const {
   return accesses;
 }
 
-void PlannedRun::FillOuter() {
-  for (size_t i = 0; i < outers_.size(); ++i) {
-    NDArray& array = outers_[i];
+void PlannedRun::FillExternal() {
+  for (size_t i = 0; i < externals_.size(); ++i) {
+    NDArray& array = externals_[i];
     if (!filled_[i]) {
       array.Fill(0.5);  // gradients may be added to what is there
       continue;
@@ -56,7 +56,7 @@ void PlannedRun::FillOuter() {
     array.CopyFrom(plain);
   }
   runtime_.engine().WaitForAll();
-  for (size_t i = 0; i < outers_.size(); ++i) kernels_->SetOuter(static_cast<int>(i), outers_[i].data().data);
+  for (size_t i = 0; i < externals_.size(); ++i) kernels_->SetExternal(static_cast<int>(i), externals_[i].data().data);
 }
 
 void PlannedRun::RunKernels(const std::vector<int>& order, RunContext ctx) {
@@ -83,7 +83,7 @@ void PlannedRun::RunKernels(const std::vector<int>& order, RunContext ctx) {
 }
 
 std::map<std::string, std::string> PlannedRun::Run(const std::vector<int>& order) {
-  FillOuter();
+  FillExternal();
   const engine::VarHandle done = runtime_.engine().NewVar();
   engine::PushOptions options;
   options.name = "planned_run";
@@ -91,11 +91,11 @@ std::map<std::string, std::string> PlannedRun::Run(const std::vector<int>& order
   runtime_.engine().WaitForVar(done);
   runtime_.engine().DeleteVariable(done, {}, Context::cpu());
   std::map<std::string, std::string> result;
-  for (size_t i = 0; i < outers_.size(); ++i) {
+  for (size_t i = 0; i < externals_.size(); ++i) {
     if (names_[i].empty()) continue;
     std::string& bytes = result[names_[i]];
-    bytes.resize(static_cast<size_t>(outers_[i].shape().Size() * SizeOf(outers_[i].dtype())));
-    outers_[i].CopyToHost(bytes.data(), static_cast<int64_t>(bytes.size()));
+    bytes.resize(static_cast<size_t>(externals_[i].shape().Size() * SizeOf(externals_[i].dtype())));
+    externals_[i].CopyToHost(bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   return result;
 }

@@ -27,7 +27,7 @@ class PlannedRun {
   std::map<std::string, std::string> Run(const std::vector<int>& order);
 
  private:
-  void FillOuter();
+  void FillExternal();
   void RunKernels(const std::vector<int>& order, RunContext ctx);
 
   Runtime& runtime_;
@@ -36,8 +36,8 @@ class PlannedRun {
   const ValuesOf values_;
   const PlanReader reader_;
   executor::StepState state_;
-  std::vector<int> outer_of_;  // [buffer]
-  std::vector<NDArray> outers_;
+  std::vector<int> external_of_;  // [buffer]
+  std::vector<NDArray> externals_;
   std::vector<std::string> names_;  // [outer]; "" for what nobody looks at
   std::vector<bool> filled_;        // [outer]: a variable
   NDArray arena_;

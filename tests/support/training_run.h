@@ -35,7 +35,7 @@ inline void WriteTable(const TempDir& folder) {
 }
 
 // The same as pictures: a folder of PNG files for each class.
-inline void WritePictures(const TempDir& folder) {
+inline void WriteImages(const TempDir& folder) {
   for (int n = 0; n < kExamples; ++n) {
     io::Image image;
     image.Resize(kSide + n % 3, kSide + n % 2, 3);
@@ -50,7 +50,7 @@ struct RunSpec {
   Context ctx = Context::cpu();
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
-  bool pictures = false;  // of WritePictures, in place of the table
+  bool pictures = false;  // of WriteImages, in place of the table
   bool as_pixels = true;  // where batches are for a GPU
   Symbol symbol;
   int workers = 1;               // on ctx

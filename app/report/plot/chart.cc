@@ -296,7 +296,7 @@ Drawing Draw(const HeatMap& map) {
   Drawing& drawing = frame.drawing();
   const Point corner{left, top};
   if (count > kMostShapes) {
-    drawing.AddPicture(corner, side, side, ToImage(map));
+    drawing.AddImage(corner, side, side, ToImage(map));
   } else {
     DrawCells(drawing, map, corner, cell);
   }

@@ -80,7 +80,7 @@ class Drawing {
   void AddFrame(Point corner, double width, double height, const Stroke& stroke);
   void AddDot(Point centre, double radius, Colour fill);
   void AddText(Point at, const std::string& text, const TextStyle& style = {}) { shapes_.push_back(Text{at, text, style}); }
-  void AddPicture(Point at, double width, double height, io::Image image) {
+  void AddImage(Point at, double width, double height, io::Image image) {
     shapes_.push_back(Picture{at, width, height, std::move(image)});
   }
 

@@ -57,12 +57,12 @@ class Coverage {
     const double slope = (b.x - a.x) / (b.y - a.y);
     for (int y = static_cast<int>(a.y); y <= static_cast<int>(b.y); ++y) {
       const double from = std::max<double>(a.y, y), to = std::min<double>(b.y, y + 1);
-      if (to > from) AddRow(y, a.x + (from - a.y) * slope, a.x + (to - a.y) * slope, sign * (to - from));
+      if (to > from) AddKernel(y, a.x + (from - a.y) * slope, a.x + (to - a.y) * slope, sign * (to - from));
     }
   }
 
   // An edge within one row, from x0 to x1, whose signed height is `height`.
-  void AddRow(int y, double x0, double x1, double height) {
+  void AddKernel(int y, double x0, double x1, double height) {
     if (x0 > x1) std::swap(x0, x1);
     const int first = static_cast<int>(x0), last = static_cast<int>(x1);
     double before = 0, carried = 0;  // part of the edge in the pixels so far; what of the pixel before it covers

@@ -1,6 +1,6 @@
 #pragma once
 // From the 8-bit values of pixels to the numbers that a net reads: (value / 255 - mean) / std, by channel. Here alone mean and std become a scale and
-// an offset; the pipeline computes with them (io/cut.h, in vectors), and so do the devices that get pixels as bytes (operators/image_normalize).
+// an offset; the pipeline computes with them (io/crop_resize.h, in vectors), and so do the devices that get pixels as bytes (operators/image_normalize).
 #include <cmath>
 #include <cstdint>
 #include <string_view>

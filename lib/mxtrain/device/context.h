@@ -33,10 +33,10 @@ class MXTRAIN_API Event {
   virtual void Wait() = 0;
 };
 
-// Work that was given to a stream and kept, to be given again (Stream::BeginRecording).
-class MXTRAIN_API Recording {
+// Work that was given to a stream and kept, to be given again (Stream::BeginCapture).
+class MXTRAIN_API CapturedGraph {
  public:
-  virtual ~Recording() = default;  // what was given before is done all the same
+  virtual ~CapturedGraph() = default;  // what was given before is done all the same
 };
 
 // An ordered queue of a device, with the library handles that hang on it. What is given to a stream is *issued* when the call that gave it
@@ -51,12 +51,12 @@ class MXTRAIN_API Stream {
   // What is issued from now on begins when the work before the event, of another stream of the same backend, is done. Does not block.
   virtual void WaitFor(const Event& event) = 0;
 
-  // What is given to the stream from here to EndRecording is kept and not done; what cannot be kept fails, or makes the recording null. False:
+  // What is given to the stream from here to EndCapture is kept and not done; what cannot be kept fails, or makes the recording null. False:
   // this stream keeps nothing. All on the thread that gives work.
-  virtual bool BeginRecording() { return false; }
-  virtual std::unique_ptr<Recording> EndRecording() { return nullptr; }
+  virtual bool BeginCapture() { return false; }
+  virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
   // Gives what was kept, with the addresses and numbers of that time.
-  virtual void Replay(Recording& recording) { (void)recording; }
+  virtual void Replay(CapturedGraph& recording) { (void)recording; }
 };
 
 // What the engine decides for a running function.

@@ -248,7 +248,7 @@ Work* ThreadedEngine::Dispatch(ReadyList& ready, const WorkerPool* here) {
   while (Work* work = ready.Pop()) {
     if (work->marked && AwaitDevices(work)) continue;
     if (!work->pool) {
-      Settle(static_cast<Claim*>(work), &ready);
+      Complete(static_cast<Claim*>(work), &ready);
       continue;
     }
     if (work->pool == here && (!mine || Precedes(*work, *mine))) std::swap(work, mine);
@@ -257,7 +257,7 @@ Work* ThreadedEngine::Dispatch(ReadyList& ready, const WorkerPool* here) {
   return mine;
 }
 
-void ThreadedEngine::Settle(Claim* claim, ReadyList* ready) {
+void ThreadedEngine::Complete(Claim* claim, ReadyList* ready) {
   switch (claim->kind) {
     case WorkKind::kSequencePort: {
       auto* port = static_cast<SequencePortClaim*>(claim);
@@ -265,7 +265,7 @@ void ThreadedEngine::Settle(Claim* claim, ReadyList* ready) {
       return;
     }
     case WorkKind::kWaiter:
-      return SettleWaiter(static_cast<Waiter*>(claim), ready);
+      return CompleteWaiter(static_cast<Waiter*>(claim), ready);
     case WorkKind::kDeletion:
       return RunDeletion(static_cast<Task*>(claim), ready);
     case WorkKind::kTask:
@@ -299,7 +299,7 @@ void ThreadedEngine::CountDeletion(const Task& deletion) {
   deletion_ran_.notify_all();
 }
 
-void ThreadedEngine::SettleWaiter(Waiter* waiter, ReadyList* ready) {
+void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
   std::exception_ptr error = waiter->link.var->TakeError();
   if (waiter->error.get() && waiter->error.rank() == kDeviceFailureRank) {
     if (!error) error = waiter->error.get();

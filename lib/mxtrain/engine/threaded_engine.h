@@ -66,8 +66,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   // Settles what needs no worker and hands the rest to its pools, but for the first work of `here`, which it returns: its caller is a
   // worker of that pool and runs it next.
   Work* Dispatch(ReadyList& ready, const WorkerPool* here);
-  void Settle(Claim* claim, ReadyList* ready);
-  void SettleWaiter(Waiter* waiter, ReadyList* ready);
+  void Complete(Claim* claim, ReadyList* ready);
+  void CompleteWaiter(Waiter* waiter, ReadyList* ready);
   void RunDeletion(Task* deletion, ReadyList* ready);
   void CountDeletion(const Task& deletion);
   static bool Frees(const Task& deletion) { return !std::holds_alternative<std::monostate>(deletion.function); }

@@ -61,9 +61,9 @@ class Greedy : public OperatorProperty {
 std::shared_ptr<OperatorRegistry> WithGreedyOperators() {
   auto registry = BuiltinOperators();
   for (const std::string& name : registry->Names()) {
-    for (const PlanRow* row : registry->Rows(name, DeviceType::kCPU)) {
-      const PlanFn plan_of = row->plan;
-      registry->AddRow({Greedy::NameOf(name), DeviceType::kCPU, row->name, row->rank,
+    for (const KernelEntry* entry : registry->Kernels(name, DeviceType::kCPU)) {
+      const PlanFn plan_of = entry->plan;
+      registry->AddKernel({Greedy::NameOf(name), DeviceType::kCPU, entry->name, entry->rank,
                         [plan_of](const OperatorProperty& property, const PlanRequest& request, Backend& backend) {
                           auto plan = plan_of(static_cast<const Greedy&>(property).op(), request, backend);
                           if (plan) plan->backward_reads.reset();

@@ -82,7 +82,7 @@ struct Run {
   RunInputs inputs;
   NDArray bytes;  // of the arena
   uint64_t random_step = 0;
-  executor::Derivation derivation;
+  executor::Precomputation precomputation;
   Executor::Monitor monitor;
 
   void Clear() {
@@ -123,7 +123,7 @@ struct Executor::Impl {
   uint64_t monitor_runs = 0;
   bool monitored = false;  // the last forward pass; its Backward is too
 
-  executor::OuterArrays outers;
+  executor::ExternalBuffers externals;
   std::unique_ptr<StepSequences> sequences;
   Recycler<Run> runs;
   std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
@@ -140,13 +140,13 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
       plan(executor::PlanMemory(graph, request, executor::Strategy::kFull)),
       arrays(std::move(given)),
       arena(std::move(shared)),
-      outers(runtime, graph, plan, request, &arrays) {
+      externals(runtime, graph, plan, request, &arrays) {
   for (int id : graph.arguments) {
     if (request.inputs.contains(graph.nodes[id].name)) input_names.push_back(graph.nodes[id].name);
   }
   arena->Grow(runtime, request.ctx, plan.arena_bytes);
   state.replica = request.replica;
-  sequences = std::make_unique<StepSequences>(runtime, graph, plan, outers, request, state);
+  sequences = std::make_unique<StepSequences>(runtime, graph, plan, externals, request, state);
 }
 
 Executor::Impl::~Impl() {
@@ -170,10 +170,10 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   if (is_forward) stage = 1 - stage;
   Stage(&run->inputs);
   // A backward pass has the inputs of its forward pass beside its head gradients.
-  executor::MakeDistinct(outers, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
+  executor::MakeDistinct(externals, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
   if (is_forward) kept_inputs.clear();
   for (const auto& [outer, array] : run->inputs) {
-    outers.SetPort(outers[outer].port, array.var());
+    externals.SetPort(externals[outer].port, array.var());
     kept_inputs.push_back(array);
   }
   if (is_forward) {
@@ -182,7 +182,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   }
   run->bytes = arena->bytes;
   run->random_step = random_step;
-  run->derivation = is_forward ? sequences->PlanDerived(arrays) : executor::Derivation();
+  run->precomputation = is_forward ? sequences->PlanPrecomputed(arrays) : executor::Precomputation();
   if (monitored) run->monitor = monitor;
   arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
@@ -194,13 +194,13 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   runtime.engine().PushSync(
       [this, run = std::move(run)](RunContext) {
         executor::KernelSet& kernels = sequences->kernels();
-        for (const auto& [outer, array] : run->inputs) kernels.SetOuter(outer, array.data().data);
+        for (const auto& [outer, array] : run->inputs) kernels.SetExternal(outer, array.data().data);
         if (void* base = run->bytes.data().data; base != resolved_arena) {
           kernels.SetArena(base);
           resolved_arena = base;
         }
         state.random = {runtime.options().seed, run->random_step};
-        state.derivation = run->derivation;
+        state.precomputation = run->precomputation;
         state.monitor = run->monitor;
       },
       {}, writes, options);
@@ -262,9 +262,9 @@ std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>&
 void Executor::Forward(std::span<const NDArray> inputs) {
   Impl& impl = *impl_;
   Recycler<Run>::Lease run = impl.runs.Take();
-  executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
+  executor::CheckInputs(impl.externals, impl.input_names, inputs, &run->inputs);
   impl.Prepare(std::move(run), true);
-  impl.sequences->PushDerived(impl.arena->bytes.var());
+  impl.sequences->PushPrecomputed(impl.arena->bytes.var());
   impl.Push(StepSequences::kForward);
   if (impl.sequences->has_backward()) {
     impl.arena->forward_of = &impl;
@@ -282,7 +282,7 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
     Throw(ErrorKind::kUsage, "Backward has no Forward to follow: run Forward first, then Backward once, and nothing on the same arena between");
   }
   Recycler<Run>::Lease run = impl.runs.Take();
-  executor::CheckHeadGrads(impl.outers, impl.graph, impl.symbol, head_grads, &run->inputs);
+  executor::CheckHeadGrads(impl.externals, impl.graph, impl.symbol, head_grads, &run->inputs);
   impl.Prepare(std::move(run), false);
   impl.Push(StepSequences::kBackward);
   impl.kept_inputs.clear();
@@ -293,13 +293,13 @@ void Executor::Step(std::span<const NDArray> inputs) {
   if (!impl.sequences->has_backward()) {
     Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to train with it");
   }
-  if (!impl.outers.head_grads().empty()) {
-    const int i = impl.outers[impl.outers.head_grads()[0]].head_grad;
+  if (!impl.externals.head_grads().empty()) {
+    const int i = impl.externals[impl.externals.head_grads()[0]].head_grad;
     Throw(ErrorKind::kConfig, "output {} of the net ({}) is no loss, so it cannot be trained; end the net in a loss operator", i,
           impl.symbol.ListOutputs()[i]);
   }
   Recycler<Run>::Lease run = impl.runs.Take();
-  executor::CheckInputs(impl.outers, impl.input_names, inputs, &run->inputs);
+  executor::CheckInputs(impl.externals, impl.input_names, inputs, &run->inputs);
   impl.Prepare(std::move(run), true);
   impl.Push(StepSequences::kStep);
   impl.kept_inputs.clear();

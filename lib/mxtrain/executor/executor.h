@@ -25,7 +25,7 @@ class MXTRAIN_API Executor {
   static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const std::map<std::string, NDArray>& args,
                                         const std::map<std::string, NDArray>& grads, const std::map<std::string, NDArray>& aux,
                                         Executor* shared = nullptr);
-  // Makes the arrays in the layouts that the rows want; gradients are zero, the rest is undefined. With `shared`, arguments and auxiliary states that it has
+  // Makes the arrays in the layouts that the kernels want; gradients are zero, the rest is undefined. With `shared`, arguments and auxiliary states that it has
   // under the same name are used, and its arena: an evaluation executor runs on the parameters of the training one. Throws kConfig where their
   // shape or type is not what `request` says.
   static std::unique_ptr<Executor> SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared = nullptr);

@@ -10,19 +10,19 @@ namespace mxtrain::executor {
 
 KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
                      const StepState& state)
-    : graph_(graph), plan_(plan), outer_of_(outer_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
-  int outers = 0;
-  for (int outer : outer_of) outers = std::max(outers, outer + 1);
-  outer_slots_.resize(outers);
-  addresses_.resize(static_cast<size_t>(outers) + 1);
+    : graph_(graph), plan_(plan), external_of_(outer_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
+  int externals = 0;
+  for (int outer : outer_of) externals = std::max(externals, outer + 1);
+  external_slots_.resize(externals);
+  addresses_.resize(static_cast<size_t>(externals) + 1);
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     if (plan.runs[id]) AddNode(id);
   }
 }
 
 void KernelSet::PlaceView(TBlob* view, int buffer) {
-  if (outer_of_[buffer] >= 0) {
-    outer_slots_[outer_of_[buffer]].push_back({view, 0});
+  if (external_of_[buffer] >= 0) {
+    external_slots_[external_of_[buffer]].push_back({view, 0});
   } else {
     arena_slots_.push_back({view, plan_.buffers[buffer].offset});
   }
@@ -32,7 +32,7 @@ void KernelSet::Touch(NodeEntry entry, Use use) {
   const int buffer = plan_.buffer_of[entry.node][entry.index];
   MXTRAIN_ASSERT(buffer >= 0);
   const Buffer& b = plan_.buffers[buffer];
-  const ByteRange range = outer_of_[buffer] >= 0 ? ByteRange{outer_of_[buffer] + 1, 0, std::max<int64_t>(b.bytes, 1)}
+  const ByteRange range = external_of_[buffer] >= 0 ? ByteRange{external_of_[buffer] + 1, 0, std::max<int64_t>(b.bytes, 1)}
                                                  : ByteRange{0, b.offset, b.offset + b.bytes};
   Access& access = accesses_.back();
   if (use != Use::kWrite) access.reads.push_back(range);
@@ -143,9 +143,9 @@ void KernelSet::SetArena(void* base) {
   for (const TempSlot& slot : temp_slots_) slot.resource->space = bytes + slot.offset;
 }
 
-void KernelSet::SetOuter(int outer, void* data) {
+void KernelSet::SetExternal(int outer, void* data) {
   addresses_[static_cast<size_t>(outer) + 1] = data;
-  for (const Slot& slot : outer_slots_[outer]) slot.view->data = static_cast<char*>(data) + slot.offset;
+  for (const Slot& slot : external_slots_[outer]) slot.view->data = static_cast<char*>(data) + slot.offset;
 }
 
 bool KernelSet::DrawsRandomNumbers(int k) const {

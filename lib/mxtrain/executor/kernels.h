@@ -11,7 +11,7 @@
 namespace mxtrain::executor {
 
 // To what the derived arrays are brought before a run.
-struct Derivation {
+struct Precomputation {
   uint64_t version = 0;  // of the parameters
   uint64_t number = 0;   // of the push that brings them there
 };
@@ -20,7 +20,7 @@ struct Derivation {
 struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
-  Derivation derivation;
+  Precomputation precomputation;
   std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
 };
 
@@ -48,7 +48,7 @@ class MXTRAIN_API KernelSet {
   const Access& access(int k) const { return accesses_[k]; }
 
   void SetArena(void* base);
-  void SetOuter(int outer, void* data);
+  void SetExternal(int outer, void* data);
   void Run(int k, RunContext ctx);
 
   // Of the arena, then of the outer arrays: all that a run reads or writes.
@@ -70,7 +70,7 @@ class MXTRAIN_API KernelSet {
 
   const ExecGraph& graph_;
   const MemoryPlan& plan_;
-  const std::vector<int>& outer_of_;
+  const std::vector<int>& external_of_;
   Runtime& runtime_;
   const bool is_train_;
   const StepState& state_;
@@ -78,7 +78,7 @@ class MXTRAIN_API KernelSet {
   std::vector<Access> accesses_;
   std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: one serves forward and backward
   std::vector<Slot> arena_slots_;
-  std::vector<std::vector<Slot>> outer_slots_;
+  std::vector<std::vector<Slot>> external_slots_;
   std::vector<void*> addresses_;
   struct TempSlot {
     Resource* resource;

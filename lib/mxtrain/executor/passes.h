@@ -2,7 +2,7 @@
 // The passes that turn a symbol's graph into what an Executor runs, in their order. Each takes an ExecGraph and returns a new one; a file each
 // in passes/.
 //
-//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts -> AddGradient -> Settle -> ChooseOrder
+//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts -> AddGradient -> FinalizePlans -> ChooseOrder
 //   -> Recompute -> PlanMemory -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
@@ -40,9 +40,9 @@ struct BindRequest {
   std::map<std::string, Context> group2ctx;   // device of each ctx_group
   bool is_train = true;                       // what operators see as OpContext::is_train
   bool fuse = true;
-  bool reference_kernels = false;             // the last row of every operator, all arrays plain: the oracle in tests
+  bool reference_kernels = false;             // the last kernel of every operator, all arrays plain: the oracle in tests
   bool deterministic = false;
-  bool whole_passes = true;                   // on one GPU a pass is one recorded function; false: gradients are ready as they come
+  bool capture_passes = true;                   // on one GPU a pass is one recorded function; false: gradients are ready as they come
   Math math = Math::kFast;
   std::optional<DType> amp;                   // narrow type of convolutions, matrix products and what stands between them
   int replica = 0;                            // of several executors on parts of a batch: each draws random numbers of its own
@@ -50,7 +50,7 @@ struct BindRequest {
   std::set<std::string> inputs;               // variables that are fed anew for each step (data, labels); always plain
   std::map<std::string, TShape> shapes;       // known shapes of variables; those of the inputs at least
   std::map<std::string, DType> types;
-  std::map<std::string, Layout> layouts;      // of variables whose arrays exist already; the others lie as the best row wants
+  std::map<std::string, Layout> layouts;      // of variables whose arrays exist already; the others lie as the best kernel wants
   std::map<std::string, GradReq> grad_req;    // by argument; kNull where absent
   std::vector<std::string> monitored;         // names of nodes whose outputs must survive fusion
 
@@ -104,19 +104,19 @@ MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& reques
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry);
-MXTRAIN_API ExecGraph Settle(ExecGraph graph, const BindRequest& request, Runtime& runtime);
+MXTRAIN_API ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);  // runs forward nodes again to meet the memory budget
 // All of the above.
 MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime);
 
 // --- shared by the passes -----------------------------------------------------------------------------------------------------------
 
-// Makes a Plan for a forward node: its row when `kernel` is given (or the request is for reference kernels), which may refuse, else the best
+// Makes a Plan for a forward node: its kernel when `kernel` is given (or the request is for reference kernels), which may refuse, else the best
 // that takes the request. `grad_req` has an entry per argument (empty without backward). Errors name the node and its place.
 Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
                                                         Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
                                                         std::span<const OpReqType> grad_req, const char* kernel = nullptr);
-// Rows before the chosen one, with the reasons why they declined: what `plan --kernels` shows.
+// Kernels before the chosen one, with the reasons why they declined: what `plan --kernels` shows.
 MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
                                                                       Runtime& runtime);
 // Shapes of the arguments of a forward node, without its auxiliary states: what OperatorProperty::ForwardResource takes.

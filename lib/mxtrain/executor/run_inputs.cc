@@ -17,34 +17,34 @@ NDArray CheckArray(const TensorSpec& spec, const std::string& name, const NDArra
 
 }  // namespace
 
-void CheckInputs(const OuterArrays& outers, const std::vector<std::string>& names, std::span<const NDArray> given, RunInputs* inputs) {
+void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string>& names, std::span<const NDArray> given, RunInputs* inputs) {
   if (given.size() != names.size()) {
     Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(), join(names, ", "), given.size());
   }
-  for (int outer : outers.inputs()) {
-    const int i = outers[outer].input;
-    inputs->emplace_back(outer, CheckArray(outers[outer].spec, names[i], given[i]));
+  for (int outer : externals.inputs()) {
+    const int i = externals[outer].input;
+    inputs->emplace_back(outer, CheckArray(externals[outer].spec, names[i], given[i]));
   }
 }
 
-void CheckHeadGrads(const OuterArrays& outers, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
+void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
                     RunInputs* inputs) {
-  for (int outer : outers.head_grads()) {
-    const int i = outers[outer].head_grad;
+  for (int outer : externals.head_grads()) {
+    const int i = externals[outer].head_grad;
     if (inputs->size() >= given.size()) {
       Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
             symbol.ListOutputs()[i]);
     }
-    inputs->emplace_back(outer, CheckArray(outers[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
+    inputs->emplace_back(outer, CheckArray(externals[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
   }
   if (inputs->size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs->size());
 }
 
-void MakeDistinct(const OuterArrays& outers, std::span<const NDArray> others, Context ctx, RunInputs* inputs) {
+void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx, RunInputs* inputs) {
   for (auto at = inputs->begin(); at != inputs->end(); ++at) {
     NDArray& array = at->second;
     const auto same = [var = array.var()](const NDArray& other) { return other.var() == var; };
-    const bool taken = outers.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
+    const bool taken = externals.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
                        std::any_of(inputs->begin(), at, [&](const auto& before) { return same(before.second); });
     if (taken) array = array.Copy(ctx);
   }

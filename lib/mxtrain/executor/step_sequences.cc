@@ -6,26 +6,26 @@
 
 namespace mxtrain::executor {
 
-StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, OuterArrays& outers,
+StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, ExternalBuffers& externals,
                              const BindRequest& request, const StepState& state)
     : runtime_(runtime),
       state_(state),
       graph_(graph),
-      outers_(outers),
-      whole_passes_(request.whole_passes),
-      kernels_(graph, plan, outers.of_buffer(), runtime, request.is_train, state) {
-  for (int i = 0; i < outers.size(); ++i) {
-    if (!outers[i].array.empty()) kernels_.SetOuter(i, outers[i].array.data().data);
+      externals_(externals),
+      capture_passes_(request.capture_passes),
+      kernels_(graph, plan, externals.of_buffer(), runtime, request.is_train, state) {
+  for (int i = 0; i < externals.size(); ++i) {
+    if (!externals[i].array.empty()) kernels_.SetExternal(i, externals[i].array.data().data);
   }
   std::vector<int> kernels_of[4];
   for (int k = 0; k < kernels_.size(); ++k) {
     const ExecNode& node = graph.nodes[kernels_[k].node];
-    kernels_of[node.derived ? kDerived : node.backward_pass ? kBackward : kForward].push_back(k);
+    kernels_of[node.derived ? kPrecomputed : node.backward_pass ? kBackward : kForward].push_back(k);
     if (!node.derived) kernels_of[kStep].push_back(k);
-    if (node.derived) derived_.try_emplace(k);
+    if (node.derived) precomputed_.try_emplace(k);
   }
   parts_[kForward] = Freeze(kernels_of[kForward]);
-  if (!kernels_of[kDerived].empty()) parts_[kDerived] = Freeze(kernels_of[kDerived]);
+  if (!kernels_of[kPrecomputed].empty()) parts_[kPrecomputed] = Freeze(kernels_of[kPrecomputed]);
   if (graph.first_backward < 0) return;
   parts_[kBackward] = Freeze(kernels_of[kBackward]);
   parts_[kStep] = Freeze(kernels_of[kStep]);
@@ -36,7 +36,7 @@ std::vector<StepSequences::Piece> StepSequences::Cut(const std::vector<int>& ker
   const bool on_one_gpu = !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
     return node_of(k).ctx.type == DeviceType::kGPU && node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).derived;
   });
-  if (on_one_gpu && whole_passes_) return {{kernel_ids, true}};
+  if (on_one_gpu && capture_passes_) return {{kernel_ids, true}};
   std::vector<Piece> each;
   for (int k : kernel_ids) each.push_back({{k}, false});
   return each;
@@ -58,7 +58,7 @@ std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids
   std::set<int> touched, overwritten, others;
   const auto touch = [&](const ByteRange& range, bool writes) {
     if (range.space == 0 || !touched.insert(range.space).second) return;
-    const OuterArray& outer = outers_[range.space - 1];
+    const ExternalBuffer& outer = externals_[range.space - 1];
     const bool whole = writes && !outer.array.empty() && outer.array.IsWhole() && range.end >= outer.array.spec().Bytes();
     (whole ? overwritten : others).insert(outer.port);
   };
@@ -79,10 +79,10 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   op.ctx = node.ctx;
   op.priority = kStepPriority;
   op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
-  if (node.derived) op.fn = [this, k](RunContext ctx) { RunDerived(k, ctx); };
-  if (piece.recorded) {
+  if (node.derived) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
+  if (piece.captured) {
     op.name = "step";
-    op.fn = [kernels = std::make_unique<RecordedKernels>(kernels_, piece.kernels)](RunContext ctx) { kernels->Run(ctx); };
+    op.fn = [kernels = std::make_unique<CapturedKernels>(kernels_, piece.kernels)](RunContext ctx) { kernels->Run(ctx); };
   }
   return op;
 }
@@ -92,11 +92,11 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
   std::vector<Access> accesses;
   for (const Piece& piece : pieces) accesses.push_back(AccessOf(piece));
   const auto edges = FindEdges(accesses);
-  const int arena = outers_.arena_port();
+  const int arena = externals_.arena_port();
   const std::set<int> overwritten = OverwrittenPorts(kernel_ids);
   std::vector<engine::SequenceOp> ops;
   Frozen frozen;
-  std::vector<int> local(outers_.num_ports(), -1);
+  std::vector<int> local(externals_.num_ports(), -1);
   auto localize = [&](const std::set<int>& ports, std::vector<int>* out) {
     for (int port : ports) {
       if (local[port] < 0) {
@@ -111,10 +111,10 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
     op.after = edges[i];
     std::set<int> reads, writes{arena};
     for (const ByteRange& r : accesses[i].reads) {
-      if (r.space > 0) reads.insert(outers_[r.space - 1].port);
+      if (r.space > 0) reads.insert(externals_[r.space - 1].port);
     }
     for (const ByteRange& w : accesses[i].writes) {
-      if (w.space > 0) writes.insert(outers_[w.space - 1].port);
+      if (w.space > 0) writes.insert(externals_[w.space - 1].port);
     }
     for (int port : writes) reads.erase(port);
     localize(reads, &op.reads);
@@ -130,33 +130,33 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
 }
 
 void StepSequences::Push(Part part, engine::VarHandle arena) {
-  outers_.SetPort(outers_.arena_port(), arena);
+  externals_.SetPort(externals_.arena_port(), arena);
   vars_.clear();
-  for (int port : parts_[part].ports) vars_.push_back(outers_.port_var(port));
+  for (int port : parts_[part].ports) vars_.push_back(externals_.port_var(port));
   runtime_.engine().Push(parts_[part].handle.get(), vars_);
 }
 
-Derivation StepSequences::PlanDerived(const BoundArrays& arrays) {
-  if (derived_.empty()) return {};
+Precomputation StepSequences::PlanPrecomputed(const BoundArrays& arrays) {
+  if (precomputed_.empty()) return {};
   uint64_t version = 1;
   for (const ArrayMap* named : {&arrays.args, &arrays.auxs}) {
     for (const auto& [name, array] : *named) version += runtime_.engine().Version(array.var());
   }
-  const auto passed = [this](const auto& derived) { return derived.second.passed == derivation_.number; };
-  derivation_due_ = version != derivation_.version || !std::all_of(derived_.begin(), derived_.end(), passed);
-  if (derivation_due_) derivation_ = {version, derivation_.number + 1};
-  return derivation_;
+  const auto passed = [this](const auto& derived) { return derived.second.passed == precomputation_.number; };
+  precomputation_due_ = version != precomputation_.version || !std::all_of(precomputed_.begin(), precomputed_.end(), passed);
+  if (precomputation_due_) precomputation_ = {version, precomputation_.number + 1};
+  return precomputation_;
 }
 
-void StepSequences::PushDerived(engine::VarHandle arena) {
-  if (derivation_due_) Push(kDerived, arena);
-  derivation_due_ = false;
+void StepSequences::PushPrecomputed(engine::VarHandle arena) {
+  if (precomputation_due_) Push(kPrecomputed, arena);
+  precomputation_due_ = false;
 }
 
 // What an earlier push has made of this version stands. A push that was skipped does not come here.
-void StepSequences::RunDerived(int kernel, RunContext ctx) {
-  Derived& derived = derived_.at(kernel);
-  const Derivation wanted = state_.derivation;
+void StepSequences::RunPrecomputed(int kernel, RunContext ctx) {
+  Derived& derived = precomputed_.at(kernel);
+  const Precomputation wanted = state_.precomputation;
   if (derived.made_of != wanted.version) kernels_.Run(kernel, ctx);
   derived.made_of = wanted.version;
   derived.passed = wanted.number;

@@ -110,13 +110,13 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
   levels_ = LevelsOf(normalization_, channels, kNormalize);
 }
 
-PictureSize Augmenter::OutputSize(PictureSize input) const {
+ImageSize Augmenter::OutputSize(ImageSize input) const {
   for (const auto& transform : transforms_) input = transform->OutputSize(input);
   return input;
 }
 
 TShape Augmenter::OutputShape(const TShape& input) const {
-  const PictureSize size = OutputSize(input.has_rank() ? PictureSize{static_cast<int>(input[1]), static_cast<int>(input[2])} : PictureSize());
+  const ImageSize size = OutputSize(input.has_rank() ? ImageSize{static_cast<int>(input[1]), static_cast<int>(input[2])} : ImageSize());
   if (!size.known()) {
     Throw(ErrorKind::kConfig,
           "the pictures come out in different sizes; end the transforms with a fixed one: resize: [height, width], center_crop, "
@@ -132,63 +132,63 @@ size_t Augmenter::fixed() const {
 }
 
 Augmenter::Way Augmenter::Begin(int height, int width, RandomStream random, size_t first, size_t last) const {
-  Way way{Cut::Whole(height, width), first, last, random};
-  while (way.next < last && transforms_[way.next]->Fold(&way.cut, &way.random)) ++way.next;
+  Way way{CropResize::Whole(height, width), first, last, random};
+  while (way.next < last && transforms_[way.next]->Fold(&way.crop, &way.random)) ++way.next;
   return way;
 }
 
-// Up to the last cut, which is returned and applies to **from.
-Cut Augmenter::Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const {
-  Cut cut = way.cut;
+// Up to the last crop, which is returned and applies to **from.
+CropResize Augmenter::Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const {
+  CropResize crop = way.crop;
   RandomStream random = way.random;
   for (size_t next = way.next; next < way.last;) {
-    const bool as_is = *from == image && frame->scale == 1 && cut == Cut::Whole(image->height, image->width);
+    const bool as_is = *from == image && frame->scale == 1 && crop == CropResize::Whole(image->height, image->width);
     if (!as_is) {
-      io::Apply(cut, **from, *frame, scratch);
+      io::Apply(crop, **from, *frame, scratch);
       std::swap(*image, *scratch);
     }
     transforms_[next++]->Apply(image, scratch, &random);
     *from = image;
     *frame = WholeOf(*image);
-    cut = Cut::Whole(image->height, image->width);
-    while (next < way.last && transforms_[next]->Fold(&cut, &random)) ++next;
+    crop = CropResize::Whole(image->height, image->width);
+    while (next < way.last && transforms_[next]->Fold(&crop, &random)) ++next;
   }
-  return cut;
+  return crop;
 }
 
 void Augmenter::ToImage(const Way& way, const Image& from, const Frame& frame, Image* image, Image* scratch) const {
   const Image* at = &from;
   Frame shown = frame;
-  const Cut cut = Go(way, &at, &shown, image, scratch);
-  io::Apply(cut, *at, shown, scratch);
+  const CropResize crop = Go(way, &at, &shown, image, scratch);
+  io::Apply(crop, *at, shown, scratch);
   std::swap(*image, *scratch);
 }
 
-// Calls write(cut, image, frame) with the last cut, and what it applies to.
+// Calls write(crop, image, frame) with the last crop, and what it applies to.
 template <typename Write>
-bool Augmenter::GoTo(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+bool Augmenter::GoTo(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                      Write&& write) const {
   const Image* at = &from;
   Frame shown = frame;
-  const Cut cut = Go(way, &at, &shown, image, scratch);
-  if (cut.height() != size.height || cut.width() != size.width) {
-    image->Resize(cut.height(), cut.width(), channels_);
+  const CropResize crop = Go(way, &at, &shown, image, scratch);
+  if (crop.height() != size.height || crop.width() != size.width) {
+    image->Resize(crop.height(), crop.width(), channels_);
     return false;
   }
-  write(cut, *at, shown);
+  write(crop, *at, shown);
   return true;
 }
 
-bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                          float* planes) const {
   return GoTo(way, from, frame, size, image, scratch,
-              [&](const Cut& cut, const Image& at, const Frame& shown) { ApplyToPlanes(cut, at, shown, levels_, planes); });
+              [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPlanes(crop, at, shown, levels_, planes); });
 }
 
-bool Augmenter::ToPixels(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch,
+bool Augmenter::ToPixels(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                          uint8_t* pixels) const {
   return GoTo(way, from, frame, size, image, scratch,
-              [&](const Cut& cut, const Image& at, const Frame& shown) { ApplyToPixels(cut, at, shown, pixels); });
+              [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPixels(crop, at, shown, pixels); });
 }
 
 }  // namespace mxtrain::io

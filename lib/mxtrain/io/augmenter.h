@@ -1,14 +1,14 @@
 #pragma once
 // The way of a picture from its decoded pixels into a batch: a chain of transforms, then numbers.
 //
-// Steps that take parts, resize and mirror are gathered into one Cut, so that only the pixels that it needs are decoded, and the last one
+// Steps that take parts, resize and mirror are gathered into one CropResize, so that only the pixels that it needs are decoded, and the last one
 // goes straight into the batch. The result is that of each step alone.
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "mxtrain/base/shape.h"
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -35,16 +35,16 @@ class MXTRAIN_API Augmenter {
   // How many transforms at the front draw nothing at random.
   size_t fixed() const;
   // Of what comes out for pictures of a size; not known where it would differ from picture to picture.
-  PictureSize OutputSize(PictureSize input) const;
+  ImageSize OutputSize(ImageSize input) const;
   // [C, H, W] of what comes out, for pictures of the given [C, H, W], or of unknown rank where they differ. Throws kConfig where the
   // outcome would differ from picture to picture.
   TShape OutputShape(const TShape& input) const;
   // True when the pixels go into the batch as they are.
   bool keeps_pixels() const { return transforms_.empty(); }
 
-  // How the transforms from `first` up to `last` go on a picture of this size: a cut, then those from `next` on.
+  // How the transforms from `first` up to `last` go on a picture of this size: a crop, then those from `next` on.
   struct Way {
-    Cut cut;
+    CropResize crop;
     size_t next, last;
     RandomStream random;
   };
@@ -53,15 +53,15 @@ class MXTRAIN_API Augmenter {
   void ToImage(const Way& way, const Image& from, const Frame& frame, Image* image, Image* scratch) const;
   // Goes it, to numbers [C, height, width], or to pixels [height, width, C] that are left to normalise. False, and nothing is written, where
   // another size comes out, which *image then has.
-  bool ToPlanes(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, float* planes) const;
-  bool ToPixels(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, uint8_t* pixels) const;
+  bool ToPlanes(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, float* planes) const;
+  bool ToPixels(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, uint8_t* pixels) const;
   // Interleaved pixels [H, W, C] to planes [C, H, W]: (pixel / 255 - mean) / std.
   void ToPlanes(std::span<const uint8_t> pixels, float* planes) const { PixelsToPlanes(pixels, channels_, levels_, planes); }
 
  private:
-  Cut Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const;
+  CropResize Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const;
   template <typename Write>
-  bool GoTo(const Way& way, const Image& from, const Frame& frame, PictureSize size, Image* image, Image* scratch, Write&& write) const;
+  bool GoTo(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, Write&& write) const;
 
   std::vector<std::unique_ptr<const Transform>> transforms_;
   int channels_;

@@ -221,7 +221,7 @@ TEST_CASE("a chain says what is wrong with it") {
 
 TEST_CASE("decoding may shrink a picture only as far as the first transform does") {
   const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width, int64_t index = 0) {
-    return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).cut.MinScale();
+    return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).crop.MinScale();
   };
   CHECK(scale({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 400, 533) == doctest::Approx(0.36));
   CHECK(scale({{"resize", {{"", "500"}}}}, 400, 533) == 1.0);

@@ -38,7 +38,7 @@ void Blend(double share, int64_t size, float* a, float* b) {
   }
 }
 
-bool IsPicture(const TShape& shape) {
+bool IsImage(const TShape& shape) {
   return shape.ndim() == 3;
 }
 
@@ -72,7 +72,7 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   if (!mixup && !cutmix) return;
   RandomStream random(seed_, epoch, batch, "io.mix");
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
-  const auto picture = std::find_if(data.begin(), data.end(), IsPicture);  // where there are several they are of one size
+  const auto picture = std::find_if(data.begin(), data.end(), IsImage);  // where there are several they are of one size
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
     const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);

@@ -43,7 +43,7 @@ class Noise final : public Source {
   std::vector<uint8_t> pixels_;
   std::vector<float> labels_;
   std::vector<std::string> names_ = {"a", "b", "c"};
-  std::vector<FieldSpec> data_ = {{"data", FieldKind::kPicture, TShape{kChannels, kSide, kSide}}},
+  std::vector<FieldSpec> data_ = {{"data", FieldKind::kImage, TShape{kChannels, kSide, kSide}}},
                          label_ = {{"label", FieldKind::kValues, TShape()}};
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPixels = 32 * 32, kPictureBytes = 3 * kPixels;
+constexpr size_t kPixels = 32 * 32, kImageBytes = 3 * kPixels;
 
 struct Layout {
   const char* name;
@@ -49,7 +49,7 @@ class CifarSource final : public Source {
     const auto i = static_cast<size_t>(index);
     sample->data.resize(1);
     sample->labels.resize(1);
-    sample->data[0].pixels = {pixels_.data() + i * kPictureBytes, kPictureBytes};
+    sample->data[0].pixels = {pixels_.data() + i * kImageBytes, kImageBytes};
     sample->labels[0].values = {&labels_[i], 1};
   }
   std::string Name(int64_t index) const override {
@@ -63,7 +63,7 @@ class CifarSource final : public Source {
  private:
   void AddFile(const std::string& file, const Layout& layout) {
     const std::string bytes = ReadFile(file);
-    const size_t record = layout.label_bytes + kPictureBytes;
+    const size_t record = layout.label_bytes + kImageBytes;
     if (bytes.empty() || bytes.size() % record != 0) {
       Throw(ErrorKind::kData, "{} is damaged: its {} bytes are not whole records of {}", file, bytes.size(), record);
     }
@@ -86,7 +86,7 @@ class CifarSource final : public Source {
   std::vector<float> labels_;
   std::vector<std::pair<std::string, int64_t>> files_;  // with the number of their first picture
   std::vector<std::string> class_names_;
-  std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kPicture, TShape{3, 32, 32}}};
+  std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kImage, TShape{3, 32, 32}}};
   std::vector<FieldSpec> label_fields_ = {{"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
 };
 

@@ -10,11 +10,11 @@ namespace {
 
 // Position of the field whose numbers are classes.
 size_t FindLabel(const Source& source, std::string_view label) {
-  const auto is_picture = [](const FieldSpec& field) { return field.kind == FieldKind::kPicture; };
+  const auto is_image = [](const FieldSpec& field) { return field.kind == FieldKind::kImage; };
   const std::vector<FieldSpec>&data = source.data_fields(), &labels = source.label_fields();
   const auto found =
       labels.size() == 1 ? labels.begin() : std::find_if(labels.begin(), labels.end(), [&](const FieldSpec& f) { return f.name == label; });
-  if (std::any_of(data.begin(), data.end(), is_picture) || found == labels.end() || found->shape.Size() != 1 ||
+  if (std::any_of(data.begin(), data.end(), is_image) || found == labels.end() || found->shape.Size() != 1 ||
       !source.class_names().empty()) {
     Throw(ErrorKind::kConfig, "the data name no classes that could be counted");
   }

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/image_files.h"
 #include "mxtrain/io/table_text.h"
 #include "mxtrain/io/text_columns.h"
 
@@ -201,7 +201,7 @@ class CsvSource final : public Source {
       }
       sheet->lines.push_back(line);
       sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
-      AddRow(*sheet, cells);
+      AddKernel(*sheet, cells);
     });
     if (sheet->lines.empty()) Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
   }
@@ -224,7 +224,7 @@ class CsvSource final : public Source {
         field.words = picture || (label && field.columns.size() == 1);
         field.width = field.columns.size();
         if (picture) {
-          data_fields_.push_back({field.name, FieldKind::kPicture, TShape()});
+          data_fields_.push_back({field.name, FieldKind::kImage, TShape()});
         } else {
           AddSpec(field, WantedShape(field.name), field.name.c_str());
         }
@@ -282,7 +282,7 @@ class CsvSource final : public Source {
     if (label_sets_ && any_label && !one_column) Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column", param_.label_delim);
   }
 
-  void AddRow(const Sheet& sheet, const std::vector<std::string_view>& cells) {
+  void AddKernel(const Sheet& sheet, const std::vector<std::string_view>& cells) {
     if (&sheet == &sheet_ && key_column_) keys_.emplace_back(cells[*key_column_]);
     for (Field& field : fields_) {
       if ((&sheet == &sheet_) == of_label_file(field)) continue;

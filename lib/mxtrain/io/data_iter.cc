@@ -1,6 +1,6 @@
 #include "mxtrain/io/data_iter.h"
 
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain {
 

@@ -9,15 +9,15 @@
 namespace mxtrain::io {
 namespace {
 
-bool IsPicture(const FieldSpec& field) {
-  return field.kind == FieldKind::kPicture;
+bool IsImage(const FieldSpec& field) {
+  return field.kind == FieldKind::kImage;
 }
 
 // What pictures are decoded to when nothing was said.
 int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
   if (asked != 0) return asked;
   for (const FieldSpec& field : fields) {
-    if (IsPicture(field) && field.shape.has_rank()) return static_cast<int>(field.shape[0]);
+    if (IsImage(field) && field.shape.has_rank()) return static_cast<int>(field.shape[0]);
   }
   return 3;
 }
@@ -51,7 +51,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
                              const LoaderOptions& options)
     : source_(std::move(source)), options_(options) {
   const std::vector<FieldSpec>& fields = source_->data_fields();
-  if (std::any_of(fields.begin(), fields.end(), IsPicture)) {
+  if (std::any_of(fields.begin(), fields.end(), IsImage)) {
     augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
   } else if (!transforms.empty()) {
     Throw(ErrorKind::kConfig, "transforms work on pictures, but the data are numbers: remove '{}'", transforms[0].name);
@@ -59,10 +59,10 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
   cheap_ = !augmenter_ || augmenter_->keeps_pixels();
   for (const FieldSpec& field : fields) {
     data_shapes_.push_back(DataShape(data_shapes_.size()));
-    if (IsPicture(field) && !field.shape.has_rank()) cheap_ = false;
+    if (IsImage(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
-    if (IsPicture(field)) Throw(ErrorKind::kConfig, "the label '{}' is a picture; labels are numbers", field.name);
+    if (IsImage(field)) Throw(ErrorKind::kConfig, "the label '{}' is a picture; labels are numbers", field.name);
     label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes} : field.shape);
     if (options.soft_labels.classes > 0 && field.shape.Size() != 1) {
       Throw(ErrorKind::kConfig, "the label '{}' is {}; only the number of a class becomes a distribution over classes", field.name,
@@ -74,7 +74,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
 
 TShape ExampleLoader::DataShape(size_t data_field) const {
   const FieldSpec& field = source_->data_fields()[data_field];
-  if (!IsPicture(field)) return field.shape;
+  if (!IsImage(field)) return field.shape;
   const bool open = !field.shape.has_rank() && !augmenter_->OutputSize({}).known();
   return open ? CommonShape(data_field) : augmenter_->OutputShape(field.shape);
 }
@@ -85,14 +85,14 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
   const int64_t step = std::max<int64_t>(1, source_->size() / kLooks);
   Sample sample;
   std::string first, unreadable;
-  PictureSize size, stored;
+  ImageSize size, stored;
   for (int64_t index = 0; index < source_->size(); index += step) {
     const auto info = HeaderOf(*source_, index, data_field, &sample);
     if (!info) {
       if (unreadable.empty()) unreadable = format("{}: {}", source_->Name(index), info.error().reason);
       continue;
     }
-    const PictureSize out = augmenter_->OutputSize({info->height, info->width});
+    const ImageSize out = augmenter_->OutputSize({info->height, info->width});
     if (first.empty()) {
       first = source_->Name(index);
       size = out;
@@ -109,7 +109,7 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
 }
 
 bool ExampleLoader::WritesPixels(size_t data_field) const {
-  return options_.pixels && IsPicture(source_->data_fields()[data_field]);
+  return options_.pixels && IsImage(source_->data_fields()[data_field]);
 }
 
 std::optional<PixelNormalization> ExampleLoader::left_to_do(size_t data_field) const {
@@ -162,7 +162,7 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
 
 std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
-  if (IsPicture(spec)) return LoadPicture(spec, value, random, to, scratch);
+  if (IsImage(spec)) return LoadImage(spec, value, random, to, scratch);
   return CopyNumbers(spec, value.values, to.shape, to.numbers());
 }
 
@@ -195,7 +195,7 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   options.exact = options_.exact_decode;
   options.part = [&](int height, int width) {
     *way = augmenter_->Begin(height, width, random, 0, last);
-    return DecodeOptions::Part{way->cut.Needed(), way->cut.MinScale()};
+    return DecodeOptions::Part{way->crop.Needed(), way->crop.MinScale()};
   };
   scratch->bytes += static_cast<int64_t>(value.encoded.size());
   if (auto refusal = scratch->decoder.Decode(value.encoded, options, image, frame)) return refusal;
@@ -203,9 +203,9 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
+std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
                                                    LoaderScratch* scratch) const {
-  const PictureSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
+  const ImageSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
   Image *image = &scratch->image, *spare = &scratch->spare;
   const bool fits = options_.pixels ? augmenter_->ToPixels(way, from, frame, size, image, spare, to.pixels())
                                     : augmenter_->ToPlanes(way, from, frame, size, image, spare, to.numbers());
@@ -213,7 +213,7 @@ std::optional<Refusal> ExampleLoader::WritePicture(const Augmenter::Way& way, co
   return Refusal{format("the picture has {}x{} pixels, expected {}x{}", image->width, image->height, size.width, size.height)};
 }
 
-std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                                   LoaderScratch* scratch) const {
   if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == to.shape[0]) {
     if (options_.pixels) {
@@ -226,7 +226,7 @@ std::optional<Refusal> ExampleLoader::LoadPicture(const FieldSpec& spec, const F
   Augmenter::Way way{{}, 0, 0, random};
   Frame frame;
   if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &way, &frame)) return refusal;
-  return WritePicture(way, scratch->image, frame, to, scratch);
+  return WriteImage(way, scratch->image, frame, to, scratch);
 }
 
 // What a cache keeps: the example as far as the transforms draw nothing. *example's memory is used again.
@@ -238,7 +238,7 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
     const FieldSpec& spec = source_->data_fields()[i];
     Image& picture = example->pictures[i];
     std::vector<float>& numbers = example->data[i];
-    if (!IsPicture(spec)) {
+    if (!IsImage(spec)) {
       numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
       continue;
     }
@@ -261,13 +261,13 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
   for (size_t i = 0; i < example.pictures.size(); ++i) {
     const Place place = DataPlace(i, row, to);
     const Image& picture = example.pictures[i];
-    if (!IsPicture(source_->data_fields()[i])) {
+    if (!IsImage(source_->data_fields()[i])) {
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
       continue;
     }
     const auto way = augmenter_->Begin(picture.height, picture.width, random, augmenter_->fixed(), augmenter_->size());
     const Frame frame{picture.height, picture.width, {0, 0, picture.height, picture.width}, 1};
-    if (auto refusal = WritePicture(way, picture, frame, place, scratch)) return refusal;
+    if (auto refusal = WriteImage(way, picture, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
     if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to))) return refusal;

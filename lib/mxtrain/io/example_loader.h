@@ -82,12 +82,12 @@ class ExampleLoader {
   std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
                                 LoaderScratch* scratch, Augmenter::Way* way, Frame* frame) const;
   std::optional<Refusal> Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const;
-  std::optional<Refusal> WritePicture(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
+  std::optional<Refusal> WriteImage(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
                                       LoaderScratch* scratch) const;
   std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values, Place to) const;
   std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
-  std::optional<Refusal> LoadPicture(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+  std::optional<Refusal> LoadImage(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
                                      LoaderScratch* scratch) const;
 
   std::shared_ptr<const Source> source_;

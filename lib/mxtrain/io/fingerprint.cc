@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostRecords = 10'000;
 
 bool HasPicture(const Source& source) {
-  const auto is_picture = [](const FieldSpec& field) { return field.kind == FieldKind::kPicture; };
-  return std::any_of(source.data_fields().begin(), source.data_fields().end(), is_picture);
+  const auto is_image = [](const FieldSpec& field) { return field.kind == FieldKind::kImage; };
+  return std::any_of(source.data_fields().begin(), source.data_fields().end(), is_image);
 }
 
 void AppendValues(const Source& source, int64_t index, Sample* sample, std::string* text) {

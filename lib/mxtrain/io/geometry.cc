@@ -52,12 +52,12 @@ Resampling CheckResampling(const Resampling& resampling, const char* owner) {
   return resampling;
 }
 
-bool CoverAtLeast(int height, int width, Cut* cut) {
-  if (cut->height() >= height && cut->width() >= width) return true;
-  const double scale = std::max(double(height) / cut->height(), double(width) / cut->width());
-  const int new_height = std::max(height, static_cast<int>(std::lround(cut->height() * scale)));
-  const int new_width = std::max(width, static_cast<int>(std::lround(cut->width() * scale)));
-  return cut->Resize(new_height, new_width, kAuto);
+bool CoverAtLeast(int height, int width, CropResize* crop) {
+  if (crop->height() >= height && crop->width() >= width) return true;
+  const double scale = std::max(double(height) / crop->height(), double(width) / crop->width());
+  const int new_height = std::max(height, static_cast<int>(std::lround(crop->height() * scale)));
+  const int new_width = std::max(width, static_cast<int>(std::lround(crop->width() * scale)));
+  return crop->Resize(new_height, new_width, kAuto);
 }
 
 void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to) {

@@ -2,7 +2,7 @@
 // What the geometric transforms share. Private to io; OpenCV stands behind Warp, single-threaded.
 #include "mxtrain/base/params.h"
 #include "mxtrain/base/shape.h"
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain::io {
 
@@ -29,8 +29,8 @@ Resampling CheckResampling(const Resampling& resampling, const char* owner);
 // Models that were trained before sizes and places were rounded as torchvision's have kEarlier in their checkpoints.
 enum Rounding { kTorchvision, kEarlier };
 
-// Enlarges what does not cover height x width, keeping its proportions, so that it just does. False as Cut::Resize.
-bool CoverAtLeast(int height, int width, Cut* cut);
+// Enlarges what does not cover height x width, keeping its proportions, so that it just does. False as CropResize::Resize.
+bool CoverAtLeast(int height, int width, CropResize* crop);
 // The pixel at p of the result is that of the picture at matrix * (p - c) + c + shift, where p = (x, y) and c is the middle.
 struct Affine {
   double matrix[2][2] = {{1, 0}, {0, 1}};

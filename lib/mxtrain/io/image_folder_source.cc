@@ -5,7 +5,7 @@
 #include <set>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/image_files.h"
 
 namespace mxtrain::io {
 namespace {
@@ -22,7 +22,7 @@ std::string Ending(const fs::path& path) {
   return ending;
 }
 
-bool IsPicture(const fs::path& path) {
+bool IsImage(const fs::path& path) {
   const std::string ending = Ending(path);
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
 }
@@ -63,7 +63,7 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
     if (IsHidden(entry.path())) continue;
     if (LeadsToFolder(entry)) {
       if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);  // a link may lead back up
-    } else if (IsPicture(entry.path())) {
+    } else if (IsImage(entry.path())) {
       found->pictures.push_back(entry.path().string());
     } else {
       (IsOtherPicture(entry.path()) ? found->unread : found->others).Add(entry.path().string());
@@ -71,7 +71,7 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
   }
 }
 
-Found FindPictures(const fs::path& folder, bool recursive) {
+Found FindImages(const fs::path& folder, bool recursive) {
   Found found;
   try {
     Walk(folder, recursive, &found);
@@ -82,7 +82,7 @@ Found FindPictures(const fs::path& folder, bool recursive) {
   return found;
 }
 
-void Tell(const Found& found, PictureTable* table) {
+void Tell(const Found& found, ImageTable* table) {
   const auto& [unread_count, first_unread] = found.unread;
   const auto& [count, first] = found.others;
   if (unread_count > 0) {
@@ -125,14 +125,14 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   RequireFolder(param.path);
   const std::vector<std::string> folders = ClassFolders(param.path);
   const bool given = !param.classes.empty();
-  PictureTable table;
+  ImageTable table;
   table.label_width = 1;
   table.classes = given ? param.classes : folders;
   CheckFolders(param.path, folders, table.classes);
   Found all;
   for (size_t c = 0; c < table.classes.size(); ++c) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
-    const Found found = fs::is_directory(folder) ? FindPictures(folder, true) : Found();
+    const Found found = fs::is_directory(folder) ? FindImages(folder, true) : Found();
     if (found.pictures.empty() && !given) {
       Throw(ErrorKind::kData, "the class folder {} holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it",
             folder.string());
@@ -145,18 +145,18 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   }
   Tell(all, &table);
   if (table.paths.empty()) Throw(ErrorKind::kData, "no pictures (.jpg .jpeg .png .bmp) in {}", param.path);
-  return NewPictureFiles(std::move(table));
+  return NewImageFiles(std::move(table));
 }
 
 std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
   if (param.path.empty() == param.files.empty()) Throw(ErrorKind::kConfig, "image_list needs either 'path' or 'files'");
-  PictureTable table;
+  ImageTable table;
   table.paths = param.files;
   if (!param.path.empty() && fs::is_regular_file(param.path)) {
     table.paths = {param.path};
   } else if (!param.path.empty()) {
     RequireFolder(param.path);
-    Found found = FindPictures(param.path, param.recursive);
+    Found found = FindImages(param.path, param.recursive);
     table.paths = std::move(found.pictures);
     Tell(found, &table);
     if (table.paths.empty()) {
@@ -164,7 +164,7 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
             param.recursive ? "" : "; recursive = True looks in its folders too");
     }
   }
-  return NewPictureFiles(std::move(table));
+  return NewImageFiles(std::move(table));
 }
 
 }  // namespace mxtrain::io

@@ -211,7 +211,7 @@ TEST_CASE("csv: pictures in columns, classes by name or number") {
                       {"picture_fields", "(left, right)"}};
   const auto source = MakeSource("csv", fields);
   CHECK(source->size() == 2);
-  CHECK(source->data_fields()[1].kind == FieldKind::kPicture);
+  CHECK(source->data_fields()[1].kind == FieldKind::kImage);
   CHECK(source->data_fields()[2].kind == FieldKind::kValues);
   CHECK(source->class_names() == Strings{"cat", "dog"});
   CHECK(Classes(*source) == std::vector<int>{1, 0});

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "mxtrain/base/file.h"
-#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/image_files.h"
 #include "mxtrain/io/text_columns.h"
 
 namespace mxtrain::io {
@@ -89,7 +89,7 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   const std::filesystem::path root =
       param.root.empty() ? std::filesystem::path(param.path).parent_path() : std::filesystem::path(param.root);
   const auto place = [&](size_t i) { return format("{}:{}", param.path, lines[i].number); };
-  PictureTable table;
+  ImageTable table;
   table.label_width = static_cast<int64_t>(lines[0].labels.size());
   std::vector<std::string> words;
   for (const Line& line : lines) {
@@ -108,14 +108,14 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
     table.classes = std::move(labels.classes);
     table.label_width = static_cast<int64_t>(table.classes.size());
     table.label_sets = true;
-    return NewPictureFiles(std::move(table));
+    return NewImageFiles(std::move(table));
   }
   if (table.label_width == 1) {
     RefuseValues(words, place);
     ClassLabels labels = NumberClasses(words, param.classes, place);
     table.labels = std::move(labels.labels);
     table.classes = std::move(labels.classes);
-    return NewPictureFiles(std::move(table));
+    return NewImageFiles(std::move(table));
   }
   for (size_t i = 0; i < lines.size(); ++i) {
     for (const std::string& label : lines[i].labels) {
@@ -123,7 +123,7 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
         Throw(ErrorKind::kData, "{}: '{}' is not a number; several labels per line are numbers", place(i), label);
     }
   }
-  return NewPictureFiles(std::move(table));
+  return NewImageFiles(std::move(table));
 }
 
 }  // namespace mxtrain::io

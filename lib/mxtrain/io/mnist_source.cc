@@ -77,7 +77,7 @@ class MnistSource final : public Source {
     labels_.assign(labels.elements(), labels.elements() + size_);
     const int classes = size_ ? 1 + static_cast<int>(*std::max_element(labels_.begin(), labels_.end())) : 0;
     for (int i = 0; i < classes; ++i) class_names_.push_back(std::to_string(i));
-    data_fields_ = {{"data", FieldKind::kPicture, TShape{1, images_.dims[1], images_.dims[2]}}};
+    data_fields_ = {{"data", FieldKind::kImage, TShape{1, images_.dims[1], images_.dims[2]}}};
     label_fields_ = {{"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
   }
 

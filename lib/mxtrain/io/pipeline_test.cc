@@ -39,7 +39,7 @@ Image Numbered(int i) {
   return image;
 }
 
-void WritePictures(const TempDir& dir, int count) {
+void WriteImages(const TempDir& dir, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string name = format("{}/{:03}", i % 2 ? "odd" : "even", i);
     i % 3 ? dir.Write(name + ".png", EncodePng(Numbered(i))) : dir.Write(name + ".jpg", EncodeJpeg(Numbered(i)));
@@ -131,7 +131,7 @@ std::string WhyNot(F&& action) {
 
 TEST_CASE("batches do not depend on the number of threads, nor on the engine") {
   const TempDir dir;
-  WritePictures(dir, 23);
+  WriteImages(dir, 23);
   std::vector<Copied> reference;
   for (const auto& [engine, workers] : {std::pair{"naive", "1"}, {"threaded", "1"}, {"threaded", "2"}, {"threaded", "4"}}) {
     CAPTURE(engine);
@@ -162,7 +162,7 @@ TEST_CASE("batches do not depend on the number of threads, nor on the engine") {
 
 TEST_CASE("seeking equals running") {
   const TempDir dir;
-  WritePictures(dir, 20);
+  WriteImages(dir, 20);
   Runtime runtime = MakeRuntime();
   const PipelineParam param = Param({{"batch_size", "4"}, {"shuffle", "True"}, {"workers", "2"}});
   const auto run = NewPipeline(runtime, Folder(dir), kRandomTransforms, param);
@@ -281,7 +281,7 @@ TEST_CASE("too many bad examples end training, with a name") {
 
 TEST_CASE("evaluation reports a bad picture and goes on") {
   const TempDir dir;
-  WritePictures(dir, 6);
+  WriteImages(dir, 6);
   dir.Write("odd/005.png", "no picture");
   dir.Write("even/000.jpg", EncodeJpeg(Numbered(0)).substr(0, 300));
   Runtime runtime = MakeRuntime();
@@ -323,7 +323,7 @@ TEST_CASE("a failure that is no bad example reaches the caller") {
 
 TEST_CASE("an iterator may be left at any moment") {
   const TempDir dir;
-  WritePictures(dir, 16);
+  WriteImages(dir, 16);
   for (int round = 0; round < 12; ++round) {
     Runtime runtime = MakeRuntime(round % 3 == 2 ? "naive" : "threaded");
     DataBatch kept;
@@ -400,7 +400,7 @@ TEST_CASE("decoding shows in a trace") {
 
 TEST_CASE("pictures without labels, names of fields, channels") {
   const TempDir dir;
-  WritePictures(dir, 4);
+  WriteImages(dir, 4);
   Runtime runtime = MakeRuntime();
   const std::shared_ptr<const Source> list = MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}});
   const auto iter = NewPipeline(runtime, list, kPlainTransforms,
@@ -421,7 +421,7 @@ TEST_CASE("pictures without labels, names of fields, channels") {
 // To the last bit on processors that multiply and add in one.
 TEST_CASE("pixels that are left to the device to normalise become the numbers of batches of float32") {
   const TempDir dir;
-  WritePictures(dir, 13);
+  WriteImages(dir, 13);
   dir.Write("even/broken.png", "no picture");
   Runtime runtime = MakeRuntime();
   const std::vector<TransformSpec> whole_steps = {{"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}};
@@ -467,7 +467,7 @@ TEST_CASE("numbers that are no pictures stay numbers") {
 
 TEST_CASE("a cache changes no pixel and reads no file twice") {
   const TempDir dir;
-  WritePictures(dir, 12);
+  WriteImages(dir, 12);
   dir.Write("even/broken.png", "no picture");
   Runtime runtime = MakeRuntime();
   const std::vector<TransformSpec> chain = {
@@ -527,7 +527,7 @@ TEST_CASE("what fits into a cache, and which thread is first, changes no pixel o
 
 TEST_CASE("a cache that is full says so once, with figures") {
   const TempDir dir;
-  WritePictures(dir, 12);
+  WriteImages(dir, 12);
   std::vector<std::string> warnings;
   RuntimeOptions options;
   options.log = Logger([&](LogLevel level, std::string_view text) {

@@ -50,7 +50,7 @@ bool WantsStatistics(const std::vector<TransformSpec>& specs) {
 
 PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) {
   const std::vector<FieldSpec>& fields = source.data_fields();
-  if (std::none_of(fields.begin(), fields.end(), [](const FieldSpec& f) { return f.kind == FieldKind::kPicture; })) {
+  if (std::none_of(fields.begin(), fields.end(), [](const FieldSpec& f) { return f.kind == FieldKind::kImage; })) {
     Throw(ErrorKind::kConfig, "normalize: auto measures pictures, but the data are numbers");
   }
   Histogram histogram(channels);
@@ -71,7 +71,7 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
       continue;
     }
     for (size_t k = 0; k < fields.size(); ++k) {
-      if (fields[k].kind != FieldKind::kPicture) continue;
+      if (fields[k].kind != FieldKind::kImage) continue;
       const FieldValue& value = sample.data[k];
       if (!value.pixels.empty()) {
         image.Resize(static_cast<int>(fields[k].shape[1]), static_cast<int>(fields[k].shape[2]), static_cast<int>(fields[k].shape[0]));

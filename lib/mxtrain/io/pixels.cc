@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain::io {
 namespace {

@@ -1,5 +1,5 @@
 // Pillow's arithmetic (src/libImaging/Resample.c): weights of 22 bits behind the point, summed in 32 bits. Compiled once per instruction
-// set, as cut.cc is.
+// set, as crop.cc is.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/io/resample.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -92,7 +92,7 @@ struct Taps {
   std::vector<int32_t> weights;  // [n, count]
 };
 
-// One direction of a cut.
+// One direction of a crop.
 struct Side {
   double begin, size;  // of the box among decoded pixels; a fraction where the image was reduced by its decoder
   int least, most;     // edges of the box: whole pixels
@@ -161,13 +161,13 @@ void SumPixels(const uint8_t* from, int channels, const Taps& taps, uint8_t* to)
 
 }  // namespace
 
-void Resample(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels) {
+void Resample(const CropResize& crop, const Image& from, const Frame& frame, uint8_t* pixels) {
   static thread_local Workspace work;
-  const Filter filter = FilterOf(cut.how.interpolation);
-  const Box &box = cut.box, &window = cut.window, &covers = frame.covers;
-  MakeTaps(SideOf(box.y, box.height, cut.grid_height, window.y, window.height, cut.upside_down, frame.scale, covers.y + covers.height), filter,
+  const Filter filter = FilterOf(crop.how.interpolation);
+  const Box &box = crop.box, &window = crop.window, &covers = frame.covers;
+  MakeTaps(SideOf(box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down, frame.scale, covers.y + covers.height), filter,
            &work.rows);
-  MakeTaps(SideOf(box.x, box.width, cut.grid_width, window.x, window.width, cut.mirrored, frame.scale, covers.x + covers.width), filter,
+  MakeTaps(SideOf(box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored, frame.scale, covers.x + covers.width), filter,
            &work.columns);
 
   const auto channels = static_cast<size_t>(from.channels), width = channels * static_cast<size_t>(window.width);

@@ -14,7 +14,7 @@
 namespace mxtrain::io {
 
 enum class FieldKind {
-  kPicture,  // becomes [channels, height, width] after decoding and transforms
+  kImage,  // becomes [channels, height, width] after decoding and transforms
   kValues,   // float32 of a fixed shape, used as they are
 };
 
@@ -27,8 +27,8 @@ struct FieldSpec {
 
 // What one record holds for one field: exactly one of these. Views point into the source and live as long as it.
 struct FieldValue {
-  std::string encoded;              // kPicture: the bytes of a JPEG, PNG or BMP
-  std::span<const uint8_t> pixels;  // kPicture: a decoded picture of the field's shape, channels interleaved (HWC)
+  std::string encoded;              // kImage: the bytes of a JPEG, PNG or BMP
+  std::span<const uint8_t> pixels;  // kImage: a decoded picture of the field's shape, channels interleaved (HWC)
   std::span<const float> values;    // kValues
 };
 

@@ -74,13 +74,13 @@ std::vector<float> Values(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-const std::string kThreePictures("\x00\x01\x02\x03\x10\x11\x12\x13\xfc\xfd\xfe\xff", 12);
+const std::string kThreeImages("\x00\x01\x02\x03\x10\x11\x12\x13\xfc\xfd\xfe\xff", 12);
 
 }  // namespace
 
 TEST_CASE("mnist reads plain and packed files") {
   const TempDir dir;
-  dir.Write("train-images-idx3-ubyte.gz", Gzip(Idx({3, 2, 2}, kThreePictures)));
+  dir.Write("train-images-idx3-ubyte.gz", Gzip(Idx({3, 2, 2}, kThreeImages)));
   dir.Write("train-labels.idx1-ubyte", Idx({3}, std::string("\x05\x00\x09", 3)));
   const auto source = MakeSource("mnist", {{"path", dir.path()}});
   CHECK(source->size() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("mnist says what is wrong with a file") {
   const TempDir dir;
   const Kwargs kwargs = {{"path", dir.path()}, {"split", "test"}};
   Has(WhyNot("mnist", kwargs), "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
-  const std::string labels = Idx({3}, "abc"), images = Idx({3, 2, 2}, kThreePictures);
+  const std::string labels = Idx({3}, "abc"), images = Idx({3, 2, 2}, kThreeImages);
   dir.Write("t10k-labels-idx1-ubyte", labels);
   const auto with_images = [&](const std::string& bytes) {
     dir.Write("t10k-images-idx3-ubyte", bytes);
@@ -108,7 +108,7 @@ TEST_CASE("mnist says what is wrong with a file") {
   Has(with_images(images + "x"), "13 follow");
   Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
   Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "0 follow");
-  Has(with_images(Idx({2, 2, 2}, kThreePictures.substr(4))), "holds 2 pictures, but");
+  Has(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 pictures, but");
   const std::string packed = Gzip(images);
   Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data end early");
   CHECK(with_images(images) == "no error");

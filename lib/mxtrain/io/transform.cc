@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain::io::detail {
 
-void CutTransform::Apply(Image* image, Image* scratch, RandomStream* random) const {
-  Cut cut = Cut::Whole(image->height, image->width);
-  MXTRAIN_ASSERT(Fold(&cut, random));
-  io::Apply(cut, *image, {image->height, image->width, cut.box, 1}, scratch);
+void CropResizeTransform::Apply(Image* image, Image* scratch, RandomStream* random) const {
+  CropResize crop = CropResize::Whole(image->height, image->width);
+  MXTRAIN_ASSERT(Fold(&crop, random));
+  io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
   std::swap(*image, *scratch);
 }
 

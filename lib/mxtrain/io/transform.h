@@ -10,9 +10,9 @@
 
 namespace mxtrain::io {
 
-struct Cut;
+struct CropResize;
 
-struct PictureSize {
+struct ImageSize {
   int height = -1, width = -1;  // -1: not the same for all pictures
   bool square = false;          // where it is not known: as high as wide
   bool known() const { return height >= 0 && width >= 0; }
@@ -24,11 +24,11 @@ class Transform {
   virtual ~Transform() = default;
   // Whether random numbers are drawn.
   virtual bool draws() const = 0;
-  // Adds this step to a cut, drawing what Apply would. False, with nothing changed or drawn, where Apply must be called instead.
-  virtual bool Fold(Cut* /*cut*/, RandomStream* /*random*/) const { return false; }
+  // Adds this step to a crop, drawing what Apply would. False, with nothing changed or drawn, where Apply must be called instead.
+  virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
   // Replaces *image; *scratch is memory that may be used and exchanged with it.
   virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
-  virtual PictureSize OutputSize(PictureSize input) const = 0;
+  virtual ImageSize OutputSize(ImageSize input) const = 0;
 };
 
 struct TransformInfo {
@@ -43,8 +43,8 @@ struct TransformSpec {
 };
 
 namespace detail {
-// A step that can be added to every cut that is not resized yet.
-class CutTransform : public Transform {
+// A step that can be added to every crop that is not resized yet.
+class CropResizeTransform : public Transform {
  public:
   void Apply(Image* image, Image* scratch, RandomStream* random) const override;
 };

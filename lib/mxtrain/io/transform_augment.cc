@@ -141,7 +141,7 @@ class Augment : public Transform {
  public:
   explicit Augment(const Filling& filling) : filling_(filling) {}
   bool draws() const override { return true; }
-  PictureSize OutputSize(PictureSize input) const override { return input; }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
 
  protected:
   struct Drawn {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 #include "mxtrain/io/pixels.h"
 #include "mxtrain/io/transform.h"
 
@@ -44,7 +44,7 @@ class Colouring final : public Transform {
   explicit Colouring(const Param& param) : param_(param) {}
   bool draws() const override { return true; }
   void Apply(Image* image, Image*, RandomStream* random) const override { Kind::Apply(param_, image, random); }
-  PictureSize OutputSize(PictureSize input) const override { return input; }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
 
  private:
   Param param_;

@@ -41,7 +41,7 @@ class RandomErasing final : public Transform {
       return Erase({y, x, h, w}, image, random);
     }
   }
-  PictureSize OutputSize(PictureSize input) const override { return input; }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
 
  private:
   void Erase(const Box& box, Image* image, RandomStream* random) const {

@@ -21,17 +21,17 @@ struct FlipParam : Parameter<FlipParam> {
   }
 };
 
-class Flip final : public detail::CutTransform {
+class Flip final : public detail::CropResizeTransform {
  public:
   explicit Flip(const FlipParam& param) : param_(param) {}
 
   bool draws() const override { return true; }
-  bool Fold(Cut* cut, RandomStream* random) const override {
-    bool& side = param_.direction == FlipParam::kHorizontal ? cut->mirrored : cut->upside_down;
+  bool Fold(CropResize* crop, RandomStream* random) const override {
+    bool& side = param_.direction == FlipParam::kHorizontal ? crop->mirrored : crop->upside_down;
     if (random->Chance(param_.p)) side = !side;
     return true;
   }
-  PictureSize OutputSize(PictureSize input) const override { return input; }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
 
  private:
   FlipParam param_;
@@ -47,29 +47,29 @@ struct RandomCropParam : Parameter<RandomCropParam> {
   }
 };
 
-class RandomCrop final : public detail::CutTransform {
+class RandomCrop final : public detail::CropResizeTransform {
  public:
   explicit RandomCrop(const RandomCropParam& param) : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
 
   bool draws() const override { return true; }
-  // The place among the padded pixels that are there; the padding itself is no part of a cut.
-  bool Fold(Cut* cut, RandomStream* random) const override {
-    if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, cut)) return false;
-    cut->Crop(Place(cut->height(), cut->width(), random));
+  // The place among the padded pixels that are there; the padding itself is no part of a crop.
+  bool Fold(CropResize* crop, RandomStream* random) const override {
+    if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, crop)) return false;
+    crop->Crop(Place(crop->height(), crop->width(), random));
     return true;
   }
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
-    if (pad_ == 0) return CutTransform::Apply(image, scratch, random);
-    Cut cut = Cut::Whole(image->height, image->width);
-    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, &cut);
-    if (cut.resized()) {
-      io::Apply(cut, *image, {image->height, image->width, cut.box, 1}, scratch);
+    if (pad_ == 0) return CropResizeTransform::Apply(image, scratch, random);
+    CropResize crop = CropResize::Whole(image->height, image->width);
+    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, &crop);
+    if (crop.resized()) {
+      io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
       std::swap(*image, *scratch);
     }
     CopyBox(*image, Place(image->height, image->width, random), static_cast<uint8_t>(fill_), scratch);
     std::swap(*image, *scratch);
   }
-  PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
+  ImageSize OutputSize(ImageSize) const override { return {size_.height, size_.width}; }
 
  private:
   Box Place(int height, int width, RandomStream* random) const {
@@ -97,7 +97,7 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
 
 // A box of random area and proportions, tried ten times; then the largest centred box within the proportions. (Szegedy et al., "Going
 // deeper with convolutions", CVPR 2015; the fallback is the usual one.)
-class RandomResizedCrop final : public detail::CutTransform {
+class RandomResizedCrop final : public detail::CropResizeTransform {
  public:
   explicit RandomResizedCrop(const RandomResizedCropParam& param)
       : param_(param),
@@ -108,13 +108,13 @@ class RandomResizedCrop final : public detail::CutTransform {
   }
 
   bool draws() const override { return true; }
-  bool Fold(Cut* cut, RandomStream* random) const override {
-    if (cut->resized()) return false;
-    const Box box = Choose(cut->height(), cut->width(), random);
-    cut->Crop(box);
-    return cut->Resize(size_.height, size_.width, resampling_);
+  bool Fold(CropResize* crop, RandomStream* random) const override {
+    if (crop->resized()) return false;
+    const Box box = Choose(crop->height(), crop->width(), random);
+    crop->Crop(box);
+    return crop->Resize(size_.height, size_.width, resampling_);
   }
-  PictureSize OutputSize(PictureSize) const override { return {size_.height, size_.width}; }
+  ImageSize OutputSize(ImageSize) const override { return {size_.height, size_.width}; }
 
  private:
   static void CheckRange(const std::vector<double>& range, const char* name, double most) {

@@ -22,7 +22,7 @@ struct ResizeParam : Parameter<ResizeParam> {
   }
 };
 
-class Resize final : public detail::CutTransform {
+class Resize final : public detail::CropResizeTransform {
  public:
   explicit Resize(const ResizeParam& param)
       : size_(ParseSize(param.size, "resize")),
@@ -30,20 +30,20 @@ class Resize final : public detail::CutTransform {
         rounding_(param.rounding) {}
 
   bool draws() const override { return false; }
-  bool Fold(Cut* cut, RandomStream*) const override {
-    const PictureSize to = SizeFor(cut->height(), cut->width());
-    return cut->Resize(to.height, to.width, resampling_);
+  bool Fold(CropResize* crop, RandomStream*) const override {
+    const ImageSize to = SizeFor(crop->height(), crop->width());
+    return crop->Resize(to.height, to.width, resampling_);
   }
-  PictureSize OutputSize(PictureSize input) const override {
+  ImageSize OutputSize(ImageSize input) const override {
     if (!size_.single || input.square) return {size_.height, size_.width};
-    return input.known() ? SizeFor(input.height, input.width) : PictureSize();
+    return input.known() ? SizeFor(input.height, input.width) : ImageSize();
   }
 
  private:
-  PictureSize SizeFor(int height, int width) const {
+  ImageSize SizeFor(int height, int width) const {
     if (!size_.single) return {size_.height, size_.width};
     const int longer = Longer(std::min(height, width), std::max(height, width));
-    return height <= width ? PictureSize{size_.height, longer} : PictureSize{longer, size_.height};
+    return height <= width ? ImageSize{size_.height, longer} : ImageSize{longer, size_.height};
   }
   int Longer(int shorter, int longer) const {
     if (rounding_ == kTorchvision) return static_cast<int>(int64_t{size_.height} * longer / shorter);
@@ -69,7 +69,7 @@ struct CenterCropParam : Parameter<CenterCropParam> {
   }
 };
 
-class CenterCrop final : public detail::CutTransform {
+class CenterCrop final : public detail::CropResizeTransform {
  public:
   explicit CenterCrop(const CenterCropParam& param) : fraction_(param.fraction), rounding_(param.rounding) {
     if ((param.fraction > 0) == (param.size.ndim() > 0)) {
@@ -79,13 +79,13 @@ class CenterCrop final : public detail::CutTransform {
   }
 
   bool draws() const override { return false; }
-  bool Fold(Cut* cut, RandomStream*) const override {
-    const SizePair size = SizeFor(cut->height(), cut->width());
-    if (!CoverAtLeast(size.height, size.width, cut)) return false;
-    cut->Crop({Begin(cut->height() - size.height), Begin(cut->width() - size.width), size.height, size.width});
+  bool Fold(CropResize* crop, RandomStream*) const override {
+    const SizePair size = SizeFor(crop->height(), crop->width());
+    if (!CoverAtLeast(size.height, size.width, crop)) return false;
+    crop->Crop({Begin(crop->height() - size.height), Begin(crop->width() - size.width), size.height, size.width});
     return true;
   }
-  PictureSize OutputSize(PictureSize input) const override {
+  ImageSize OutputSize(ImageSize input) const override {
     if (fraction_ > 0 && !input.known()) return {.square = true};
     const SizePair size = SizeFor(input.height, input.width);
     return {size.height, size.width};

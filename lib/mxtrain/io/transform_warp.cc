@@ -66,7 +66,7 @@ class Warping final : public Transform {
     Warp(affine, nearest_, outside_, *image, scratch);
     std::swap(*image, *scratch);
   }
-  PictureSize OutputSize(PictureSize input) const override { return input; }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
 
  private:
   NumberRange range_;

@@ -43,10 +43,10 @@ class Identity final : public Operator {
   }
 };
 
-// The row of such an operator, over plain arrays.
+// The kernel of such an operator, over plain arrays.
 template <typename Device = OnCpu>
-PlanRow IdentityRow(std::string op) {
-  return LastRow<Device>(std::move(op), [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry IdentityKernel(std::string op) {
+  return LastKernel<Device>(std::move(op), [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<Identity<Device>>(); };
     return plan;

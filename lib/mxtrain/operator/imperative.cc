@@ -97,7 +97,7 @@ void Invocation::AddOutput(const Call& call, size_t i) {
   BreakAlias(i);
 }
 
-// An input that shares bytes with an output is read from a copy, unless the row works in place there.
+// An input that shares bytes with an output is read from a copy, unless the kernel works in place there.
 void Invocation::BreakAlias(size_t output) {
   const std::vector<InplacePair>& granted = plan_->plan().forward_inplace;
   for (size_t i = 0; i < in_.size(); ++i) {
@@ -244,7 +244,7 @@ struct PreparedCall::Impl {
   std::optional<Invocation> invocation;  // that can be run again
   Invocation::Vars vars;
 
-  void Settle() {
+  void Prepare() {
     const Call call = MakeCall(op, in, aux, out, req, kwargs);
     const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
     const auto lie_as = [](const std::vector<NDArray>& arrays, const auto& layout_of) {
@@ -277,7 +277,7 @@ PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in, std
   impl_->aux.assign(aux.begin(), aux.end());
   impl_->req = req;
   impl_->kwargs = kwargs;
-  impl_->Settle();
+  impl_->Prepare();
 }
 
 void PreparedCall::Push(int priority) const {

@@ -1,6 +1,6 @@
 #pragma once
 // Operators called on arrays at once, without a graph. Calls infer shapes, plan (plans are kept per Runtime by name, parameters and specs),
-// convert what no row takes, and push. They return before the work is done, but wait where 4096 calls of the runtime are under way.
+// convert what no kernel takes, and push. They return before the work is done, but wait where 4096 calls of the runtime are under way.
 #include <string_view>
 #include <vector>
 
@@ -12,8 +12,8 @@ namespace mxtrain {
 // New arrays for the visible outputs. `in`: arguments in order; `aux`: auxiliary states, mutated. Throws kConfig for wrong counts, shapes and
 // types, with the operator's name.
 MXTRAIN_API std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs = {}, std::span<const NDArray> aux = {});
-// Into given arrays, as `req` says. An output may be one of the inputs (the call is then in place where the row grants it, and goes through
-// a temporary where it does not). Input layouts that no row takes are converted.
+// Into given arrays, as `req` says. An output may be one of the inputs (the call is then in place where the kernel grants it, and goes through
+// a temporary where it does not). Input layouts that no kernel takes are converted.
 MXTRAIN_API void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req = OpReqType::kWriteTo,
                             const Kwargs& kwargs = {}, std::span<const NDArray> aux = {}, int priority = 0);
 

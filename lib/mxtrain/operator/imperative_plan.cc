@@ -93,7 +93,7 @@ CallPlan::CallPlan(const Call& call) {
   num_visible_ = property->NumVisibleOutputs();
   Infer(call, *property);
   Choose(call, *property);
-  name_ = registry.Rows(name, call.ctx.type).front()->op.c_str();
+  name_ = registry.Kernels(name, call.ctx.type).front()->op.c_str();
 }
 
 void CallPlan::Infer(const Call& call, const OperatorProperty& property) {

@@ -1,5 +1,5 @@
 #pragma once
-// Plans that many rows share. A row starts from one of them, changes what differs and sets `make`.
+// Plans that many kernels share. A kernel starts from one of them, changes what differs and sets `make`.
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,16 +33,16 @@ enum class Takes { kFloats, kEveryType };
 // `plan`, which refuses data that are not of a floating type.
 MXTRAIN_API PlanFn OfFloats(PlanFn plan);
 
-// The row of an operator that is asked last on Device, which is OnCpu or OnGpu.
+// The kernel of an operator that is asked last on Device, which is OnCpu or OnGpu.
 template <typename Device>
-PlanRow LastRow(std::string op, PlanFn plan, Takes takes = Takes::kFloats) {
+KernelEntry LastKernel(std::string op, PlanFn plan, Takes takes = Takes::kFloats) {
   return {std::move(op), Device::kType, Device::kRow, kRefRank, takes == Takes::kFloats ? OfFloats(std::move(plan)) : std::move(plan)};
 }
 
-// That row of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
+// That kernel of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
 template <typename Property, typename Op, typename Device = OnCpu>
-PlanRow ReferenceRow(std::string op) {
-  return LastRow<Device>(std::move(op), [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry ReferenceKernel(std::string op) {
+  return LastKernel<Device>(std::move(op), [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = PlainPlan(base, request);
     plan.make = [param = static_cast<const Property&>(base).param()] { return std::make_unique<Op>(param); };
     return plan;

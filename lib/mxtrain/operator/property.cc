@@ -68,17 +68,17 @@ double OperatorProperty::ForwardFlops(const std::vector<TShape>&, const std::vec
 
 Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const {
   std::vector<std::string> refusals;
-  for (const PlanRow* row : registry.Rows(TypeString(), request.ctx.type)) {
-    Expected<Plan, Refusal> plan = row->plan(*this, request, backend);
+  for (const KernelEntry* entry : registry.Kernels(TypeString(), request.ctx.type)) {
+    Expected<Plan, Refusal> plan = entry->plan(*this, request, backend);
     if (!plan) {
-      refusals.push_back(format("{}: {}", row->name, plan.error().reason));
+      refusals.push_back(format("{}: {}", entry->name, plan.error().reason));
       continue;
     }
     if (request.deterministic && !plan->deterministic) {
-      refusals.push_back(format("{}: its results do not repeat bit for bit, as deterministic asks", row->name));
+      refusals.push_back(format("{}: its results do not repeat bit for bit, as deterministic asks", entry->name));
       continue;
     }
-    plan->kernel = row->name.c_str();
+    plan->kernel = entry->name.c_str();
     return std::move(*plan);
   }
   ThrowNoRow(TypeString(), request, refusals);

@@ -1,6 +1,6 @@
 #pragma once
 // The meaning of an operator, the same in every build: names, parameters, shapes, what its gradient reads, what may share memory. It knows no
-// device; abilities are the rows of the registry's table.
+// device; abilities are the kernels of the registry's table.
 //
 // A property is made by OperatorRegistry::Create, initialised once by Init and immutable afterwards, hence safe from every thread.
 #include <string>
@@ -68,7 +68,7 @@ class MXTRAIN_API OperatorProperty {
   // Multiply-adds of a forward pass, for `plan` and cost models. Default: elements of the outputs.
   virtual double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const;
 
-  // The best row of the table that takes the request. Throws kConfig when none does, with every refusal.
+  // The best kernel of the table that takes the request. Throws kConfig when none does, with every refusal.
   Plan CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const;
 };
 

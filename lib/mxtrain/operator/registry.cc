@@ -62,12 +62,12 @@ struct OperatorRegistry::Impl {
     std::map<std::string, Maker, std::less<>> makers;           // by canonical name
     std::map<std::string, std::string, std::less<>> canonical;  // names and aliases
     // By operator and device, each sorted by rank.
-    std::map<std::pair<std::string, DeviceType>, std::vector<const PlanRow*>, std::less<>> order;
+    std::map<std::pair<std::string, DeviceType>, std::vector<const KernelEntry*>, std::less<>> order;
     std::vector<FusePattern> patterns;
   };
   std::vector<Library> plugins;
   Tables tables;
-  std::deque<PlanRow> rows;  // which the tables point to: a deque keeps the addresses that Rows() hands out
+  std::deque<KernelEntry> entries;  // which the tables point to: a deque keeps the addresses that Kernels() hands out
 
   void Claim(const std::string& name, const std::string& target) {
     const auto [taken, fresh] = tables.canonical.emplace(name, target);
@@ -100,12 +100,12 @@ void OperatorRegistry::AddAlias(const std::string& name, const std::string& alia
   impl_->tables.makers.find(target)->second.aliases.push_back(alias);
 }
 
-void OperatorRegistry::AddRow(PlanRow row) {
-  for (const PlanRow* other : Rows(row.op, row.device)) {
-    if (other->name == row.name) Throw(ErrorKind::kConfig, "operator {}: the row '{}' stands in the table already", row.op, row.name);
+void OperatorRegistry::AddKernel(KernelEntry entry) {
+  for (const KernelEntry* other : Kernels(entry.op, entry.device)) {
+    if (other->name == entry.name) Throw(ErrorKind::kConfig, "operator {}: the kernel '{}' stands in the table already", entry.op, entry.name);
   }
-  const PlanRow* added = &impl_->rows.emplace_back(std::move(row));
-  std::vector<const PlanRow*>& order = impl_->tables.order[{added->op, added->device}];
+  const KernelEntry* added = &impl_->entries.emplace_back(std::move(entry));
+  std::vector<const KernelEntry*>& order = impl_->tables.order[{added->op, added->device}];
   order.insert(std::upper_bound(order.begin(), order.end(), added, [](auto* a, auto* b) { return a->rank < b->rank; }), added);
 }
 
@@ -142,11 +142,11 @@ std::vector<std::string> OperatorRegistry::Aliases(std::string_view name) const 
   return impl_->tables.makers.find(impl_->Resolve(name))->second.aliases;
 }
 
-std::vector<const PlanRow*> OperatorRegistry::Rows(std::string_view op, DeviceType device) const {
+std::vector<const KernelEntry*> OperatorRegistry::Kernels(std::string_view op, DeviceType device) const {
   const auto canonical = impl_->tables.canonical.find(op);
   const std::string key = canonical == impl_->tables.canonical.end() ? std::string(op) : canonical->second;
   const auto found = impl_->tables.order.find(std::pair(key, device));
-  return found == impl_->tables.order.end() ? std::vector<const PlanRow*>{} : found->second;
+  return found == impl_->tables.order.end() ? std::vector<const KernelEntry*>{} : found->second;
 }
 
 std::span<const FusePattern> OperatorRegistry::Patterns() const {
@@ -170,14 +170,14 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
     Throw(ErrorKind::kConfig, "cannot keep the plug-in {}: {}", path, LastLoaderError());
   }
   const Impl::Tables before = impl_->tables;
-  const size_t rows = impl_->rows.size();
+  const size_t entries = impl_->entries.size();
   const std::function<void()> restore_simple_ops = KeepSimpleOps(*this);
   try {
     enter(*this);
   } catch (...) {
     impl_->tables = before;
     restore_simple_ops();
-    while (impl_->rows.size() > rows) impl_->rows.pop_back();
+    while (impl_->entries.size() > entries) impl_->entries.pop_back();
     RethrowWithPrefix(std::current_exception(), format("plug-in {} ({})", path, info->name));
   }
   impl_->plugins.push_back(std::move(library));

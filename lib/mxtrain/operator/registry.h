@@ -13,9 +13,9 @@
 
 namespace mxtrain {
 
-// A row of the table: one implementation. Rows of an operator and device are asked in order of rank; `ref` (rank kRefRank) is the last.
+// A kernel of the table: one implementation. Kernels of an operator and device are asked in order of rank; `ref` (rank kRefRank) is the last.
 using PlanFn = std::function<Expected<Plan, Refusal>(const OperatorProperty&, const PlanRequest&, Backend&)>;
-struct PlanRow {
+struct KernelEntry {
   std::string op;
   DeviceType device = DeviceType::kCPU;
   std::string name;  // "ref", "onednn", "simd", "lanes"
@@ -48,7 +48,7 @@ class MXTRAIN_API OperatorRegistry {
   // Throws kConfig when the name or an alias is taken.
   void AddProperty(const std::string& name, const std::vector<std::string>& aliases, std::function<std::unique_ptr<OperatorProperty>()> make);
   void AddAlias(const std::string& name, const std::string& alias);
-  void AddRow(PlanRow row);  // throws kConfig when the operator has a row of that name for the device
+  void AddKernel(KernelEntry entry);  // throws kConfig when the operator has a kernel of that name for the device
   void AddPattern(FusePattern pattern);
 
   // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.
@@ -58,7 +58,7 @@ class MXTRAIN_API OperatorRegistry {
   std::string CanonicalName(std::string_view name) const;
   std::vector<std::string> Names() const;                      // canonical, sorted
   std::vector<std::string> Aliases(std::string_view name) const;
-  std::vector<const PlanRow*> Rows(std::string_view op, DeviceType device) const;  // by rank
+  std::vector<const KernelEntry*> Kernels(std::string_view op, DeviceType device) const;  // by rank
   std::span<const FusePattern> Patterns() const;
 
   // Opens a shared object made by mxtrain_add_plugin and lets it register. One that this registry has loaded already is left alone. Throws
@@ -80,13 +80,13 @@ struct PluginInfo {
   const char* version;  // of the headers that it was built with
 };
 
-// A registry with every operator of this build, and the rows for the CPU. For the GPU, those of the GPU half too where it can be opened; why it
+// A registry with every operator of this build, and the kernels for the CPU. For the GPU, those of the GPU half too where it can be opened; why it
 // cannot is said by the backend (CheckDevice).
 MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(DeviceType device = DeviceType::kCPU);
 // Generated from the folders of operators/.
 void RegisterOperators(OperatorRegistry& registry);
 
-// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddRow(...); }
+// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddKernel(...); }
 // The build generates the list that calls them, for the tree and for a plug-in alike.
 #define MXTRAIN_OPERATOR(id, registry) \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry); \

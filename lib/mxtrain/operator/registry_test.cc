@@ -25,7 +25,7 @@ std::unique_ptr<OperatorProperty> MakeToy() {
   return std::make_unique<Toy>();
 }
 
-PlanRow Row(const std::string& name, int rank, PlanFn plan) {
+KernelEntry Kernel(const std::string& name, int rank, PlanFn plan) {
   return {"Toy", DeviceType::kCPU, name, rank, std::move(plan)};
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("names, aliases and the nearest name") {
   CHECK(MessageOf([&] { registry.Create("Toy", {{"size", "3"}}); }) == "Toy has no parameter 'size'; it takes none");
 }
 
-TEST_CASE("rows are asked by rank and refusals are collected") {
+TEST_CASE("kernels are asked by rank and refusals are collected") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);
   const auto toy = registry.Create("Toy", {});
@@ -75,21 +75,21 @@ TEST_CASE("rows are asked by rank and refusals are collected") {
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy has no implementation for cpu(0) in this build; run it on another device");
 
-  registry.AddRow(Row("ref", kRefRank, Refuse("float64 only")));
-  registry.AddRow(Row("fast", 10, Refuse("more than 4 axes only")));
+  registry.AddKernel(Kernel("ref", kRefRank, Refuse("float64 only")));
+  registry.AddKernel(Kernel("fast", 10, Refuse("more than 4 axes only")));
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: float64 only");
 
-  registry.AddRow(Row("middle", 20, Accept(7)));
+  registry.AddKernel(Kernel("middle", 20, Accept(7)));
   const Plan plan = toy->CreatePlan(registry, request, *backend);
   CHECK(std::string(plan.kernel) == "middle");
   CHECK(plan.cost == 7);
-  CHECK(registry.Rows("Toy", DeviceType::kCPU).size() == 3);
-  CHECK(registry.Rows("Toy", DeviceType::kGPU).empty());
-  CHECK(MessageOf([&] { registry.AddRow(Row("fast", 5, Accept(1))); }) == "operator Toy: the row 'fast' stands in the table already");
+  CHECK(registry.Kernels("Toy", DeviceType::kCPU).size() == 3);
+  CHECK(registry.Kernels("Toy", DeviceType::kGPU).empty());
+  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) == "operator Toy: the kernel 'fast' stands in the table already");
 }
 
-TEST_CASE("rows whose bits do not repeat are passed over where that is asked for") {
+TEST_CASE("kernels whose bits do not repeat are passed over where that is asked for") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);
   const auto toy = registry.Create("Toy", {});
@@ -97,7 +97,7 @@ TEST_CASE("rows whose bits do not repeat are passed over where that is asked for
   const TensorSpec specs[] = {{TShape{2, 3}, DType::kFloat32, {}}};
   PlanRequest request;
   request.in = specs;
-  registry.AddRow(Row("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
+  registry.AddKernel(Kernel("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
     Plan plan;
     plan.deterministic = false;  // adds in the order in which threads arrive
     return Expected<Plan, Refusal>(std::move(plan));
@@ -107,7 +107,7 @@ TEST_CASE("rows whose bits do not repeat are passed over where that is asked for
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): racing: its results do not repeat bit for bit, as deterministic "
         "asks");
-  registry.AddRow(Row("ref", kRefRank, Accept(1)));
+  registry.AddKernel(Kernel("ref", kRefRank, Accept(1)));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "ref");
 }
 

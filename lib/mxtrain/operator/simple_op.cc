@@ -332,7 +332,7 @@ void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n, S
   if (devices.contains(device)) Fail("it has a function for {} already", Context{device, 0}.ToString());
   forward_inplace = inplace;
   devices[device].function = function;
-  registry->AddRow({name, device, "simple", kRefRank, [device](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  registry->AddKernel({name, device, "simple", kRefRank, [device](const OperatorProperty& property, const PlanRequest& request, Backend&) {
                       return PlanSimple(property, request, device);
                     }});
 }

@@ -263,8 +263,8 @@ TEST_CASE("a second object adds to the entry") {
   SimpleOp(registry, "twice").describe("two of it");
   SimpleOp(registry, "twice").set_function(kCpu, Twice, kInplaceInOut);
   SimpleOp(registry, "twice").set_function(DeviceType::kGPU, Twice, kInplaceInOut);
-  CHECK(registry.Rows("twice", kCpu).size() == 1);
-  CHECK(registry.Rows("twice", DeviceType::kGPU).size() == 1);
+  CHECK(registry.Kernels("twice", kCpu).size() == 1);
+  CHECK(registry.Kernels("twice", DeviceType::kGPU).size() == 1);
   CHECK(registry.Create("twice", {})->Description() == "two of it");
 }
 

@@ -72,7 +72,7 @@ bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatt
 Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays) {
   Executor::BindRequest request = EvaluationRequest(net, arrays, options.workers[0], options.modes);
   request.is_train = true;
-  request.whole_passes = OnOneDevice(options.workers);  // across several the sums of gradients begin as these come
+  request.capture_passes = OnOneDevice(options.workers);  // across several the sums of gradients begin as these come
   request.memory_budget = BudgetOn(options.workers[0], options);
   for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(options.workers.size());
   for (const std::string& name : options.symbol.ListArguments()) {

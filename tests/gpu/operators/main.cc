@@ -6,12 +6,12 @@
 namespace mxtrain::test {
 namespace {
 
-// The fusion pass leaves the steps of a chain apart where it has no row.
-TEST_CASE("every operator but a chain has a row") {
+// The fusion pass leaves the steps of a chain apart where it has no kernel.
+TEST_CASE("every operator but a chain has a kernel") {
   const OperatorRegistry& registry = TestRegistry();
   for (const std::string& name : registry.Names()) {
     CAPTURE(name);
-    CHECK(registry.Rows(name, DeviceType::kGPU).empty() == (name == "_ElementwiseChain"));
+    CHECK(registry.Kernels(name, DeviceType::kGPU).empty() == (name == "_ElementwiseChain"));
   }
 }
 

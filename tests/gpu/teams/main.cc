@@ -1,10 +1,10 @@
-// The cases of all operators on the rows of a GPU, for machines without one: what is written for teams runs on the host, in turns.
+// The cases of all operators on the kernels of a GPU, for machines without one: what is written for teams runs on the host, in turns.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstring>
 
-#include "tests/gpu/teams/team_rows.h"
+#include "tests/gpu/teams/team_kernels.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {

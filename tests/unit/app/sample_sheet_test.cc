@@ -26,7 +26,7 @@ TEST_CASE("the sheet of the first batch is the same where pictures travel as pix
     param.pixels = pixels;
     const auto iter = io::NewPipeline(runtime, io::MakeSource("image_folder", {{"path", dir.path("pictures")}}), transforms, param);
     CHECK(iter->provide_data()[0].pixels.has_value() == pixels);
-    report::SaveFirstBatch(dir.path(folder), *iter, report::PictureReader(transforms), {"even", "odd"});
+    report::SaveFirstBatch(dir.path(folder), *iter, report::ImageReader(transforms), {"even", "odd"});
     return ReadFile(dir.path(folder) + "/train_batch.png");
   };
   CHECK(save("numbers", false) == save("pixels", true));

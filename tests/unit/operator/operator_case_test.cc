@@ -90,7 +90,7 @@ CaseReport Examine(Fault fault) {
     plan.make = [fault] { return std::make_unique<Twice>(fault); };
     return plan;
   };
-  registry.AddRow(LastRow<OnCpu>("Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
+  registry.AddKernel(LastKernel<OnCpu>("Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
   OperatorCase c;
   c.name = "twice";
   c.op = "Twice";
@@ -109,7 +109,7 @@ bool Finds(Fault fault, const std::string& text) {
 TEST_CASE("an operator case passes what is right") {
   const CaseReport report = Examine(Fault::kNone);
   CHECK(report.problems == std::vector<std::string>{});
-  CHECK(report.rows.size() == 2);
+  CHECK(report.kernels.size() == 2);
   CHECK(report.trials > 10);
 }
 
@@ -132,9 +132,9 @@ TEST_CASE("an operator case finds every fault") {
 TEST_CASE("an operator case reports refusals and is timed") {
   OperatorRegistry registry;
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
-  registry.AddRow({"Twice", DeviceType::kCPU, "never", 1,
+  registry.AddKernel({"Twice", DeviceType::kCPU, "never", 1,
                    [](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{"not today"}); }});
-  registry.AddRow(LastRow<OnCpu>("Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+  registry.AddKernel(LastKernel<OnCpu>("Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
     return Expected<Plan, Refusal>(std::move(plan));
@@ -147,8 +147,8 @@ TEST_CASE("an operator case reports refusals and is timed") {
   c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return 2 * x; })}; };
   const CaseReport report = ExamineCase(c, registry, TestBackend());
   CHECK(report.problems.empty());
-  CHECK(report.rows.at(0).refusal == "not today");
-  CHECK(report.rows.at(1).refusal == "");
+  CHECK(report.kernels.at(0).refusal == "not today");
+  CHECK(report.kernels.at(1).refusal == "");
   c.must_accept = {"never", "missing"};
   CHECK(ExamineCase(c, registry, TestBackend()).problems.size() == 2);
   const std::vector<CaseTiming> timings = TimeCase(c, DType::kFloat32, 2, registry, TestBackend());

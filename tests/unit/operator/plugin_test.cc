@@ -62,7 +62,7 @@ TEST_CASE("an operator that exists is not replaced by a plug-in, and nothing of 
   CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("thrice")),
                     doctest::Contains("(thrice): SimpleOp twice: it has a function for cpu(0) already"));
   CHECK(registry.Names() == names);
-  CHECK(registry.Rows("thrice", DeviceType::kCPU).empty());
+  CHECK(registry.Kernels("thrice", DeviceType::kCPU).empty());
   CHECK_FALSE(registry.Has("thrice"));
   // What it added to an operator that was there is gone too.
   CHECK_FALSE(registry.Has("tris"));
@@ -77,7 +77,7 @@ TEST_CASE("a plug-in that is loaded already is left alone, by whatever path it i
   registry.LoadPlugin(PluginFile("twice"));
   registry.LoadPlugin(PluginFile("twice"));
   registry.LoadPlugin(PluginFile("../lib/twice"));
-  CHECK(registry.Rows("twice", DeviceType::kCPU).size() == 1);
+  CHECK(registry.Kernels("twice", DeviceType::kCPU).size() == 1);
   OperatorRegistry other;
   other.LoadPlugin(PluginFile("twice"));
   CHECK(other.Has("twice"));

@@ -21,12 +21,12 @@ class CudaEvent final : public Event {
 };
 
 // A graph that is ready to be launched.
-class CudaRecording final : public Recording {
+class CudaGraph final : public CapturedGraph {
  public:
-  explicit CudaRecording(cudaGraphExec_t graph) : graph_(graph) {}
-  ~CudaRecording() override { cudaGraphExecDestroy(graph_); }
-  CudaRecording(const CudaRecording&) = delete;
-  CudaRecording& operator=(const CudaRecording&) = delete;
+  explicit CudaGraph(cudaGraphExec_t graph) : graph_(graph) {}
+  ~CudaGraph() override { cudaGraphExecDestroy(graph_); }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
 
   cudaGraphExec_t get() const { return graph_; }
 
@@ -60,36 +60,36 @@ std::unique_ptr<Event> CudaStream::NewEvent() {
 }
 
 void CudaStream::Record(Event& event) {
-  const std::lock_guard lock(recording_);
+  const std::lock_guard lock(capture_);
   MXTRAIN_CHECK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_));
 }
 
 void CudaStream::WaitFor(const Event& event) {
-  const std::lock_guard lock(recording_);
+  const std::lock_guard lock(capture_);
   MXTRAIN_CHECK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).get(), 0));
 }
 
 // Other threads may go on to allocate memory meanwhile; this one may not.
-bool CudaStream::BeginRecording() {
-  std::unique_lock lock(recording_);
+bool CudaStream::BeginCapture() {
+  std::unique_lock lock(capture_);
   MXTRAIN_CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  lock.release();  // EndRecording gives it back
+  lock.release();  // EndCapture gives it back
   return true;
 }
 
 // An error here is about what was recorded, and nothing of that was done.
-std::unique_ptr<Recording> CudaStream::EndRecording() {
-  const std::unique_lock lock(recording_, std::adopt_lock);
+std::unique_ptr<CapturedGraph> CudaStream::EndCapture() {
+  const std::unique_lock lock(capture_, std::adopt_lock);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph) cudaGraphInstantiate(&ready, graph, 0);
   if (graph) cudaGraphDestroy(graph);
   if (!ready) cudaGetLastError();  // forgotten
-  return ready ? std::make_unique<CudaRecording>(ready) : nullptr;
+  return ready ? std::make_unique<CudaGraph>(ready) : nullptr;
 }
 
-void CudaStream::Replay(Recording& recording) {
-  MXTRAIN_CHECK_CUDA(cudaGraphLaunch(static_cast<CudaRecording&>(recording).get(), stream_));
+void CudaStream::Replay(CapturedGraph& recording) {
+  MXTRAIN_CHECK_CUDA(cudaGraphLaunch(static_cast<CudaGraph&>(recording).get(), stream_));
 }
 
 cublasHandle_t CudaStream::cublas() {

@@ -21,9 +21,9 @@ class CudaStream final : public Stream {
   std::unique_ptr<Event> NewEvent() override;
   void Record(Event& event) override;
   void WaitFor(const Event& event) override;
-  bool BeginRecording() override;
-  std::unique_ptr<Recording> EndRecording() override;
-  void Replay(Recording& recording) override;
+  bool BeginCapture() override;
+  std::unique_ptr<CapturedGraph> EndCapture() override;
+  void Replay(CapturedGraph& recording) override;
 
   Context ctx() const { return ctx_; }
   cudaStream_t get() const { return stream_; }
@@ -37,7 +37,7 @@ class CudaStream final : public Stream {
   const Context ctx_;
   cudaStream_t stream_ = nullptr;
   // Held while the stream records: an event that another thread sets or waits for in that time would become part of the recording.
-  std::recursive_mutex recording_;
+  std::recursive_mutex capture_;
   cublasHandle_t cublas_ = nullptr;
   cublasLtHandle_t cublas_lt_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;

@@ -145,9 +145,9 @@ class Caster {
 
   // Whether the kernel that takes the narrow arrays is no mere reference where float32 has better.
   bool HasGoodRow(int id, const ExecNode& node, const Rule& rule) {
-    const auto rows = runtime_.operators().Rows(node.op->TypeString(), node.ctx.type);
-    if (request_.reference_kernels || rows.size() == 1) return true;
-    const std::string reference = rows.back()->name;
+    const auto entries = runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type);
+    if (request_.reference_kernels || entries.size() == 1) return true;
+    const std::string reference = entries.back()->name;
     if (KernelOf(rewriter_.graph(), node, id) != reference) return true;
     return !rule.gains && KernelOf(graph_, graph_.nodes[id], id) == reference;
   }

@@ -57,14 +57,14 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, 
   const NodeRequest r(graph, node, request, runtime, in_layout, grad_req);
   Backend& backend = runtime.backend(node.ctx);
   try {
-    const auto rows = runtime.operators().Rows(node.op->TypeString(), node.ctx.type);
-    if (!kernel && request.reference_kernels && !rows.empty()) kernel = rows.back()->name.c_str();
+    const auto entries = runtime.operators().Kernels(node.op->TypeString(), node.ctx.type);
+    if (!kernel && request.reference_kernels && !entries.empty()) kernel = entries.back()->name.c_str();
     if (!kernel) return std::make_shared<const Plan>(node.op->CreatePlan(runtime.operators(), r.plan, backend));
-    for (const PlanRow* row : rows) {
-      if (row->name != kernel) continue;
-      auto plan = row->plan(*node.op, r.plan, backend);
+    for (const KernelEntry* entry : entries) {
+      if (entry->name != kernel) continue;
+      auto plan = entry->plan(*node.op, r.plan, backend);
       if (!plan) return plan.error();
-      plan->kernel = row->name.c_str();
+      plan->kernel = entry->name.c_str();
       return std::make_shared<const Plan>(std::move(*plan));
     }
   } catch (const Error&) {
@@ -82,10 +82,10 @@ std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph
   }
   const NodeRequest r(graph, node, request, runtime, layouts, grad_req);
   std::vector<std::pair<std::string, std::string>> refusals;
-  for (const PlanRow* row : runtime.operators().Rows(node.op->TypeString(), node.ctx.type)) {
-    if (row->name == node.plan->kernel) break;
-    const auto plan = row->plan(*node.op, r.plan, runtime.backend(node.ctx));
-    if (!plan) refusals.emplace_back(row->name, plan.error().reason);
+  for (const KernelEntry* entry : runtime.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+    if (entry->name == node.plan->kernel) break;
+    const auto plan = entry->plan(*node.op, r.plan, runtime.backend(node.ctx));
+    if (!plan) refusals.emplace_back(entry->name, plan.error().reason);
   }
   return refusals;
 }
@@ -157,7 +157,7 @@ ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& run
   g = Fuse(std::move(g), request, runtime);
   g = ChooseLayouts(std::move(g), request, runtime);
   g = AddGradient(std::move(g), request, runtime.operators());
-  g = ChooseOrder(Settle(std::move(g), request, runtime));
+  g = ChooseOrder(FinalizePlans(std::move(g), request, runtime));
   return Recompute(std::move(g), request);
 }
 

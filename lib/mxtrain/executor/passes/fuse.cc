@@ -92,16 +92,16 @@ class Fuser {
     }
   }
 
-  // Whether a row before `ref` takes the fused operator.
+  // Whether a kernel before `ref` takes the fused operator.
   bool HasGoodRow(const ExecNode& node, const std::vector<int>& ids) {
     const std::vector<std::optional<Layout>> layouts(node.num_args);
     std::vector<OpReqType> grad_req;
     bool any = false;
     for (int id : ids) any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
     if (any && request_.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
-    for (const PlanRow* row : runtime_.operators().Rows(node.op->TypeString(), node.ctx.type)) {
-      if (row->rank >= kRefRank) break;
-      if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req, row->name.c_str())) return true;
+    for (const KernelEntry* entry : runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+      if (entry->rank >= kRefRank) break;
+      if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req, entry->name.c_str())) return true;
     }
     return false;
   }

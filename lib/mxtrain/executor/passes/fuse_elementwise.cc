@@ -167,8 +167,8 @@ class ElementwiseFuser {
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;
     if (request_.needs_backward()) grad_req.assign(arguments.size(), OpReqType::kWriteTo);
-    const std::vector<const PlanRow*> rows = runtime_.operators().Rows("_ElementwiseChain", fused.ctx.type);
-    if (rows.empty() || !PlanNode(rewriter_.graph(), fused, request_, runtime_, layouts, grad_req, rows[0]->name.c_str())) return;
+    const std::vector<const KernelEntry*> entries = runtime_.operators().Kernels("_ElementwiseChain", fused.ctx.type);
+    if (entries.empty() || !PlanNode(rewriter_.graph(), fused, request_, runtime_, layouts, grad_req, entries[0]->name.c_str())) return;
     rewriter_.Redirect({group.back(), 0}, {rewriter_.Add(std::move(fused)), 0});
   }
 

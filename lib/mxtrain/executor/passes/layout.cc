@@ -20,7 +20,7 @@ bool DrawsRandomNumbers(const ExecGraph& graph, const ExecNode& node) {
 
 // Marks what follows from parameters alone. Only without a backward pass: there parameters change with every step. A head is written by every
 // run, and so is what reads it.
-void MarkDerived(ExecGraph* graph, const BindRequest& request) {
+void MarkPrecomputed(ExecGraph* graph, const BindRequest& request) {
   if (request.needs_backward() || request.is_train) return;
   std::vector<bool> constant(graph->nodes.size()), head(graph->nodes.size());
   for (const NodeEntry& e : graph->heads) head[e.node] = true;
@@ -110,7 +110,7 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
     if (!is_open(now)) rewriter.Redirect(head, rewriter.Reordered(now, Layout()));
   }
   ExecGraph result = rewriter.Finish();
-  MarkDerived(&result, request);
+  MarkPrecomputed(&result, request);
   return result;
 }
 

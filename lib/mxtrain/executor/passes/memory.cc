@@ -17,7 +17,7 @@ class Planner {
   MemoryPlan Lifetimes() {
     NumberEntries();
     FindLifetimes();
-    MarkOuter();
+    MarkExternal();
     JoinForced();
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (strategy_ == Strategy::kShare) break;
@@ -72,7 +72,7 @@ class Planner {
     }
   }
 
-  void MarkOuter() {
+  void MarkExternal() {
     auto mark = [this](NodeEntry e) {
       if (e) life_[Id(e)].outer = true;
     };

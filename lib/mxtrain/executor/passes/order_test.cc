@@ -51,7 +51,7 @@ TEST_CASE("another order gives the same bits and takes no more") {
     const Symbol& symbol = seed % 2 ? net.losses : net.features;
     ExecGraph graph = Infer(symbol.graph(), request);
     graph = ChooseLayouts(Fuse(std::move(graph), request, *runtime), request, *runtime);
-    graph = Settle(AddGradient(std::move(graph), request, runtime->operators()), request, *runtime);
+    graph = FinalizePlans(AddGradient(std::move(graph), request, runtime->operators()), request, *runtime);
     const ExecGraph ordered = executor::ChooseOrder(graph);
     const int64_t before = executor::PlanLifetimes(graph).lower_bound, after = executor::PlanLifetimes(ordered).lower_bound;
     CHECK(after <= before);

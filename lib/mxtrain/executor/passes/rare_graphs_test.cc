@@ -28,7 +28,7 @@ BindRequest Evaluation(const std::map<std::string, TShape>& shapes, std::set<std
   return request;
 }
 
-bool IsDerived(const Executor& executor, const std::string& name) {
+bool IsPrecomputed(const Executor& executor, const std::string& name) {
   for (const auto& node : executor.graph().nodes) {
     if (node.name == name) return node.derived;
   }
@@ -56,8 +56,8 @@ TEST_CASE("what reads a head is computed after it, even where both follow from p
   const Symbol apart = Layer("elemwise_add", "apart", {sum, Layer("_mul_scalar", "scaled", {weight}, {{"scalar", "2"}})});
   const auto executor = Executor::SimpleBind(*runtime, Symbol::Group(std::vector<Symbol>{head, apart}),
                                              Evaluation({{"data", {3}}, {"weight", {3}}}, {"data"}));
-  CHECK_FALSE(IsDerived(*executor, "shifted"));
-  CHECK(IsDerived(*executor, "scaled"));
+  CHECK_FALSE(IsPrecomputed(*executor, "shifted"));
+  CHECK(IsPrecomputed(*executor, "scaled"));
   NDArray data(*runtime, {3});
   SetValues(data, {10, 20, 30});
   executor->outputs()[0].WaitToRead();
@@ -157,7 +157,7 @@ class AsksForNothingCpu final : public Operator {
 TEST_CASE("scratch of no bytes stays scratch") {
   auto registry = BuiltinOperators();
   registry->AddProperty("AsksForNothing", {}, [] { return std::make_unique<AsksForNothing>(); });
-  registry->AddRow(ReferenceRow<AsksForNothing, AsksForNothingCpu>("AsksForNothing"));
+  registry->AddKernel(ReferenceKernel<AsksForNothing, AsksForNothingCpu>("AsksForNothing"));
   RuntimeOptions options;
   options.threads = 1;
   Runtime runtime(options, registry);

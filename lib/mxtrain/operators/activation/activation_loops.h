@@ -74,8 +74,8 @@ class ActivationLoop final : public Operator {
 };
 
 template <typename Device>
-PlanRow ActivationRow() {
-  return LastRow<Device>("Activation", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry ActivationRow() {
+  return LastKernel<Device>("Activation", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     const auto& property = static_cast<const ActivationProperty&>(base);
     Plan plan = FlatPlan(property, request, property.elementwise() == Elementwise::kZeroToZero);
     plan.make = [param = property.param()] { return std::make_unique<ActivationLoop<Device>>(param); };

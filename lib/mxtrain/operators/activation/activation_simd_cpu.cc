@@ -113,6 +113,6 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(activation_simd_cpu, registry) {
-  registry.AddRow({"Activation", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+  registry.AddKernel({"Activation", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
 }
 #endif  // HWY_ONCE

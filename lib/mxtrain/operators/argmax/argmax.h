@@ -102,14 +102,14 @@ void ZeroGradient(const OutputGrad&, const EnvArguments&, TBlob* in_grad, OpReqT
 }
 
 template <typename Device>
-void AddRow(OperatorRegistry& registry, const char* name, UnaryFunction function) {
+void AddKernel(OperatorRegistry& registry, const char* name, UnaryFunction function) {
   SimpleOp(registry, name).set_function(Device::kType, function, kNoInplace).set_gradient(Device::kType, ZeroGradient<Device>, kNoInplace);
 }
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  AddRow<Device>(registry, "argmax", Forward<Device, Largest>);
-  AddRow<Device>(registry, "argmin", Forward<Device, Smallest>);
-  AddRow<Device>(registry, "argmax_channel", ForwardChannel<Device>);
+void AddKernels(OperatorRegistry& registry) {
+  AddKernel<Device>(registry, "argmax", Forward<Device, Largest>);
+  AddKernel<Device>(registry, "argmin", Forward<Device, Smallest>);
+  AddKernel<Device>(registry, "argmax_channel", ForwardChannel<Device>);
 }
 
 }  // namespace mxtrain::argmax

@@ -36,7 +36,7 @@ TShape ChannelShape(const TShape& src, const EnvArguments&) {
 }  // namespace
 
 MXTRAIN_OPERATOR(argmax_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   SimpleOp(registry, "argmax")
       .set_shape_function(Shape<Largest>)
       .set_types(kFloatingTypes)

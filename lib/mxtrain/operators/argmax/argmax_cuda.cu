@@ -3,5 +3,5 @@
 #include "mxtrain/operators/argmax/argmax.h"
 
 MXTRAIN_OPERATOR(argmax_cuda, registry) {
-  mxtrain::argmax::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::argmax::AddKernels<mxtrain::OnGpu>(registry);
 }

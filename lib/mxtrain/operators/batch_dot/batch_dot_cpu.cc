@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(batch_dot_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("batch_dot", dot::PlanBatchDot<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("batch_dot", dot::PlanBatchDot<OnCpu>));
 }

@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(batch_dot_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow({"batch_dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanBatchDot<OnGpu>});
+  registry.AddKernel({"batch_dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanBatchDot<OnGpu>});
 }

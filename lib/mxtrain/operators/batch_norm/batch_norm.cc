@@ -25,7 +25,7 @@ struct BatchNormParam : BatchNormSettings, Parameter<BatchNormParam> {
 struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivationParam> {
   static void Declare(Fields<BatchNormActivationParam>& f) {
     DeclareSettings(f);
-    Finish::Declare(f);
+    Epilogue::Declare(f);
   }
 };
 
@@ -144,6 +144,6 @@ MXTRAIN_OPERATOR(batch_norm, registry) {
     return std::make_unique<BatchNormOf<BatchNormActivationParam>>("_BatchNormActivation",
                                                                    "BatchNorm, addition and activation in one (made by the fusion pass)");
   });
-  AddFinishPatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
+  AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
                     [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
 }

@@ -9,11 +9,11 @@
 // _BatchNormActivation, which the fusion pass makes, is the same operator with an addition and an activation behind it:
 // output = act(BatchNorm(data) [+ sum]). Its gradient does not read the sum; kernels may read the output in its place.
 #include "mxtrain/operator/registry.h"
-#include "mxtrain/operators/activation/finish.h"
+#include "mxtrain/operators/activation/epilogue.h"
 
 namespace mxtrain {
 
-struct BatchNormSettings : Finish {
+struct BatchNormSettings : Epilogue {
   float eps = 1e-3f, momentum = 0.9f;
   bool fix_gamma = true, use_global_stats = false, output_mean_var = false;
   int axis = 1;

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/batch_norm/batch_norm_loops.h"
 
 MXTRAIN_OPERATOR(batch_norm_cpu, registry) {
-  mxtrain::batch_norm::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::batch_norm::AddKernels<mxtrain::OnCpu>(registry);
 }

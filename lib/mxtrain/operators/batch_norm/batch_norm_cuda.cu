@@ -2,5 +2,5 @@
 #include "mxtrain/operators/batch_norm/batch_norm_loops.h"
 
 MXTRAIN_OPERATOR(batch_norm_cuda, registry) {
-  mxtrain::batch_norm::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::batch_norm::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -387,8 +387,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  for (const char* op : {"BatchNorm", "_BatchNormActivation"}) registry.AddRow(LastRow<Device>(op, MakePlan<Device>));
+void AddKernels(OperatorRegistry& registry) {
+  for (const char* op : {"BatchNorm", "_BatchNormActivation"}) registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
 }
 
 }  // namespace mxtrain::batch_norm

@@ -61,8 +61,8 @@ Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
   return lines;
 }
 
-// What a plan has settled.
-struct Settled {
+// What a plan has planned.
+struct Planned {
   Settings settings;
   Lines lines;
   int64_t channels = 0, channel_size = 0;  // elements of a channel
@@ -85,7 +85,7 @@ constexpr int kForwardArrays = 3, kBackwardArrays = 5;
 template <typename T>
 class BatchNormSimd final : public Operator {
  public:
-  explicit BatchNormSimd(const Settled& settled) : s_(settled), lines_(settled.lines) {}
+  explicit BatchNormSimd(const Planned& planned) : s_(planned), lines_(planned.lines) {}
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob> aux) override {
@@ -267,7 +267,7 @@ class BatchNormSimd final : public Operator {
     for (int64_t c = 0; c < s_.channels; ++c) moving.dptr<float>()[c] = keep * moving.dptr<float>()[c] + (1 - keep) * now[c];
   }
 
-  const Settled s_;
+  const Planned s_;
   const Lines& lines_ = s_.lines;
   const Kernels<T>& kernels_ = KernelsOf<T>();
 };
@@ -285,31 +285,31 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   if (!lines && !layout.plain()) lines = LinesOf(data.shape, axis, layout = Layout());
   if (!lines) return lines.error();
 
-  Settled settled{settings, *lines};
-  settled.channels = data.shape[axis];
-  settled.channel_size = data.shape.Size() / settled.channels;
-  settled.batch_statistics = request.is_train && !settings.use_global_stats;
+  Planned planned{settings, *lines};
+  planned.channels = data.shape[axis];
+  planned.channel_size = data.shape.Size() / planned.channels;
+  planned.batch_statistics = request.is_train && !settings.use_global_stats;
   const int64_t bytes = layout.Bytes(data.shape, data.type);
-  settled.stream = lines->stride == lines->width && lines->rest == 0 && bytes > kStreamCaches * LastLevelCacheBytes();
+  planned.stream = lines->stride == lines->width && lines->rest == 0 && bytes > kStreamCaches * LastLevelCacheBytes();
 
   Plan plan = PlainPlan(base, request);
   plan.in[P::kData] = plan.out[P::kOutput] = layout;
   if (settings.with_sum) plan.in[P::kSum] = layout;
   GrantInplace(base, request, &plan);
-  plan.forward_workspace = settled.WorkspaceBytes(kForwardArrays);
+  plan.forward_workspace = planned.WorkspaceBytes(kForwardArrays);
   if (request.needs_backward) {
-    const Gate gate = settled.gate();
-    const int64_t channel_bytes = settled.channels * static_cast<int64_t>(sizeof(float));
+    const Gate gate = planned.gate();
+    const int64_t channel_bytes = planned.channels * static_cast<int64_t>(sizeof(float));
     plan.saved = {channel_bytes, channel_bytes};
     if (gate == Gate::kBits) plan.saved.push_back(lines->pieces() * lines->mask_bytes_of_piece());
-    plan.backward_workspace = settled.WorkspaceBytes(kBackwardArrays);
+    plan.backward_workspace = planned.WorkspaceBytes(kBackwardArrays);
     const bool again = gate == Gate::kRelu || gate == Gate::kRelu6;
     plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, again}, {false, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
-  plan.make = [settled, narrow = data.type == DType::kBfloat16]() -> std::unique_ptr<Operator> {
-    if (narrow) return std::make_unique<BatchNormSimd<bfloat16>>(settled);
-    return std::make_unique<BatchNormSimd<float>>(settled);
+  plan.make = [planned, narrow = data.type == DType::kBfloat16]() -> std::unique_ptr<Operator> {
+    if (narrow) return std::make_unique<BatchNormSimd<bfloat16>>(planned);
+    return std::make_unique<BatchNormSimd<float>>(planned);
   };
   return plan;
 }
@@ -319,6 +319,6 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 
 MXTRAIN_OPERATOR(batch_norm_simd_cpu, registry) {
   for (const char* op : {"BatchNorm", "_BatchNormActivation"}) {
-    registry.AddRow({op, mxtrain::DeviceType::kCPU, "simd", 90, mxtrain::PlanSimd});
+    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "simd", 90, mxtrain::PlanSimd});
   }
 }

@@ -110,7 +110,7 @@ TEST_CASE("BatchNorm: vectors take every arrangement of float32 and bfloat16") {
     RunCase(c);
     c.types = {DType::kBfloat16};
     c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
-    CHECK(RowRan(RunCase(c), "simd"));
+    CHECK(KernelRan(RunCase(c), "simd"));
   };
   for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37},
                               TShape{9, 21}, TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
@@ -138,7 +138,7 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
         RunCase(c);
         c.types = {DType::kBfloat16};
         c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
-        CHECK(RowRan(RunCase(c), "simd"));
+        CHECK(KernelRan(RunCase(c), "simd"));
       }
       Run(name + ", gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
       Run(name + ", global statistics", {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});

@@ -15,8 +15,8 @@ class BlockGradCopy final : public Operator {
 };
 
 template <typename Device>
-PlanRow BlockGradRow() {
-  return LastRow<Device>("BlockGrad", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry BlockGradRow() {
+  return LastKernel<Device>("BlockGrad", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     if (request.needs_backward) return Refusal{"has no gradient"};
     Plan plan = FlatPlan(property, request, true);
     plan.make = [] { return std::make_unique<BlockGradCopy<Device>>(); };

@@ -3,7 +3,7 @@
 namespace mxtrain::broadcast_binary {
 
 MXTRAIN_OPERATOR(broadcast_binary_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   elemwise_binary::ForEachBinary([&registry](auto f) { SimpleOp(registry, f.kBroadcastName).set_types(kFloatingTypes); });
 }
 

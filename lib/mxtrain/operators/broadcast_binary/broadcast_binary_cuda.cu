@@ -2,5 +2,5 @@
 #include "mxtrain/operators/broadcast_binary/broadcast_binary_loops.h"
 
 MXTRAIN_OPERATOR(broadcast_binary_cuda, registry) {
-  mxtrain::broadcast_binary::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::broadcast_binary::AddKernels<mxtrain::OnGpu>(registry);
 }

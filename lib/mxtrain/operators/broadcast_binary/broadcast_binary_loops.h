@@ -85,7 +85,7 @@ struct RightSlope {
 
 // own_grad = the sum of slope(own, other) * head over the repeated axes, in double. Without values (null) the slope is constant.
 template <typename T, typename Slope>
-struct GradientRow {
+struct GradientKernel {
   Split split;
   const T *head, *own_values, *other_values;
   T* own_grad;
@@ -111,7 +111,7 @@ void GradientOf(const Device& device, const TBlob& head, const TShape& other, co
                 OpReqType req) {
   if (req == OpReqType::kNullOp) return;
   const Split split = SplitAxes(head.shape, own_grad.shape, other);
-  const GradientRow<T, Slope> row{split, head.dptr<T>(), own_values, other_values, own_grad.dptr<T>(), req};
+  const GradientKernel<T, Slope> row{split, head.dptr<T>(), own_values, other_values, own_grad.dptr<T>(), req};
   if (split.repeated.size == 1) return ForColumns(device, split.own.size, 1, row);
   ForRows(device, split.own.size, split.repeated.size, row);
 }
@@ -138,7 +138,7 @@ void GradientOfHead(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   elemwise_binary::ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kBroadcastName);

@@ -2,6 +2,6 @@
 
 MXTRAIN_OPERATOR(broadcast_to_cpu, registry) {
   using namespace mxtrain;
-  broadcast_to::AddRows<OnCpu>(registry);
+  broadcast_to::AddKernels<OnCpu>(registry);
   for (const char* name : {"broadcast_axis", "broadcast_to", "broadcast_like"}) SimpleOp(registry, name).set_types(kFloatingTypes);
 }

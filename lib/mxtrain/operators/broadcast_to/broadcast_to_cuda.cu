@@ -4,5 +4,5 @@
 #include "mxtrain/operators/broadcast_to/broadcast_to_loops.h"
 
 MXTRAIN_OPERATOR(broadcast_to_cuda, registry) {
-  mxtrain::broadcast_to::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::broadcast_to::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -51,7 +51,7 @@ void BackwardLike(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, 
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   for (const char* name : {"broadcast_axis", "broadcast_to"}) {
     SimpleOp(registry, name).set_function(Device::kType, Forward<Device>, kNoInplace).set_gradient(Device::kType, Backward<Device>, kNoInplace);
   }

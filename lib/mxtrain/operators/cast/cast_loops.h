@@ -56,8 +56,8 @@ class CastLoop final : public Operator {
 };
 
 template <typename Device>
-PlanRow CastRow() {
-  return LastRow<Device>("Cast", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry CastRow() {
+  return LastKernel<Device>("Cast", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = FlatPlan(property, request, true);
     plan.make = [] { return std::make_unique<CastLoop<Device>>(); };
     return plan;

@@ -85,6 +85,6 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanReq
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(cast_simd_cpu, registry) {
-  registry.AddRow({"Cast", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+  registry.AddKernel({"Cast", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
 }
 #endif  // HWY_ONCE

@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(concat_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("Concat", concat::MakePlan<OnCpu>, Takes::kEveryType));
+  registry.AddKernel(LastKernel<OnCpu>("Concat", concat::MakePlan<OnCpu>, Takes::kEveryType));
 }

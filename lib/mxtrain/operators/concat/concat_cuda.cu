@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(concat_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("Concat", concat::MakePlan<OnGpu>, Takes::kEveryType));
+  registry.AddKernel(LastKernel<OnGpu>("Concat", concat::MakePlan<OnGpu>, Takes::kEveryType));
 }

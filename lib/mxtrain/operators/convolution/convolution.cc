@@ -27,7 +27,7 @@ void DeclareSettings(Fields<P>& f) {
 }
 
 // Windows of two numbers; relations between parameters. Throws kConfig.
-void Settle(const std::string& who, ConvolutionSettings* s) {
+void Validate(const std::string& who, ConvolutionSettings* s) {
   if (s->kernel.ndim() != 2) {
     Throw(ErrorKind::kConfig, "{}: kernel = {} has {} axes; 2-D convolution (a kernel of two numbers) is supported", who,
           s->kernel.ToTuple(), s->kernel.ndim());
@@ -51,7 +51,7 @@ struct ConvolutionParam : ConvolutionSettings, Parameter<ConvolutionParam> {
 struct ConvolutionActivationParam : ConvolutionSettings, Parameter<ConvolutionActivationParam> {
   static void Declare(Fields<ConvolutionActivationParam>& f) {
     DeclareSettings(f);
-    Finish::Declare(f);
+    Epilogue::Declare(f);
   }
 };
 
@@ -64,7 +64,7 @@ class ConvolutionOf final : public ConvolutionProperty {
   std::string Description() const override { return description_; }
   void Init(const Kwargs& kwargs) override {
     param_.Init(kwargs, type_);
-    Settle(type_, &param_);
+    Validate(type_, &param_);
   }
   Kwargs GetParams() const override { return param_.ToKwargs(); }
   std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
@@ -170,8 +170,8 @@ double ConvolutionProperty::ForwardFlops(const std::vector<TShape>& in, const st
   return static_cast<double>(out[0].Size()) * static_cast<double>(in[kWeight].Product(1, 4));
 }
 
-std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest& request) {
-  if (settings.act == Finish::kNone && !settings.with_sum) return "";
+std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request) {
+  if (settings.act == Epilogue::kNone && !settings.with_sum) return "";
   if (request.needs_backward) return "with a sum or an activation, has no gradient";
   if (request.out_req[0] == OpReqType::kAddTo) return "with a sum or an activation, is not added to an array";
   return "";
@@ -191,5 +191,5 @@ MXTRAIN_OPERATOR(convolution, registry) {
   });
   FusePattern in_inference;
   in_inference.for_training = false;
-  AddFinishPatterns(registry, plain, finished, /*sums=*/true, in_inference);
+  AddEpiloguePatterns(registry, plain, finished, /*sums=*/true, in_inference);
 }

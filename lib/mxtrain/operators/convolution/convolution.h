@@ -6,11 +6,11 @@
 //
 // _ConvolutionActivation, which the fusion pass makes in inference, is the same operator with an addition and an activation behind it:
 // output = act(Convolution(data) [+ sum]). It has no gradient.
-#include "mxtrain/operators/activation/finish.h"
+#include "mxtrain/operators/activation/epilogue.h"
 
 namespace mxtrain {
 
-struct ConvolutionSettings : Finish {
+struct ConvolutionSettings : Epilogue {
   enum LayoutWord { kNCW, kNCHW, kNCDHW, kNHWC, kNDHWC };
   TShape kernel, stride, dilate, pad;
   int num_filter = 0, num_group = 1;
@@ -51,6 +51,6 @@ class ConvolutionProperty : public OperatorProperty {
 };
 
 // Why a kernel that finishes sums where they are to lie cannot do what is asked, or "".
-MXTRAIN_API std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest& request);
+MXTRAIN_API std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request);
 
 }  // namespace mxtrain

@@ -40,7 +40,7 @@ class ConvolutionCudnn final : public Operator {
     if (prepared) Prepare(device, in, req[0], out[0]);
     kernel_->Forward(StreamOf(ctx.run_ctx), in[P::kData].data, in[P::kWeight].data, out[0].data, prepared || req[0] == OpReqType::kAddTo,
                      Aligned(ctx.workspace));
-    if (settings_.act != Finish::kNone) Activate(device, out[0]);
+    if (settings_.act != Epilogue::kNone) Activate(device, out[0]);
   }
 
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
@@ -115,7 +115,7 @@ Layout BestLayout(const PlanRequest& request, Backend& backend) {
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   if (!IsFloating(request.in[P::kData].type)) return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
-  if (const std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (const std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   cuda::ConvolutionOptions options;
   options.type = request.in[P::kData].type;
   options.math = request.math == Math::kExact  ? cuda::ConvolutionMath::kPlain
@@ -149,6 +149,6 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 MXTRAIN_OPERATOR(convolution_cudnn_cuda, registry) {
   using namespace mxtrain;
   for (const char* op : ConvolutionProperty::kOperators) {
-    registry.AddRow({op, DeviceType::kGPU, "cudnn", convolution::kCudnnRank, convolution::MakePlan});
+    registry.AddKernel({op, DeviceType::kGPU, "cudnn", convolution::kCudnnRank, convolution::MakePlan});
   }
 }

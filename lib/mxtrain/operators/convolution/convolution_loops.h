@@ -190,7 +190,7 @@ inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequ
 template <typename Device>
 void AddReferenceRows(OperatorRegistry& registry) {
   for (const char* op : P::kOperators) {
-    registry.AddRow(LastRow<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
       const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
       if (base.TypeString() != P::kOperators[0] && request.needs_backward) return Refusal{"has no gradient"};
       Plan plan = PlainPlan(base, request);

@@ -71,7 +71,7 @@ class Planner {
 Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
-  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
   const Planner planner(settings, request, backend);
   const Expected<Choice, Refusal> choice = planner.Best();
@@ -84,6 +84,6 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 
 MXTRAIN_OPERATOR(convolution_onednn, registry) {
   for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
-    registry.AddRow({op, mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
   }
 }

@@ -132,8 +132,8 @@ TEST_CASE("Convolution: first layers") {
   Run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
 }
 
-TEST_CASE("Convolution: few channels, the batch in the lanes of vectors") {
-  const std::vector<std::string> rows = {"ref", "lanes"};
+TEST_CASE("Convolution: few channels, blocks of images") {
+  const std::vector<std::string> rows = {"ref", "image_blocked"};
   Run("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, rows);
   Run("an odd number of vectors, uneven windows", {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 13}, rows);
   Run("padding on all sides", {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false}, rows);
@@ -146,8 +146,8 @@ void RunWinograd(const std::string& name, const Net& net, bool inference = false
   OperatorCase c = CaseOf(name, net);
   c.types = {DType::kFloat32};
   c.must_accept = {"ref", "onednn"};
-  const auto rows = TestRegistry().Rows("Convolution", DeviceType::kCPU);
-  const bool built = std::any_of(rows.begin(), rows.end(), [](const PlanRow* row) { return row->name == "winograd"; });
+  const auto rows = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
+  const bool built = std::any_of(rows.begin(), rows.end(), [](const KernelEntry* row) { return row->name == "winograd"; });
   if (built && __builtin_cpu_supports("avx2")) c.must_accept.push_back("winograd");
   if (!inference) c.may_allocate.push_back("winograd");  // oneDNN, for the gradient of the weights
   c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) { return ConvolveBack(net, in[0], in[1], head[0]); };
@@ -197,7 +197,7 @@ TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN where the proces
     c.types = {DType::kBfloat16};
     if (net.bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
     const CaseReport report = RunCase(c);
-    if (always && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(RowRan(report, "onednn"));
+    if (always && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(KernelRan(report, "onednn"));
   };
   run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16}, true);
   run("1x1", {.data = {2, 32, 4, 4}, .kernel = {1, 1}, .filters = 16, .bias = false}, true);
@@ -245,7 +245,7 @@ TEST_CASE("_ConvolutionActivation: with and without sum") {
       Run(name + ", 1x1 strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .act = act, .sum = sum});
       Run(name + ", depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16, .act = act, .sum = sum});
       Run(name + ", odd", {.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .bias = bias, .act = act, .sum = sum}, {"ref"});
-      Run(name + ", few channels", {.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act, .sum = sum}, {"ref", "lanes"});
+      Run(name + ", few channels", {.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act, .sum = sum}, {"ref", "image_blocked"});
       RunWinograd(name + ", Winograd", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50, .bias = bias, .act = act, .sum = sum}, true);
       OperatorCase c = CaseOf(name + ", bfloat16", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act, .sum = sum});
       c.types = {DType::kBfloat16};
@@ -285,7 +285,7 @@ TEST_CASE("_ConvolutionActivation: no gradient, and no row that pretends to have
   c.backward = true;
   const CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
   CHECK(!report.rows.empty());
-  for (const RowOutcome& row : report.rows) CHECK_MESSAGE(!row.refusal.empty(), row.row);
+  for (const KernelOutcome& row : report.rows) CHECK_MESSAGE(!row.refusal.empty(), row.row);
 }
 
 std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::string& name = "Convolution") {
@@ -295,8 +295,8 @@ std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::st
 // Sixteen channels are one block, and the order of the axes around one block is open: oneDNN 3 tells it from another where 2 does not say.
 TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one block") {
   if (OneDnnVersion().empty()) return;
-  const PlanRow* onednn = nullptr;
-  for (const PlanRow* row : TestRegistry().Rows("Convolution", DeviceType::kCPU)) onednn = row->name == "onednn" ? row : onednn;
+  const KernelEntry* onednn = nullptr;
+  for (const KernelEntry* row : TestRegistry().Kernels("Convolution", DeviceType::kCPU)) onednn = row->name == "onednn" ? row : onednn;
   REQUIRE(onednn);
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{32, 16}, {16, 96}, {192, 16}}) {
     CAPTURE(from);

@@ -137,7 +137,7 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
   if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
-  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   if (std::string why = winograd::WhyNot(geometry); !why.empty()) return Refusal{why};
@@ -184,6 +184,6 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
 
 MXTRAIN_OPERATOR(convolution_winograd_onednn, registry) {
   for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
-    registry.AddRow({op, mxtrain::DeviceType::kCPU, "winograd", 90, mxtrain::PlanWinograd});
+    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "winograd", 90, mxtrain::PlanWinograd});
   }
 }

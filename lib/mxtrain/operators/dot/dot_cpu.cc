@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(dot_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("dot", dot::PlanDot<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("dot", dot::PlanDot<OnCpu>));
 }

@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(dot_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow({"dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanDot<OnGpu>});
+  registry.AddKernel({"dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanDot<OnGpu>});
 }

@@ -11,20 +11,20 @@ constexpr int64_t kBlock = 64;  // columns that are summed at one time
 
 // sums[j] += a b[j * stride].
 template <typename T>
-[[gnu::always_inline]] inline void AddRow(double a, const T* b, int64_t stride, int64_t n, double* sums) {
+[[gnu::always_inline]] inline void AddKernel(double a, const T* b, int64_t stride, int64_t n, double* sums) {
   if (stride == 1) {
     for (int64_t j = 0; j < n; ++j) sums[j] += a * static_cast<double>(b[j]);
   } else {
     for (int64_t j = 0; j < n; ++j) sums[j] += a * static_cast<double>(b[j * stride]);
   }
 }
-MXTRAIN_SIMD void AddRows(const float* a, const MatrixView& va, const float* b, const MatrixView& vb, int64_t n, double* sums) {
-  for (int64_t k = 0; k < va.columns; ++k) AddRow(a[k * va.column_stride], b + k * vb.row_stride, vb.column_stride, n, sums);
+MXTRAIN_SIMD void AddKernels(const float* a, const MatrixView& va, const float* b, const MatrixView& vb, int64_t n, double* sums) {
+  for (int64_t k = 0; k < va.columns; ++k) AddKernel(a[k * va.column_stride], b + k * vb.row_stride, vb.column_stride, n, sums);
 }
 template <typename T>
-void AddRows(const T* a, const MatrixView& va, const T* b, const MatrixView& vb, int64_t n, double* sums) {
+void AddKernels(const T* a, const MatrixView& va, const T* b, const MatrixView& vb, int64_t n, double* sums) {
   for (int64_t k = 0; k < va.columns; ++k) {
-    AddRow(static_cast<double>(a[k * va.column_stride]), b + k * vb.row_stride, vb.column_stride, n, sums);
+    AddKernel(static_cast<double>(a[k * va.column_stride]), b + k * vb.row_stride, vb.column_stride, n, sums);
   }
 }
 
@@ -37,7 +37,7 @@ void Multiply(const T* a, const MatrixView& va, const T* b, const MatrixView& vb
       const int64_t matrix = index / (vc.rows * blocks), row = index / blocks % vc.rows;
       const int64_t first = index % blocks * kBlock, n = std::min(kBlock, vc.columns - first);
       double sums[kBlock] = {};
-      AddRows(a + matrix * va.batch_stride + row * va.row_stride, va, b + matrix * vb.batch_stride + first * vb.column_stride, vb, n, sums);
+      AddKernels(a + matrix * va.batch_stride + row * va.row_stride, va, b + matrix * vb.batch_stride + first * vb.column_stride, vb, n, sums);
       T* out = c + matrix * vc.batch_stride + row * vc.row_stride + first * vc.column_stride;
       for (int64_t j = 0; j < n; ++j) Assign(req, out, j * vc.column_stride, static_cast<ComputeOf<T>>(sums[j]));
     }

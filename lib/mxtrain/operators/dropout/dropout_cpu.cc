@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(dropout_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("Dropout", dropout::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("Dropout", dropout::MakePlan<OnCpu>));
 }

@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(dropout_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("Dropout", dropout::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("Dropout", dropout::MakePlan<OnGpu>));
 }

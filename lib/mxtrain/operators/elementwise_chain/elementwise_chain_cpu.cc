@@ -256,5 +256,5 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(elementwise_chain_cpu, registry) {
-  registry.AddRow({"_ElementwiseChain", mxtrain::DeviceType::kCPU, "blocks", mxtrain::kRefRank, mxtrain::PlanBlocks});
+  registry.AddKernel({"_ElementwiseChain", mxtrain::DeviceType::kCPU, "blocks", mxtrain::kRefRank, mxtrain::PlanBlocks});
 }

@@ -58,5 +58,5 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const Pl
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(elementwise_sum_cpu, registry) {
-  registry.AddRow(mxtrain::LastRow<mxtrain::OnCpu>("ElementWiseSum", mxtrain::PlanReference));
+  registry.AddKernel(mxtrain::LastKernel<mxtrain::OnCpu>("ElementWiseSum", mxtrain::PlanReference));
 }

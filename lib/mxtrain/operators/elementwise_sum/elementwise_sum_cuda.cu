@@ -57,7 +57,7 @@ class ElementWiseSumCuda final : public Operator {
 
 MXTRAIN_OPERATOR(elementwise_sum_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("ElementWiseSum", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+  registry.AddKernel(LastKernel<OnGpu>("ElementWiseSum", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = FlatPlan(base, request, true);
     plan.make = [] { return std::make_unique<ElementWiseSumCuda>(); };
     return plan;

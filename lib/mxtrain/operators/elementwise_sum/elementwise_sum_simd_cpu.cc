@@ -90,6 +90,6 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanReq
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(elementwise_sum_simd_cpu, registry) {
-  registry.AddRow({"ElementWiseSum", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+  registry.AddKernel({"ElementWiseSum", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
 }
 #endif  // HWY_ONCE

@@ -3,7 +3,7 @@
 namespace mxtrain::elemwise_binary {
 
 MXTRAIN_OPERATOR(elemwise_binary_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   ForEachBinary([&registry](auto f) { SimpleOp(registry, f.kName).set_elementwise(f.kElementwise); });
   SimpleOp(registry, "_grad_add").set_elementwise(Add::kElementwise);
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/elemwise_binary/elemwise_binary_loops.h"
 
 MXTRAIN_OPERATOR(elemwise_binary_cuda, registry) {
-  mxtrain::elemwise_binary::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::elemwise_binary::AddKernels<mxtrain::OnGpu>(registry);
 }

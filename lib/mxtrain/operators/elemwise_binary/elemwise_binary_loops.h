@@ -71,7 +71,7 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_gr
 }
 
 template <typename Device, typename F>
-void AddRow(OperatorRegistry& registry, const char* name) {
+void AddKernel(OperatorRegistry& registry, const char* name) {
   SimpleOp op(registry, name);
   op.set_function(Device::kType, Forward<Device, F>, kInplaceLhsOut);
   if constexpr (F::kSlopes == Slopes::kInputs) {
@@ -83,9 +83,9 @@ void AddRow(OperatorRegistry& registry, const char* name) {
 
 // The rows of every function, and of the sum of two gradients.
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  ForEachBinary([&registry](auto f) { AddRow<Device, decltype(f)>(registry, f.kName); });
-  AddRow<Device, Add>(registry, "_grad_add");
+void AddKernels(OperatorRegistry& registry) {
+  ForEachBinary([&registry](auto f) { AddKernel<Device, decltype(f)>(registry, f.kName); });
+  AddKernel<Device, Add>(registry, "_grad_add");
 }
 
 }  // namespace mxtrain::elemwise_binary

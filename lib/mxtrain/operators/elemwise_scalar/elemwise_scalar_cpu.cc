@@ -3,7 +3,7 @@
 namespace mxtrain::elemwise_scalar {
 
 MXTRAIN_OPERATOR(elemwise_scalar_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   ForEachScalar([&registry](auto f) { SimpleOp(registry, std::string(f.kName) + "_scalar").set_elementwise(f.kElementwise); });
 }
 

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/elemwise_scalar/elemwise_scalar_loops.h"
 
 MXTRAIN_OPERATOR(elemwise_scalar_cuda, registry) {
-  mxtrain::elemwise_scalar::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::elemwise_scalar::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -94,7 +94,7 @@ void ForEachScalar(V&& v) {
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   ForEachScalar([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, std::string(F::kName) + "_scalar");

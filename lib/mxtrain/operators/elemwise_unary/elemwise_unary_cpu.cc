@@ -3,7 +3,7 @@
 namespace mxtrain::elemwise_unary {
 
 MXTRAIN_OPERATOR(elemwise_unary_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   ForEachUnary([&registry](auto f) {
     SimpleOp op(registry, f.kName);
     op.set_elementwise(f.kElementwise);

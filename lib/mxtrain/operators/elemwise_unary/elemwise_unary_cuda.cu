@@ -2,5 +2,5 @@
 #include "mxtrain/operators/elemwise_unary/elemwise_unary_loops.h"
 
 MXTRAIN_OPERATOR(elemwise_unary_cuda, registry) {
-  mxtrain::elemwise_unary::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::elemwise_unary::AddKernels<mxtrain::OnGpu>(registry);
 }

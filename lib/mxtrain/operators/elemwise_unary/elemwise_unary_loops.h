@@ -68,7 +68,7 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_gra
 
 // The rows of every function.
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   ForEachUnary([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kName);

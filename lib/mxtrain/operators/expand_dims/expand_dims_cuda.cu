@@ -2,5 +2,5 @@
 #include "mxtrain/operators/expand_dims/expand_dims_loops.h"
 
 MXTRAIN_OPERATOR(expand_dims_cuda, registry) {
-  mxtrain::expand_dims::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::expand_dims::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -15,7 +15,7 @@ void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReq
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   for (const char* name : {"expand_dims", "squeeze"}) {
     SimpleOp(registry, name).set_function(Device::kType, Forward<Device>, kInplaceInOut).set_gradient(Device::kType, Backward<Device>, kInplaceOutIn);
   }

@@ -1,5 +1,5 @@
 #include "mxtrain/operator/identity.h"
 
 MXTRAIN_OPERATOR(flatten_cpu, registry) {
-  registry.AddRow(mxtrain::IdentityRow("Flatten"));
+  registry.AddKernel(mxtrain::IdentityKernel("Flatten"));
 }

@@ -1,5 +1,5 @@
 #include "mxtrain/operator/identity.cuh"
 
 MXTRAIN_OPERATOR(flatten_cuda, registry) {
-  registry.AddRow(mxtrain::IdentityRow<mxtrain::OnGpu>("Flatten"));
+  registry.AddKernel(mxtrain::IdentityKernel<mxtrain::OnGpu>("Flatten"));
 }

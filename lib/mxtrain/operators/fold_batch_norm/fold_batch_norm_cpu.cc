@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(fold_batch_norm_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("_FoldBatchNorm", fold_batch_norm::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("_FoldBatchNorm", fold_batch_norm::MakePlan<OnCpu>));
 }

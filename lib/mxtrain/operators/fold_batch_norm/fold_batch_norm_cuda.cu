@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(fold_batch_norm_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("_FoldBatchNorm", fold_batch_norm::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("_FoldBatchNorm", fold_batch_norm::MakePlan<OnGpu>));
 }

@@ -77,5 +77,5 @@ class FullyConnectedReference final : public Operator {
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_cpu, registry) {
-  registry.AddRow(mxtrain::ReferenceRow<mxtrain::FullyConnectedProperty, mxtrain::FullyConnectedReference>("FullyConnected"));
+  registry.AddKernel(mxtrain::ReferenceKernel<mxtrain::FullyConnectedProperty, mxtrain::FullyConnectedReference>("FullyConnected"));
 }

@@ -81,5 +81,5 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_cuda, registry) {
-  registry.AddRow({"FullyConnected", mxtrain::DeviceType::kGPU, "cublas", mxtrain::kRefRank, mxtrain::MakePlan});
+  registry.AddKernel({"FullyConnected", mxtrain::DeviceType::kGPU, "cublas", mxtrain::kRefRank, mxtrain::MakePlan});
 }

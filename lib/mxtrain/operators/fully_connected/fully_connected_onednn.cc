@@ -50,5 +50,5 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_onednn, registry) {
-  registry.AddRow({"FullyConnected", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  registry.AddKernel({"FullyConnected", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
 }

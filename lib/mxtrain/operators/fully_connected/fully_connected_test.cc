@@ -34,7 +34,7 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
   const bool narrow = c.types == std::vector{DType::kBfloat16};
   if (narrow && bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   const CaseReport report = RunCase(c);
-  if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(RowRan(report, "onednn"));
+  if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(KernelRan(report, "onednn"));
 }
 
 TEST_CASE("FullyConnected: matrices") {

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/global_norm/global_norm_loops.h"
 
 MXTRAIN_OPERATOR(global_norm_cuda, registry) {
-  mxtrain::global_norm::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::global_norm::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -108,9 +108,9 @@ Expected<Plan, Refusal> PlanClip(const OperatorProperty& property, const PlanReq
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  registry.AddRow(LastRow<Device>("multi_sum_sq", PlanSums<Device>));
-  registry.AddRow(LastRow<Device>("clip_global_norm", PlanClip<Device>));
+void AddKernels(OperatorRegistry& registry) {
+  registry.AddKernel(LastKernel<Device>("multi_sum_sq", PlanSums<Device>));
+  registry.AddKernel(LastKernel<Device>("clip_global_norm", PlanClip<Device>));
 }
 
 }  // namespace mxtrain::global_norm

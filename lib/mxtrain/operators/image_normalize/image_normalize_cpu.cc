@@ -1,5 +1,5 @@
 #include "mxtrain/operators/image_normalize/image_normalize_loops.h"
 
 MXTRAIN_OPERATOR(image_normalize_cpu, registry) {
-  registry.AddRow(mxtrain::image_normalize::Row<mxtrain::OnCpu>());
+  registry.AddKernel(mxtrain::image_normalize::Kernel<mxtrain::OnCpu>());
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/image_normalize/image_normalize_loops.h"
 
 MXTRAIN_OPERATOR(image_normalize_cuda, registry) {
-  registry.AddRow(mxtrain::image_normalize::Row<mxtrain::OnGpu>());
+  registry.AddKernel(mxtrain::image_normalize::Kernel<mxtrain::OnGpu>());
 }

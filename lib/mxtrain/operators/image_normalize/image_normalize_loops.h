@@ -40,8 +40,8 @@ class ImageNormalize final : public Operator {
 };
 
 template <typename Device>
-PlanRow Row() {
-  return LastRow<Device>("image_normalize", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry Kernel() {
+  return LastKernel<Device>("image_normalize", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     const ImageNormalizeParam& param = static_cast<const ImageNormalizeProperty&>(base).param();
     Plan plan = PlainPlan(base, request);
     plan.make = [levels = LevelsOf(param, static_cast<int>(request.in[0].shape[3]), "image_normalize")] {

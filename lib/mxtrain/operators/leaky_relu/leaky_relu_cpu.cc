@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(leaky_relu_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("LeakyReLU", leaky_relu::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("LeakyReLU", leaky_relu::MakePlan<OnCpu>));
 }

@@ -4,5 +4,5 @@
 
 MXTRAIN_OPERATOR(leaky_relu_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("LeakyReLU", leaky_relu::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("LeakyReLU", leaky_relu::MakePlan<OnGpu>));
 }

@@ -16,7 +16,7 @@ struct Axes {
   int64_t size = 1;
   int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
 
-  void AddOuter(int64_t length, int64_t step) {
+  void AddExternal(int64_t length, int64_t step) {
     size *= length;
     if (ndim > 0 && dim[ndim - 1] * stride[ndim - 1] == step) {
       dim[ndim - 1] *= length;
@@ -80,7 +80,7 @@ class SlopeSums {
   // `gamma` has the rank of `data`; each of its axes is as long or has length 1.
   SlopeSums(const TShape& data, const TShape& gamma) {
     int64_t stride = 1;
-    for (int i = data.ndim() - 1; i >= 0; stride *= data[i--]) (gamma[i] == data[i] ? kept_ : summed_).AddOuter(data[i], stride);
+    for (int i = data.ndim() - 1; i >= 0; stride *= data[i--]) (gamma[i] == data[i] ? kept_ : summed_).AddExternal(data[i], stride);
     const int64_t by_gamma = kTasks / std::max<int64_t>(kept_.size, 1), by_work = summed_.size * kept_.size / kParallelGrain;
     slices_ = std::clamp<int64_t>(std::min(by_gamma, by_work), 1, std::max<int64_t>(summed_.size, 1));
   }

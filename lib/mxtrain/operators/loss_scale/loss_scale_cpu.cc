@@ -1,5 +1,5 @@
 #include "mxtrain/operators/loss_scale/loss_scale_loops.h"
 
 MXTRAIN_OPERATOR(loss_scale_cpu, registry) {
-  mxtrain::loss_scale::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::loss_scale::AddKernels<mxtrain::OnCpu>(registry);
 }

@@ -3,5 +3,5 @@
 #include "mxtrain/operators/loss_scale/loss_scale_loops.h"
 
 MXTRAIN_OPERATOR(loss_scale_cuda, registry) {
-  mxtrain::loss_scale::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::loss_scale::AddKernels<mxtrain::OnGpu>(registry);
 }

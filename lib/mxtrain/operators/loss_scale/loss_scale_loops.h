@@ -88,8 +88,8 @@ class LossScaleUpdate final : public Operator {
 };
 
 template <typename Device>
-PlanRow ScaleGradientRow() {
-  return LastRow<Device>("_scale_gradient", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry ScaleGradientRow() {
+  return LastKernel<Device>("_scale_gradient", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<ScaleGradient<Device>>(); };
@@ -98,8 +98,8 @@ PlanRow ScaleGradientRow() {
 }
 
 template <typename Device>
-PlanRow LossScaleUpdateRow() {
-  return LastRow<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry LossScaleUpdateRow() {
+  return LastKernel<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<LossScaleUpdate<Device>>(); };
     return plan;
@@ -107,9 +107,9 @@ PlanRow LossScaleUpdateRow() {
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  registry.AddRow(ScaleGradientRow<Device>());
-  registry.AddRow(LossScaleUpdateRow<Device>());
+void AddKernels(OperatorRegistry& registry) {
+  registry.AddKernel(ScaleGradientRow<Device>());
+  registry.AddKernel(LossScaleUpdateRow<Device>());
 }
 
 }  // namespace mxtrain::loss_scale

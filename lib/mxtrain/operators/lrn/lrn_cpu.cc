@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(lrn_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("LRN", lrn::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("LRN", lrn::MakePlan<OnCpu>));
 }

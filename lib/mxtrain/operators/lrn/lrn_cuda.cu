@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(lrn_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("LRN", lrn::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("LRN", lrn::MakePlan<OnGpu>));
 }

@@ -72,5 +72,5 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(lrn_onednn, registry) {
-  registry.AddRow({"LRN", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  registry.AddKernel({"LRN", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
 }

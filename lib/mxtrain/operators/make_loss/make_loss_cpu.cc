@@ -1,5 +1,5 @@
 #include "mxtrain/operators/make_loss/make_loss_loops.h"
 
 MXTRAIN_OPERATOR(make_loss_cpu, registry) {
-  mxtrain::make_loss::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::make_loss::AddKernels<mxtrain::OnCpu>(registry);
 }

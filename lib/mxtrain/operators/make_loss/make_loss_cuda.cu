@@ -3,5 +3,5 @@
 #include "mxtrain/operators/make_loss/make_loss_loops.h"
 
 MXTRAIN_OPERATOR(make_loss_cuda, registry) {
-  mxtrain::make_loss::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::make_loss::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -67,8 +67,8 @@ inline MakeLossParam ParamOf(const MakeLossOfOnesProperty&) {
 }
 
 template <typename Device, typename Property>
-PlanRow RowOf(const char* op) {
-  return LastRow<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+KernelEntry RowOf(const char* op) {
+  return LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     const MakeLossParam param = ParamOf(static_cast<const Property&>(base));
     Plan plan = PlainPlan(base, request);
     if (request.needs_backward && param.normalization == kMakeLossValid) {
@@ -80,9 +80,9 @@ PlanRow RowOf(const char* op) {
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  registry.AddRow(RowOf<Device, MakeLossProperty>("MakeLoss"));
-  registry.AddRow(RowOf<Device, MakeLossOfOnesProperty>("make_loss"));
+void AddKernels(OperatorRegistry& registry) {
+  registry.AddKernel(RowOf<Device, MakeLossProperty>("MakeLoss"));
+  registry.AddKernel(RowOf<Device, MakeLossOfOnesProperty>("make_loss"));
 }
 
 }  // namespace mxtrain::make_loss

@@ -93,7 +93,7 @@ class Update final : public Operator {
 MXTRAIN_OPERATOR(optimizer_update_cpu, registry) {
   ForEachRule([&registry](const char* op, auto tag) {
     using Tag = decltype(tag);
-    registry.AddRow({op, DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+    registry.AddKernel({op, DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
                        return MakePlan<Tag::template Rule>(property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
                          plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end())] {
                            return std::make_unique<Update<Tag::template Rule>>(param, longest);

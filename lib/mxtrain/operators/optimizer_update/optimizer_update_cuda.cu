@@ -2,5 +2,5 @@
 #include "mxtrain/operators/optimizer_update/optimizer_update_loops.h"
 
 MXTRAIN_OPERATOR(optimizer_update_cuda, registry) {
-  mxtrain::optimizer_update::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::optimizer_update::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -91,10 +91,10 @@ class UpdateByTeams final : public Operator {
 };
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   ForEachRule([&registry](const char* op, auto tag) {
     using Tag = decltype(tag);
-    registry.AddRow(LastRow<Device>(op, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
       return MakePlan<Tag::template Rule>(property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
         using Op = UpdateByTeams<Tag::template Rule, Device>;
         plan->forward_workspace = Op::WorkspaceBytes(sizes);

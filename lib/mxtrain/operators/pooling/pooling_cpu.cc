@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(pooling_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("Pooling", pooling::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("Pooling", pooling::MakePlan<OnCpu>));
 }

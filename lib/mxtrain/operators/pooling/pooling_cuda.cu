@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(pooling_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("Pooling", pooling::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("Pooling", pooling::MakePlan<OnGpu>));
 }

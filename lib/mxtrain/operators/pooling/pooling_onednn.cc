@@ -93,5 +93,5 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(pooling_onednn, registry) {
-  registry.AddRow({"Pooling", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  registry.AddKernel({"Pooling", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
 }

@@ -365,5 +365,5 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(pooling_simd, registry) {
-  registry.AddRow({"Pooling", mxtrain::DeviceType::kCPU, "simd", 50, mxtrain::PlanSimd});
+  registry.AddKernel({"Pooling", mxtrain::DeviceType::kCPU, "simd", 50, mxtrain::PlanSimd});
 }

@@ -134,8 +134,8 @@ TEST_CASE("Pooling: what a maximum leaves behind is a byte a window, and nothing
   request.out = out;
   request.in_layout = plain;
   request.out_req = write;
-  const PlanRow* simd = nullptr;
-  for (const PlanRow* row : TestRegistry().Rows("Pooling", DeviceType::kCPU)) simd = row->name == "simd" ? row : simd;
+  const KernelEntry* simd = nullptr;
+  for (const KernelEntry* row : TestRegistry().Kernels("Pooling", DeviceType::kCPU)) simd = row->name == "simd" ? row : simd;
   REQUIRE(simd);
   CHECK(simd->plan(*property, request, TestBackend())->saved.empty());
   request.is_train = request.needs_backward = true;
@@ -220,7 +220,7 @@ TEST_CASE("Pooling: inference, narrow types, no images") {
   for (const Net& net : {Net{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}}, Net{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
     c = CaseOf("narrow maxima", net);
     c.types = {DType::kFloat16, DType::kBfloat16};
-    CHECK(RowRan(RunCase(c), "simd"));
+    CHECK(KernelRan(RunCase(c), "simd"));
   }
   RunCase(CaseOf("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
 }

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/random_sample/random_sample_loops.h"
 
 MXTRAIN_OPERATOR(random_sample_cpu, registry) {
-  mxtrain::random_sample::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::random_sample::AddKernels<mxtrain::OnCpu>(registry);
 }

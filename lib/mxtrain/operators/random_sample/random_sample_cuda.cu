@@ -2,5 +2,5 @@
 #include "mxtrain/operators/random_sample/random_sample_loops.h"
 
 MXTRAIN_OPERATOR(random_sample_cuda, registry) {
-  mxtrain::random_sample::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::random_sample::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -47,9 +47,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  registry.AddRow(LastRow<Device>("_random_uniform", MakePlan<Device, UniformParam>));
-  registry.AddRow(LastRow<Device>("_random_normal", MakePlan<Device, NormalParam>));
+void AddKernels(OperatorRegistry& registry) {
+  registry.AddKernel(LastKernel<Device>("_random_uniform", MakePlan<Device, UniformParam>));
+  registry.AddKernel(LastKernel<Device>("_random_normal", MakePlan<Device, NormalParam>));
 }
 
 }  // namespace mxtrain::random_sample

@@ -11,7 +11,7 @@ TShape Shape(const TShape& src, const EnvArguments& env) {
 }  // namespace
 
 MXTRAIN_OPERATOR(reduce_cpu, registry) {
-  AddRows<OnCpu>(registry);
+  AddKernels<OnCpu>(registry);
   ForEachReduction([&registry](auto f) {
     SimpleOp(registry, f.kName).set_shape_function(Shape<decltype(f)>).set_types(kFloatingTypes);
   });

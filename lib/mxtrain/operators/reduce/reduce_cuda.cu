@@ -2,5 +2,5 @@
 #include "mxtrain/operators/reduce/reduce_loops.h"
 
 MXTRAIN_OPERATOR(reduce_cuda, registry) {
-  mxtrain::reduce::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::reduce::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -170,7 +170,7 @@ void ForEachReduction(V&& v) {
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   ForEachReduction([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kName);

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/regression_output/regression_output_loops.h"
 
 MXTRAIN_OPERATOR(regression_output_cpu, registry) {
-  mxtrain::regression_output::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::regression_output::AddKernels<mxtrain::OnCpu>(registry);
 }

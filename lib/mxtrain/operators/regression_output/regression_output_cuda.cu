@@ -2,5 +2,5 @@
 #include "mxtrain/operators/regression_output/regression_output_loops.h"
 
 MXTRAIN_OPERATOR(regression_output_cuda, registry) {
-  mxtrain::regression_output::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::regression_output::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -79,9 +79,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
+void AddKernels(OperatorRegistry& registry) {
   for (const char* op : {"LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"}) {
-    registry.AddRow(LastRow<Device>(op, MakePlan<Device>));
+    registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
   }
 }
 

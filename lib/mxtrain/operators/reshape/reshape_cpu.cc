@@ -1,5 +1,5 @@
 #include "mxtrain/operator/identity.h"
 
 MXTRAIN_OPERATOR(reshape_cpu, registry) {
-  registry.AddRow(mxtrain::IdentityRow("Reshape"));
+  registry.AddKernel(mxtrain::IdentityKernel("Reshape"));
 }

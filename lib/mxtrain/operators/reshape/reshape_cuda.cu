@@ -1,5 +1,5 @@
 #include "mxtrain/operator/identity.cuh"
 
 MXTRAIN_OPERATOR(reshape_cuda, registry) {
-  registry.AddRow(mxtrain::IdentityRow<mxtrain::OnGpu>("Reshape"));
+  registry.AddKernel(mxtrain::IdentityKernel<mxtrain::OnGpu>("Reshape"));
 }

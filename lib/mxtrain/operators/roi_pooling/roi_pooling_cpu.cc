@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(roi_pooling_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("ROIPooling", roi_pooling::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("ROIPooling", roi_pooling::MakePlan<OnCpu>));
 }

@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(roi_pooling_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("ROIPooling", roi_pooling::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("ROIPooling", roi_pooling::MakePlan<OnGpu>));
 }

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/slice/slice_loops.h"
 
 MXTRAIN_OPERATOR(slice_cpu, registry) {
-  mxtrain::slice::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::slice::AddKernels<mxtrain::OnCpu>(registry);
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/slice/slice_loops.h"
 
 MXTRAIN_OPERATOR(slice_cuda, registry) {
-  mxtrain::slice::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::slice::AddKernels<mxtrain::OnGpu>(registry);
 }

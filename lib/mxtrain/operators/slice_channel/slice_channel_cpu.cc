@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(slice_channel_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("SliceChannel", slice_channel::MakePlan<OnCpu>, Takes::kEveryType));
+  registry.AddKernel(LastKernel<OnCpu>("SliceChannel", slice_channel::MakePlan<OnCpu>, Takes::kEveryType));
 }

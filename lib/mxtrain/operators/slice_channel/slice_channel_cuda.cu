@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(slice_channel_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("SliceChannel", slice_channel::MakePlan<OnGpu>, Takes::kEveryType));
+  registry.AddKernel(LastKernel<OnGpu>("SliceChannel", slice_channel::MakePlan<OnGpu>, Takes::kEveryType));
 }

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/softmax_activation/softmax_activation_loops.h"
 
 MXTRAIN_OPERATOR(softmax_activation_cpu, registry) {
-  registry.AddRow(mxtrain::softmax_activation::Row<mxtrain::OnCpu>());
+  registry.AddKernel(mxtrain::softmax_activation::Kernel<mxtrain::OnCpu>());
 }

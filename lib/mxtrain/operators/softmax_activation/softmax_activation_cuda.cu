@@ -2,5 +2,5 @@
 #include "mxtrain/operators/softmax_activation/softmax_activation_loops.h"
 
 MXTRAIN_OPERATOR(softmax_activation_cuda, registry) {
-  registry.AddRow(mxtrain::softmax_activation::Row<mxtrain::OnGpu>());
+  registry.AddKernel(mxtrain::softmax_activation::Kernel<mxtrain::OnGpu>());
 }

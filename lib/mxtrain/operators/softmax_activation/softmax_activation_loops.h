@@ -10,7 +10,7 @@ namespace mxtrain::softmax_activation {
 
 // dx = y (g - sum of g y), or += it. dx may be g.
 template <typename T>
-struct GradientRow {
+struct GradientKernel {
   SoftmaxPlaces places;
   const T *head, *y;
   T* dx;
@@ -52,7 +52,7 @@ class SoftmaxActivation final : public Operator {
     const SoftmaxView view = ViewOf(in_grad[0].shape);
     SwitchFloating(in_grad[0].type, "SoftmaxActivation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view, GradientRow<T>{{view}, out_grad[0].dptr<T>(), out[0].dptr<T>(), in_grad[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{ctx.run_ctx}, view, GradientKernel<T>{{view}, out_grad[0].dptr<T>(), out[0].dptr<T>(), in_grad[0].dptr<T>(), req[0]});
     });
   }
 
@@ -66,8 +66,8 @@ class SoftmaxActivation final : public Operator {
 };
 
 template <typename Device>
-PlanRow Row() {
-  return ReferenceRow<SoftmaxActivationProperty, SoftmaxActivation<Device>, Device>("SoftmaxActivation");
+KernelEntry Kernel() {
+  return ReferenceKernel<SoftmaxActivationProperty, SoftmaxActivation<Device>, Device>("SoftmaxActivation");
 }
 
 }  // namespace mxtrain::softmax_activation

@@ -62,7 +62,7 @@ struct SumRow {
   }
 };
 template <typename T>
-struct GradientRow {
+struct GradientKernel {
   const T *data, *label, *head;
   int64_t classes;
   T* out;
@@ -114,7 +114,7 @@ void Backward(const OutputGrad& head, const Input0& data, const Input1& label, c
   if (req_data == OpReqType::kNullOp) return;
   SwitchFloating(data.data.type, "softmax_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ForRows(device, n, 4 * k, GradientRow<T>{data.data.dptr<T>(), label.data.dptr<T>(), head.data.dptr<T>(), k, data_grad->dptr<T>(), req_data});
+    ForRows(device, n, 4 * k, GradientKernel<T>{data.data.dptr<T>(), label.data.dptr<T>(), head.data.dptr<T>(), k, data_grad->dptr<T>(), req_data});
   });
 }
 

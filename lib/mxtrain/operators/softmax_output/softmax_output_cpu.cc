@@ -2,5 +2,5 @@
 
 MXTRAIN_OPERATOR(softmax_output_cpu, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnCpu>("SoftmaxOutput", softmax_output::MakePlan<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("SoftmaxOutput", softmax_output::MakePlan<OnCpu>));
 }

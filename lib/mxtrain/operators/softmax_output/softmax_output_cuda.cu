@@ -3,5 +3,5 @@
 
 MXTRAIN_OPERATOR(softmax_output_cuda, registry) {
   using namespace mxtrain;
-  registry.AddRow(LastRow<OnGpu>("SoftmaxOutput", softmax_output::MakePlan<OnGpu>));
+  registry.AddKernel(LastKernel<OnGpu>("SoftmaxOutput", softmax_output::MakePlan<OnGpu>));
 }

@@ -195,6 +195,6 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(softmax_output_simd_cpu, registry) {
-  registry.AddRow({"SoftmaxOutput", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
+  registry.AddKernel({"SoftmaxOutput", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
 }
 #endif  // HWY_ONCE

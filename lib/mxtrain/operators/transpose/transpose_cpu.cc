@@ -1,5 +1,5 @@
 #include "mxtrain/operators/transpose/transpose_loops.h"
 
 MXTRAIN_OPERATOR(transpose_cpu, registry) {
-  mxtrain::transpose::AddRows<mxtrain::OnCpu>(registry);
+  mxtrain::transpose::AddKernels<mxtrain::OnCpu>(registry);
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/transpose/transpose_loops.h"
 
 MXTRAIN_OPERATOR(transpose_cuda, registry) {
-  mxtrain::transpose::AddRows<mxtrain::OnGpu>(registry);
+  mxtrain::transpose::AddKernels<mxtrain::OnGpu>(registry);
 }

@@ -25,15 +25,15 @@ void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, O
 }
 
 template <typename Device, typename Param>
-void AddRow(OperatorRegistry& registry, const char* name) {
+void AddKernel(OperatorRegistry& registry, const char* name) {
   SimpleOp(registry, name)
       .set_function(Device::kType, Forward<Device, Param>, kNoInplace)
       .set_gradient(Device::kType, Backward<Device, Param>, kNoInplace);
 }
 template <typename Device>
-void AddRows(OperatorRegistry& registry) {
-  AddRow<Device, TransposeParam>(registry, "transpose");
-  AddRow<Device, SwapAxisParam>(registry, "SwapAxis");
+void AddKernels(OperatorRegistry& registry) {
+  AddKernel<Device, TransposeParam>(registry, "transpose");
+  AddKernel<Device, SwapAxisParam>(registry, "SwapAxis");
 }
 
 }  // namespace mxtrain::transpose

@@ -13,7 +13,7 @@ namespace mxtrain::commands {
 // Names of the shapes, in the order in which `synth --classes` takes them.
 const std::vector<std::string>& ShapeNames();
 
-struct SynthPicture {
+struct SynthImage {
   io::Image image;
   bool jpeg = false;  // else PNG
   int quality = 0;    // of a JPEG
@@ -21,6 +21,6 @@ struct SynthPicture {
 
 // Picture `number` of the shape (an index into ShapeNames): a pure function of its arguments. Height and width lie between 3/4 and 3/2 of
 // `size` pixels and differ by up to a fifth.
-SynthPicture DrawSynthPicture(uint64_t seed, size_t shape, int64_t number, int size);
+SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size);
 
 }  // namespace mxtrain::commands

@@ -20,7 +20,7 @@ struct BoundArrays {
   NDArray loss_scale;          // empty where the graph has none
 };
 
-struct OuterArray {
+struct ExternalBuffer {
   NDArray array;  // empty where each run brings another
   int port = -1;
   int input = -1;      // index into the names of the inputs, or -1
@@ -31,14 +31,14 @@ struct OuterArray {
 // Whether what computes on the device can use the array where it is: the CPU takes pinned memory, too.
 bool LiesOn(const NDArray& array, Context device);
 
-class OuterArrays {
+class ExternalBuffers {
  public:
   // Takes what `bound` has and adds what is missing; outputs are always new. Throws kConfig naming an array of the wrong shape, type or
   // layout, or on another device, and an output that is a variable.
-  OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound);
+  ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound);
 
   int size() const { return static_cast<int>(arrays_.size()); }
-  const OuterArray& operator[](int i) const { return arrays_[i]; }
+  const ExternalBuffer& operator[](int i) const { return arrays_[i]; }
   const std::vector<int>& of_buffer() const { return of_buffer_; }    // by buffer of the plan; -1: in the arena
   const std::vector<int>& inputs() const { return inputs_; }          // in order of the arguments
   const std::vector<int>& head_grads() const { return head_grads_; }  // in order of the outputs
@@ -53,10 +53,10 @@ class OuterArrays {
 
  private:
   struct Maker;
-  void Add(int buffer, OuterArray outer);  // the first array of a buffer stands for it
+  void Add(int buffer, ExternalBuffer outer);  // the first array of a buffer stands for it
   int NewPort(engine::VarHandle var);
 
-  std::vector<OuterArray> arrays_;
+  std::vector<ExternalBuffer> arrays_;
   std::vector<int> of_buffer_, inputs_, head_grads_;
   std::vector<engine::VarHandle> port_vars_;
   std::unordered_map<engine::VarHandle, int> port_of_;  // of arrays that stay the same

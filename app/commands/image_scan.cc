@@ -1,4 +1,4 @@
-#include "app/commands/picture_scan.h"
+#include "app/commands/image_scan.h"
 
 #include <algorithm>
 #include <atomic>
@@ -50,9 +50,9 @@ Thumbnail Shrink(const io::Image& gray) {
   return thumbnail;
 }
 
-PictureHash HashOf(const Thumbnail& thumbnail) {
+ImageHash HashOf(const Thumbnail& thumbnail) {
   constexpr double kMargin = 6;  // gray levels: where a picture is flat, noise would decide
-  PictureHash hash{};
+  ImageHash hash{};
   for (size_t bit = 0; bit < 256; ++bit) {
     const double* pixel = &thumbnail[bit / 16 * kColumns + bit % 16];
     if (pixel[0] + kMargin < pixel[1]) hash[bit / 64] |= uint64_t{1} << bit % 64;
@@ -74,25 +74,25 @@ double Correlation(const Thumbnail& a, const Thumbnail& b) {
   return (ab / n - sum_a / n * (sum_b / n)) / std::sqrt(variance_a * variance_b);
 }
 
-bool IsPicture(const io::FieldSpec& field) { return field.kind == io::FieldKind::kPicture; }
+bool IsImage(const io::FieldSpec& field) { return field.kind == io::FieldKind::kImage; }
 
 // Looks at one record after another, with memory that is used again.
 class Looker {
  public:
   explicit Looker(const io::Source& source) : source_(source) {
     for (size_t i = 0; i < source.data_fields().size(); ++i) {
-      if (IsPicture(source.data_fields()[i])) pictures_.push_back(i);
+      if (IsImage(source.data_fields()[i])) images_.push_back(i);
     }
   }
 
-  PictureFacts Look(int64_t index) {
-    PictureFacts facts;
+  ImageFacts Look(int64_t index) {
+    ImageFacts facts;
     if (!Read(index)) return facts;
     std::string sums;
-    for (const size_t i : pictures_) sums += SumOf(sample_.data[i]);
+    for (const size_t i : images_) sums += SumOf(sample_.data[i]);
     facts.checksum = Checksum(sums);
     facts.readable = ReadHeader(&facts);
-    if (!facts.readable || pictures_.size() > 1 || std::min(facts.height, facts.width) < kLeastEdge) return facts;
+    if (!facts.readable || images_.size() > 1 || std::min(facts.height, facts.width) < kLeastEdge) return facts;
     if (const auto thumbnail = ThumbnailOfSample()) facts.hash = HashOf(*thumbnail);
     return facts;
   }
@@ -115,10 +115,10 @@ class Looker {
     return format("{:016x}{} ", Checksum(pixels.empty() ? std::string_view(value.encoded) : pixels), value.encoded.size() + pixels.size());
   }
 
-  const io::FieldValue& first() const { return sample_.data[pictures_[0]]; }
+  const io::FieldValue& first() const { return sample_.data[images_[0]]; }
 
-  bool ReadHeader(PictureFacts* facts) const {
-    const TShape& shape = source_.data_fields()[pictures_[0]].shape;
+  bool ReadHeader(ImageFacts* facts) const {
+    const TShape& shape = source_.data_fields()[images_[0]].shape;
     if (!first().pixels.empty()) {
       facts->channels = static_cast<int>(shape[0]), facts->height = static_cast<int>(shape[1]), facts->width = static_cast<int>(shape[2]);
       return true;
@@ -133,7 +133,7 @@ class Looker {
 
   std::optional<Thumbnail> ThumbnailOfSample() {
     if (!first().pixels.empty()) {
-      const TShape& shape = source_.data_fields()[pictures_[0]].shape;
+      const TShape& shape = source_.data_fields()[images_[0]].shape;
       image_.Resize(static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[0]));
       std::copy(first().pixels.begin(), first().pixels.end(), image_.pixels.begin());
       io::ConvertChannels(1, &image_);
@@ -152,7 +152,7 @@ class Looker {
   }
 
   const io::Source& source_;
-  std::vector<size_t> pictures_;  // fields
+  std::vector<size_t> images_;  // fields
   io::Sample sample_;
   io::ImageDecoder decoder_;
   io::Image image_;
@@ -160,16 +160,16 @@ class Looker {
 
 }  // namespace
 
-int Distance(const PictureHash& a, const PictureHash& b) {
+int Distance(const ImageHash& a, const ImageHash& b) {
   int bits = 0;
   for (size_t i = 0; i < a.size(); ++i) bits += std::popcount(a[i] ^ b[i]);
   return bits;
 }
 
-std::vector<PictureFacts> ScanPictures(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_picture) {
+std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_image) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
-  if (std::none_of(fields.begin(), fields.end(), IsPicture)) return {};
-  std::vector<PictureFacts> facts(static_cast<size_t>(source.size()));
+  if (std::none_of(fields.begin(), fields.end(), IsImage)) return {};
+  std::vector<ImageFacts> facts(static_cast<size_t>(source.size()));
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
@@ -178,7 +178,7 @@ std::vector<PictureFacts> ScanPictures(const io::Source& source, const std::func
       Looker looker(source);
       for (int64_t i = next++; i < source.size() && !stop(); i = next++) {
         facts[static_cast<size_t>(i)] = looker.Look(i);
-        on_picture();
+        on_image();
       }
     } catch (...) {
       next = source.size();

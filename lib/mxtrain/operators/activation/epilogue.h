@@ -10,7 +10,7 @@
 
 namespace mxtrain {
 
-struct Finish {
+struct Epilogue {
   enum Act { kNone, kRelu, kRelu6 };
   int act = kNone;        // kRelu6: at least 0 and at most 6
   bool with_sum = false;  // one argument more, the last, of the shape of the result
@@ -28,7 +28,7 @@ struct Finish {
 
 // The patterns layer [+ elemwise_add or ElementWiseSum of two] [+ Activation relu or clip to 0 .. 6] -> `into`. `accepts`, where given, says
 // whether a layer may be fused at all; `pattern` carries what else is to be set (for_training, for_inference).
-void AddFinishPatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern = {},
+void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern = {},
                        std::function<bool(const OperatorProperty& layer)> accepts = nullptr);
 
 }  // namespace mxtrain

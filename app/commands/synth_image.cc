@@ -1,4 +1,4 @@
-#include "app/commands/synth_picture.h"
+#include "app/commands/synth_image.h"
 
 #include <algorithm>
 #include <array>
@@ -213,9 +213,9 @@ const std::vector<std::string>& ShapeNames() {
   return names;
 }
 
-SynthPicture DrawSynthPicture(uint64_t seed, size_t shape, int64_t number, int size) {
+SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size) {
   Draws draws(seed, StreamOf(kShapes[shape].name), static_cast<uint64_t>(number));
-  SynthPicture picture;
+  SynthImage picture;
   picture.jpeg = draws.Chance(0.5f);
   picture.quality = draws.Integer(75, 95);
   const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f), proportion = draws.Uniform(0.9f, 1.1f);

@@ -1,5 +1,5 @@
 #pragma once
-// The rows of a GPU that are written for teams, made for the host; in three files, since each row is a template of many types.
+// The kernels of a GPU that are written for teams, made for the host; in three files, since each kernel is a template of many types.
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::test {

@@ -1,4 +1,4 @@
-#include "mxtrain/operators/activation/finish.h"
+#include "mxtrain/operators/activation/epilogue.h"
 
 #include "mxtrain/operator/param_of.h"
 
@@ -26,7 +26,7 @@ std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain
 
 }  // namespace
 
-void AddFinishPatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern,
+void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern,
                        std::function<bool(const OperatorProperty& layer)> accepts) {
   pattern.into = into;
   for (const char* act : {"", "Activation", "clip"}) {

@@ -1,4 +1,4 @@
-#include "mxtrain/executor/outer_arrays.h"
+#include "mxtrain/executor/external_buffers.h"
 
 #include "mxtrain/base/error.h"
 
@@ -10,8 +10,8 @@ bool LiesOn(const NDArray& array, Context device) {
 }
 
 // Goes through the graph in the order in which the arrays get their numbers.
-struct OuterArrays::Maker {
-  OuterArrays& outers;
+struct ExternalBuffers::Maker {
+  ExternalBuffers& externals;
   Runtime& runtime;
   const ExecGraph& graph;
   const MemoryPlan& plan;
@@ -46,27 +46,27 @@ struct OuterArrays::Maker {
     for (size_t k = 0; k < graph.arguments.size(); ++k) {
       const int id = graph.arguments[k];
       const ExecNode& node = graph.nodes[id];
-      OuterArray outer;
+      ExternalBuffer outer;
       if (request.inputs.contains(node.name)) {
         outer.input = inputs++;
         outer.spec = node.specs[0];
       } else {
         outer.array = GivenOrNew(&bound.args, node.name, node.specs[0], false);
       }
-      outers.Add(BufferOf({id, 0}), std::move(outer));
+      externals.Add(BufferOf({id, 0}), std::move(outer));
       if (const NodeEntry gradient = graph.gradients[k]) {
-        OuterArray target;
+        ExternalBuffer target;
         target.array = GivenOrNew(&bound.grads, node.name, graph.spec(gradient), true);
-        outers.Add(BufferOf(gradient), std::move(target));
+        externals.Add(BufferOf(gradient), std::move(target));
       }
     }
   }
 
   void AddAuxiliaries() const {
     for (int id : graph.auxiliaries) {
-      OuterArray outer;
+      ExternalBuffer outer;
       outer.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
-      outers.Add(BufferOf({id, 0}), std::move(outer));
+      externals.Add(BufferOf({id, 0}), std::move(outer));
     }
   }
 
@@ -77,9 +77,9 @@ struct OuterArrays::Maker {
       bound.loss_scale = New(graph.spec(scale), graph.nodes[scale.node].name);
       bound.loss_scale.Fill(1);
     }
-    OuterArray outer;
+    ExternalBuffer outer;
     outer.array = bound.loss_scale;
-    outers.Add(BufferOf(scale), std::move(outer));
+    externals.Add(BufferOf(scale), std::move(outer));
   }
 
   void AddOutputs() const {
@@ -88,37 +88,37 @@ struct OuterArrays::Maker {
       if (node.is_variable()) {
         Throw(ErrorKind::kConfig, "output '{}' of the net is a variable; apply an operator to it (_copy)", node.name);
       }
-      const int known = outers.of_buffer_[BufferOf(head)];
-      OuterArray outer;
-      outer.array = known >= 0 ? outers[known].array : New(graph.spec(head), node.name);
+      const int known = externals.of_buffer_[BufferOf(head)];
+      ExternalBuffer outer;
+      outer.array = known >= 0 ? externals[known].array : New(graph.spec(head), node.name);
       bound.outputs.push_back(outer.array);
-      outers.Add(BufferOf(head), std::move(outer));
+      externals.Add(BufferOf(head), std::move(outer));
     }
   }
 
   void AddHeadGrads() const {
     for (size_t i = 0; i < graph.head_grads.size(); ++i) {
       if (!graph.head_grads[i]) continue;
-      OuterArray outer;
+      ExternalBuffer outer;
       outer.head_grad = static_cast<int>(i);
       outer.spec = graph.spec(graph.head_grads[i]);
-      outers.Add(BufferOf(graph.head_grads[i]), std::move(outer));
+      externals.Add(BufferOf(graph.head_grads[i]), std::move(outer));
     }
   }
 
-  void AddDerived() const {
+  void AddPrecomputed() const {
     for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
       if (!graph.nodes[id].derived) continue;
       for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
-        OuterArray outer;
+        ExternalBuffer outer;
         outer.array = New(graph.nodes[id].specs[i], graph.nodes[id].name);
-        outers.Add(BufferOf({id, i}), std::move(outer));
+        externals.Add(BufferOf({id, i}), std::move(outer));
       }
     }
   }
 };
 
-OuterArrays::OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound)
+ExternalBuffers::ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound)
     : of_buffer_(plan.buffers.size(), -1) {
   const Maker maker{*this, runtime, graph, plan, request, *bound};
   maker.AddArguments();
@@ -126,11 +126,11 @@ OuterArrays::OuterArrays(Runtime& runtime, const ExecGraph& graph, const MemoryP
   maker.AddLossScale();
   maker.AddOutputs();
   maker.AddHeadGrads();
-  maker.AddDerived();
+  maker.AddPrecomputed();
   NewPort(nullptr);  // the arena
 }
 
-void OuterArrays::Add(int buffer, OuterArray outer) {
+void ExternalBuffers::Add(int buffer, ExternalBuffer outer) {
   int& number = of_buffer_[buffer];
   if (number >= 0) return;
   number = size();
@@ -140,7 +140,7 @@ void OuterArrays::Add(int buffer, OuterArray outer) {
   arrays_.push_back(std::move(outer));
 }
 
-int OuterArrays::NewPort(engine::VarHandle var) {
+int ExternalBuffers::NewPort(engine::VarHandle var) {
   const int port = num_ports();
   if (var) {
     const auto [known, fresh] = port_of_.emplace(var, port);

@@ -5,7 +5,7 @@
 // Each function runs on the calling thread and writes places of its own: callers divide the work.
 #include <cstdint>
 
-namespace mxtrain::lanes {
+namespace mxtrain::image_blocked {
 
 // Images of a block, which fill a vector.
 int64_t Width();
@@ -43,4 +43,4 @@ void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t
 // Sum of n floats, a multiple of Width().
 float SumOf(const float* data, int64_t n);
 
-}  // namespace mxtrain::lanes
+}  // namespace mxtrain::image_blocked

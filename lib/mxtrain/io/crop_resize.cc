@@ -1,7 +1,7 @@
 // Each row of the result: the rows of the box that it needs, weighted and summed to numbers, then the taps of each of its pixels along
 // that sum. Compiled once per instruction set; the best one that the machine has is chosen when the program runs.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mxtrain/io/cut.cc"
+#define HWY_TARGET_INCLUDE "mxtrain/io/crop_resize.cc"
 #include <hwy/foreach_target.h>  // before the others
 
 #include <hwy/highway.h>
@@ -164,7 +164,7 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 #include "mxtrain/io/resample.h"
 
 namespace mxtrain::io {
@@ -189,7 +189,7 @@ struct Axis {
   std::vector<double> sample;  // of the one being made
 };
 
-// One direction of a cut over decoded pixels.
+// One direction of a crop over decoded pixels.
 struct Side {
   int box_begin, box_size, grid, window_begin, window_size;
   bool reversed;
@@ -275,9 +275,9 @@ Workspace& ThreadWorkspace() {
   return workspace;
 }
 
-int MethodOf(const Cut& cut) {
-  if (cut.how.interpolation != kAuto) return cut.how.interpolation;
-  return 2 * cut.grid_height <= cut.box.height || 2 * cut.grid_width <= cut.box.width ? kArea : kBilinear;
+int MethodOf(const CropResize& crop) {
+  if (crop.how.interpolation != kAuto) return crop.how.interpolation;
+  return 2 * crop.grid_height <= crop.box.height || 2 * crop.grid_width <= crop.box.width ? kArea : kBilinear;
 }
 
 void SumColumns(const Axis& axis, int channels, int width, const float* sums, float* line) {
@@ -292,13 +292,13 @@ void SumColumns(const Axis& axis, int channels, int width, const float* sums, fl
 
 // Calls `emit(y, line)` for each row of the result, a line of numbers not yet rounded.
 template <typename Emit>
-void ForEachLine(const Cut& cut, const Image& from, const Frame& frame, Emit&& emit) {
+void ForEachLine(const CropResize& crop, const Image& from, const Frame& frame, Emit&& emit) {
   Workspace& work = ThreadWorkspace();
-  const int how = MethodOf(cut);
-  const Box &box = cut.box, &window = cut.window, &covers = frame.covers;
-  MakeAxis({box.y, box.height, cut.grid_height, window.y, window.height, cut.upside_down, frame.scale, covers.y, covers.height}, how,
+  const int how = MethodOf(crop);
+  const Box &box = crop.box, &window = crop.window, &covers = frame.covers;
+  MakeAxis({box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down, frame.scale, covers.y, covers.height}, how,
            &work.rows);
-  MakeAxis({box.x, box.width, cut.grid_width, window.x, window.width, cut.mirrored, frame.scale, covers.x, covers.width}, how,
+  MakeAxis({box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored, frame.scale, covers.x, covers.width}, how,
            &work.columns);
   const auto channels = static_cast<size_t>(from.channels);
   const int low = std::min(work.columns.first.front(), work.columns.first.back());
@@ -327,9 +327,9 @@ void ForEachLine(const Cut& cut, const Image& from, const Frame& frame, Emit&& e
 }
 
 // Where the result's pixels are those of the picture, in their order.
-const uint8_t* PlainRow(const Cut& cut, const Image& from, const Frame& frame, int y) {
-  const int row = cut.upside_down ? cut.window.height - 1 - y : y;
-  return from.row(cut.box.y + cut.window.y + row - frame.covers.y) + (cut.box.x + cut.window.x - frame.covers.x) * from.channels;
+const uint8_t* PlainRow(const CropResize& crop, const Image& from, const Frame& frame, int y) {
+  const int row = crop.upside_down ? crop.window.height - 1 - y : y;
+  return from.row(crop.box.y + crop.window.y + row - frame.covers.y) + (crop.box.x + crop.window.x - frame.covers.x) * from.channels;
 }
 
 void CopyMirrored(const uint8_t* from, int channels, int width, uint8_t* to) {
@@ -341,17 +341,17 @@ void CopyMirrored(const uint8_t* from, int channels, int width, uint8_t* to) {
 }
 
 // Copied whole pixels: nothing is resized.
-bool IsPlain(const Cut& cut, const Frame& frame) {
-  return !cut.resized() && frame.scale == 1;
+bool IsPlain(const CropResize& crop, const Frame& frame) {
+  return !crop.resized() && frame.scale == 1;
 }
 
-bool IsAntialiased(const Cut& cut, const Frame& frame) {
-  return cut.how.antialias && !IsPlain(cut, frame);
+bool IsAntialiased(const CropResize& crop, const Frame& frame) {
+  return crop.how.antialias && !IsPlain(crop, frame);
 }
 
 }  // namespace
 
-void Cut::Crop(const Box& part) {
+void CropResize::Crop(const Box& part) {
   window.y += upside_down ? window.height - part.y - part.height : part.y;
   window.x += mirrored ? window.width - part.x - part.width : part.x;
   window.height = part.height;
@@ -363,7 +363,7 @@ void Cut::Crop(const Box& part) {
   window = {0, 0, box.height, box.width};
 }
 
-bool Cut::Resize(int new_height, int new_width, const Resampling& resampling) {
+bool CropResize::Resize(int new_height, int new_width, const Resampling& resampling) {
   if (new_height == window.height && new_width == window.width) return true;
   if (resized()) return false;
   grid_height = new_height;
@@ -373,7 +373,7 @@ bool Cut::Resize(int new_height, int new_width, const Resampling& resampling) {
   return true;
 }
 
-Box Cut::Needed() const {
+Box CropResize::Needed() const {
   if (!resized()) return box;
   const auto part = [](int box_begin, int box_size, int grid, int begin, int size, int* from, int* count) {
     const double step = double(box_size) / grid, reach = 4 * std::max(1.0, step) + 2;
@@ -388,36 +388,36 @@ Box Cut::Needed() const {
   return needed;
 }
 
-double Cut::MinScale() const {
+double CropResize::MinScale() const {
   if (!resized()) return 1;
   return std::min(1.0, std::max(double(grid_height) / box.height, double(grid_width) / box.width));
 }
 
-void Apply(const Cut& cut, const Image& from, const Frame& frame, Image* to) {
+void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to) {
   MXTRAIN_ASSERT(to != &from);
-  to->Resize(cut.height(), cut.width(), from.channels);
-  ApplyToPixels(cut, from, frame, to->pixels.data());
+  to->Resize(crop.height(), crop.width(), from.channels);
+  ApplyToPixels(crop, from, frame, to->pixels.data());
 }
 
-void ApplyToPixels(const Cut& cut, const Image& from, const Frame& frame, uint8_t* pixels) {
-  const size_t bytes = static_cast<size_t>(cut.width()) * static_cast<size_t>(from.channels);
+void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame, uint8_t* pixels) {
+  const size_t bytes = static_cast<size_t>(crop.width()) * static_cast<size_t>(from.channels);
   const auto row_of = [&](int y) { return pixels + static_cast<size_t>(y) * bytes; };
-  if (IsAntialiased(cut, frame)) return Resample(cut, from, frame, pixels);
-  if (!IsPlain(cut, frame)) {
-    ForEachLine(cut, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y)); });
+  if (IsAntialiased(crop, frame)) return Resample(crop, from, frame, pixels);
+  if (!IsPlain(crop, frame)) {
+    ForEachLine(crop, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y)); });
     return;
   }
-  for (int y = 0; y < cut.height(); ++y) {
-    const uint8_t* row = PlainRow(cut, from, frame, y);
-    cut.mirrored ? CopyMirrored(row, from.channels, cut.width(), row_of(y)) : static_cast<void>(std::memcpy(row_of(y), row, bytes));
+  for (int y = 0; y < crop.height(); ++y) {
+    const uint8_t* row = PlainRow(crop, from, frame, y);
+    crop.mirrored ? CopyMirrored(row, from.channels, crop.width(), row_of(y)) : static_cast<void>(std::memcpy(row_of(y), row, bytes));
   }
 }
 
-void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes) {
-  const auto width = static_cast<size_t>(cut.width()), plane = width * static_cast<size_t>(cut.height());
-  const bool plain = IsPlain(cut, frame);
-  if (!plain && !IsAntialiased(cut, frame)) {
-    ForEachLine(cut, from, frame, [&](int y, const float* line) {
+void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes) {
+  const auto width = static_cast<size_t>(crop.width()), plane = width * static_cast<size_t>(crop.height());
+  const bool plain = IsPlain(crop, frame);
+  if (!plain && !IsAntialiased(crop, frame)) {
+    ForEachLine(crop, from, frame, [&](int y, const float* line) {
       HWY_DYNAMIC_DISPATCH(LineToPlanes)
       (line, from.channels, width, levels.scale, levels.offset, levels.by_255, planes + static_cast<size_t>(y) * width,
        plane);
@@ -425,11 +425,11 @@ void ApplyToPlanes(const Cut& cut, const Image& from, const Frame& frame, const 
     return;
   }
   const size_t bytes = width * static_cast<size_t>(from.channels);
-  if (plain && bytes * static_cast<size_t>(cut.height()) == from.pixels.size() && !cut.mirrored && !cut.upside_down) {
+  if (plain && bytes * static_cast<size_t>(crop.height()) == from.pixels.size() && !crop.mirrored && !crop.upside_down) {
     return PixelsToPlanes(from.pixels, from.channels, levels, planes);
   }
   static thread_local Image copy;
-  Apply(cut, from, frame, &copy);
+  Apply(crop, from, frame, &copy);
   PixelsToPlanes(copy.pixels, copy.channels, levels, planes);
 }
 

@@ -9,7 +9,7 @@
 
 namespace mxtrain::io {
 
-struct PictureTable {
+struct ImageTable {
   std::vector<std::string> paths;
   std::vector<float> labels;         // label_width of each picture
   int64_t label_width = 0;           // 0: no labels; 1: a scalar
@@ -22,7 +22,7 @@ struct PictureTable {
 std::string ReadImageFile(const std::string& path);
 
 // Fields: data (pictures of any size) and, where there are labels, softmax_label, () or [label_width].
-std::unique_ptr<Source> NewPictureFiles(PictureTable table);
+std::unique_ptr<Source> NewImageFiles(ImageTable table);
 
 // Labels as they are written become numbers: whole numbers from 0 are class numbers, other words are class names, sorted (or in the order
 // of `given`, which then also bounds the numbers). `place(i)` names the line of word i in a message. Throws kData for a label outside the

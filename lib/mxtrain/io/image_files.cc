@@ -1,4 +1,4 @@
-#include "mxtrain/io/picture_files.h"
+#include "mxtrain/io/image_files.h"
 
 #include <algorithm>
 #include <charconv>
@@ -18,9 +18,9 @@ constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;  // a number that
 constexpr size_t kFewSetElements = size_t{1} << 24, kSetElementsPerLabel = 256;
 constexpr size_t kMostImageBytes = size_t{256} << 20;
 
-class PictureFiles final : public Source {
+class ImageFiles final : public Source {
  public:
-  explicit PictureFiles(PictureTable table) : table_(std::move(table)) {
+  explicit ImageFiles(ImageTable table) : table_(std::move(table)) {
     warnings_ = std::move(table_.warnings);
     losses_ = std::move(table_.losses);
     if (table_.label_width == 0) return;
@@ -51,8 +51,8 @@ class PictureFiles final : public Source {
     return std::span(table_.labels).subspan(static_cast<size_t>(index) * width, width);
   }
 
-  PictureTable table_;
-  std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kPicture, TShape()}}, label_fields_;
+  ImageTable table_;
+  std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kImage, TShape()}}, label_fields_;
 };
 
 std::optional<int64_t> ClassNumber(const std::string& word) {
@@ -86,8 +86,8 @@ ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<s
 
 std::string ReadImageFile(const std::string& path) { return ReadFile(path, kMostImageBytes); }
 
-std::unique_ptr<Source> NewPictureFiles(PictureTable table) {
-  return std::make_unique<PictureFiles>(std::move(table));
+std::unique_ptr<Source> NewImageFiles(ImageTable table) {
+  return std::make_unique<ImageFiles>(std::move(table));
 }
 
 ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vector<std::string>& given,

@@ -1,4 +1,4 @@
-#include "mxtrain/executor/recorded_kernels.h"
+#include "mxtrain/executor/captured_kernels.h"
 
 #include <algorithm>
 
@@ -11,20 +11,20 @@ constexpr size_t kMostTakes = 4;  // inputs lie in two sets of arrays in turn
 
 }  // namespace
 
-RecordedKernels::RecordedKernels(KernelSet& kernels, std::vector<int> ids) : kernels_(kernels), ids_(std::move(ids)) {
-  records_ = std::none_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.DrawsRandomNumbers(k); });
+CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids) : kernels_(kernels), ids_(std::move(ids)) {
+  captures_ = std::none_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.DrawsRandomNumbers(k); });
 }
 
-void RecordedKernels::Run(RunContext ctx) {
-  if (!records_ || kernels_.monitored()) return RunEach(ctx);
+void CapturedKernels::Run(RunContext ctx) {
+  if (!captures_ || kernels_.monitored()) return RunEach(ctx);
   Take* take = Find();
   if (!take) return RunEach(ctx);  // the first run makes what libraries make when they are first asked
-  if (!take->recording) take->recording = Record(ctx);
-  if (!take->recording) return RunEach(ctx);
-  ctx.stream->Replay(*take->recording);
+  if (!take->graph) take->graph = Capture(ctx);
+  if (!take->graph) return RunEach(ctx);
+  ctx.stream->Replay(*take->graph);
 }
 
-RecordedKernels::Take* RecordedKernels::Find() {
+CapturedKernels::Take* CapturedKernels::Find() {
   const auto found = std::find_if(takes_.begin(), takes_.end(), [&](const Take& take) { return take.addresses == kernels_.addresses(); });
   if (found == takes_.end()) {
     if (takes_.size() == kMostTakes) takes_.pop_back();
@@ -35,7 +35,7 @@ RecordedKernels::Take* RecordedKernels::Find() {
   return &takes_.front();
 }
 
-void RecordedKernels::RunEach(RunContext ctx) {
+void CapturedKernels::RunEach(RunContext ctx) {
   for (int k : ids_) {
     try {
       kernels_.Run(k, ctx);
@@ -45,21 +45,21 @@ void RecordedKernels::RunEach(RunContext ctx) {
   }
 }
 
-// What fails while it is recorded is done without, and fails there if it is at fault itself.
-std::unique_ptr<Recording> RecordedKernels::Record(RunContext ctx) {
-  std::unique_ptr<Recording> recording;
-  if (ctx.stream->BeginRecording()) {
+// What fails while it is captured is done without, and fails there if it is at fault itself.
+std::unique_ptr<CapturedGraph> CapturedKernels::Capture(RunContext ctx) {
+  std::unique_ptr<CapturedGraph> graph;
+  if (ctx.stream->BeginCapture()) {
     bool whole = true;
     try {
       RunEach(ctx);
     } catch (const Error&) {
       whole = false;
     }
-    recording = ctx.stream->EndRecording();
-    if (!whole) recording.reset();
+    graph = ctx.stream->EndCapture();
+    if (!whole) graph.reset();
   }
-  records_ = recording != nullptr;
-  return recording;
+  captures_ = graph != nullptr;
+  return graph;
 }
 
 }  // namespace mxtrain::executor

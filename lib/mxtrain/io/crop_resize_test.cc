@@ -1,5 +1,5 @@
 // Cuts against formulas in double, against their steps one by one, and parts of JPEG files against another reader's whole pictures.
-#include "mxtrain/io/cut.h"
+#include "mxtrain/io/crop_resize.h"
 
 #include <doctest/doctest.h>
 #include <turbojpeg.h>
@@ -89,11 +89,11 @@ std::vector<std::vector<double>> ResizeChannel(const Image& image, const Box& bo
 }
 
 double Worst(const Image& image, const Box& box, int height, int width, int how) {
-  Cut cut = Cut::Whole(image.height, image.width);
-  cut.Crop(box);
-  REQUIRE(cut.Resize(height, width, how));
+  CropResize crop = CropResize::Whole(image.height, image.width);
+  crop.Crop(box);
+  REQUIRE(crop.Resize(height, width, how));
   Image result;
-  Apply(cut, image, WholeOf(image), &result);
+  Apply(crop, image, WholeOf(image), &result);
   double worst = 0;
   for (int c = 0; c < image.channels; ++c) {
     const auto expected = ResizeChannel(image, box, height, width, c, how);
@@ -239,11 +239,11 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
         CAPTURE(how);
         CAPTURE(height);
         CAPTURE(width);
-        Cut cut = Cut::Whole(image.height, image.width);
-        cut.Crop(box);
-        REQUIRE(cut.Resize(height, width, {how, true}));
+        CropResize crop = CropResize::Whole(image.height, image.width);
+        crop.Crop(box);
+        REQUIRE(crop.Resize(height, width, {how, true}));
         Image result;
-        Apply(cut, image, WholeOf(image), &result);
+        Apply(crop, image, WholeOf(image), &result);
         // A sum in double is rounded otherwise than one in fixed point only where it is half way.
         const Image expected = PillowResize(image, box, height, width, how);
         CHECK(LargestDifference(result, expected) <= 1);
@@ -253,16 +253,16 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
   }
 }
 
-TEST_CASE("a cut gives the pixels of its steps one by one, and the numbers of its pixels") {
+TEST_CASE("a crop gives the pixels of its steps one by one, and the numbers of its pixels") {
   const Image image = Noise(61, 83, 3);
   int cuts = 0;
   for (uint64_t i = 0; i < 200; ++i) {
     uint64_t draw = 0;
     const auto below = [&](int n) { return static_cast<int>(PhiloxAt(7, i, 0, draw++) % static_cast<uint32_t>(n)); };
     Image at = image, next;
-    Cut all = Cut::Whole(61, 83);
+    CropResize all = CropResize::Whole(61, 83);
     const auto both = [&](auto&& step) {
-      Cut one = Cut::Whole(at.height, at.width);
+      CropResize one = CropResize::Whole(at.height, at.width);
       if (!step(&all)) return;
       REQUIRE(step(&one));
       Apply(one, at, WholeOf(at), &next);
@@ -272,15 +272,15 @@ TEST_CASE("a cut gives the pixels of its steps one by one, and the numbers of it
       const int kind = below(3), height = 1 + below(all.height()), width = 1 + below(all.width());
       if (kind == 0) {
         const Box box{below(all.height() - height + 1), below(all.width() - width + 1), height, width};
-        both([&](Cut* cut) { return cut->Crop(box), true; });
+        both([&](CropResize* crop) { return crop->Crop(box), true; });
       } else if (kind == 1) {
         const Resampling ways[] = {kNearest, kBilinear, kCubic, kArea, kAuto, {kBilinear, true}, {kCubic, true}};
         const Resampling how = ways[below(7)];
         const int h = 1 + below(90), w = 1 + below(90);
-        if (!all.mirrored && !all.upside_down) both([&](Cut* cut) { return cut->Resize(h, w, how); });
+        if (!all.mirrored && !all.upside_down) both([&](CropResize* crop) { return crop->Resize(h, w, how); });
       } else {
         const bool side = below(2) == 1;
-        both([&](Cut* cut) { return (side ? cut->mirrored : cut->upside_down) ^= true, true; });
+        both([&](CropResize* crop) { return (side ? crop->mirrored : crop->upside_down) ^= true, true; });
       }
     }
     Image once;
@@ -299,10 +299,10 @@ TEST_CASE("a cut gives the pixels of its steps one by one, and the numbers of it
     }
     CHECK(planes == expected);
 
-    // The part that the cut asks for is enough.
+    // The part that the crop asks for is enough.
     const Box needed = all.Needed();
     Image part;
-    Cut take = Cut::Whole(61, 83);
+    CropResize take = CropResize::Whole(61, 83);
     take.Crop(needed);
     Apply(take, image, WholeOf(image), &part);
     Apply(all, part, {61, 83, needed, 1}, &next);

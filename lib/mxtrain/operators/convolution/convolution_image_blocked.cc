@@ -1,4 +1,4 @@
-// Convolution over images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by the loops of lane_kernels.h: for few channels, where
+// Convolution over images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by the loops of image_blocked_kernels.h: for few channels, where
 // oneDNN's blocks of channels would be half empty. Master form of the weight: plain.
 //
 // An element of a gradient is summed by one thread in one order: the same bits with any number of threads.
@@ -9,7 +9,7 @@
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
-#include "mxtrain/operators/convolution/lane_kernels.h"
+#include "mxtrain/operators/convolution/image_blocked_kernels.h"
 
 namespace mxtrain {
 namespace {
@@ -27,14 +27,14 @@ class LaneConvolution final : public Operator {
   // Floats of the packed filters, seen from the forward pass or from the gradient of the data.
   static int64_t PackedFloats(const ConvolutionGeometry& g, bool forward) {
     const int64_t filters = forward ? g.out_channels : g.in_channels, channels = forward ? g.in_channels : g.out_channels;
-    const int64_t tile = lanes::TileOf(filters);
+    const int64_t tile = image_blocked::TileOf(filters);
     return CeilDivide(filters, tile) * tile * channels * g.kernel[0] * g.kernel[1];
   }
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    lanes::Correlation c = Describe(in[P::kData], out[0], req[0]);
+    image_blocked::Correlation c = Describe(in[P::kData], out[0], req[0]);
     if (!settings_.no_bias) c.bias = in[P::kBias].dptr<float>();
     if (settings_.with_sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
     c.accumulate |= settings_.with_sum;
@@ -51,7 +51,7 @@ class LaneConvolution final : public Operator {
     if (req[P::kWeight] != OpReqType::kNullOp) WeightGradient(in[P::kData], out_grad[0], req[P::kWeight], in_grad[P::kWeight]);
     if (req.size() > P::kBias && req[P::kBias] != OpReqType::kNullOp) BiasGradient(out_grad[0], req[P::kBias], in_grad[P::kBias]);
     if (req[P::kData] == OpReqType::kNullOp) return;
-    lanes::Correlation c = Describe(out_grad[0], in_grad[P::kData], req[P::kData]);
+    image_blocked::Correlation c = Describe(out_grad[0], in_grad[P::kData], req[P::kData]);
     const float* weight = in[P::kWeight].dptr<float>();
     const int64_t window = g_.kernel[0] * g_.kernel[1];
     for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.kernel[axis] - 1 - g_.pad[axis];
@@ -62,24 +62,24 @@ class LaneConvolution final : public Operator {
   }
 
  private:
-  int64_t Blocks() const { return g_.batch / lanes::Width(); }
+  int64_t Blocks() const { return g_.batch / image_blocked::Width(); }
 
-  lanes::Correlation Describe(const TBlob& source, const TBlob& out, OpReqType req) const {
-    lanes::Correlation c{};
+  image_blocked::Correlation Describe(const TBlob& source, const TBlob& out, OpReqType req) const {
+    image_blocked::Correlation c{};
     c.source = source.dptr<float>();
     c.out = out.dptr<float>();
     c.channels = source.shape[1], c.height = source.shape[2], c.width = source.shape[3];
     c.filters = out.shape[1], c.out_height = out.shape[2], c.out_width = out.shape[3];
-    c.tile = lanes::TileOf(c.filters);
+    c.tile = image_blocked::TileOf(c.filters);
     std::copy_n(g_.kernel, 2, c.kernel);
     c.accumulate = req == OpReqType::kAddTo;
-    c.low = Finish().low(), c.high = Finish().high();
+    c.low = Epilogue().low(), c.high = Epilogue().high();
     return c;
   }
 
   // Puts weight_at(filter, channel, cell of the window) into the workspace, as the loops read it.
   template <typename F>
-  void Pack(lanes::Correlation* c, const OpContext& ctx, F weight_at) const {
+  void Pack(image_blocked::Correlation* c, const OpContext& ctx, F weight_at) const {
     auto* packed = static_cast<float*>(ctx.workspace.data);
     const int64_t window = c->kernel[0] * c->kernel[1], tile = c->tile, channels = c->channels, filters = c->filters;
     ParallelFor(CeilDivide(filters, tile) * channels, std::max<int64_t>(kParallelGrain / (window * tile), 1), [=](int64_t begin, int64_t end) {
@@ -95,29 +95,29 @@ class LaneConvolution final : public Operator {
   }
 
   // Tiles outermost, then images, then rows: a tile's filters stay in the first cache.
-  void Run(const lanes::Correlation& c) const {
-    const int64_t blocks = Blocks(), groups = CeilDivide(blocks, lanes::kBlocksAtATime);
+  void Run(const image_blocked::Correlation& c) const {
+    const int64_t blocks = Blocks(), groups = CeilDivide(blocks, image_blocked::kBlocksAtATime);
     ParallelFor(CeilDivide(c.filters, c.tile) * groups * c.out_height, 1, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at) {
-        const int64_t block = at / c.out_height % groups * lanes::kBlocksAtATime;
-        lanes::CorrelateRow(c, at / (c.out_height * groups), at % c.out_height, block, std::min(lanes::kBlocksAtATime, blocks - block));
+        const int64_t block = at / c.out_height % groups * image_blocked::kBlocksAtATime;
+        image_blocked::CorrelateRow(c, at / (c.out_height * groups), at % c.out_height, block, std::min(image_blocked::kBlocksAtATime, blocks - block));
       }
     });
   }
 
   void WeightGradient(const TBlob& data, const TBlob& head, OpReqType req, const TBlob& gradient) const {
-    lanes::WeightGradient w{data.dptr<float>(), head.dptr<float>(), Blocks(), g_.in_channels, g_.out_channels, g_.in[0], g_.in[1],
+    image_blocked::WeightGradient w{data.dptr<float>(), head.dptr<float>(), Blocks(), g_.in_channels, g_.out_channels, g_.in[0], g_.in[1],
                             g_.out[0], g_.out[1], {}, {}};
     std::copy_n(g_.kernel, 2, w.kernel);
     std::copy_n(g_.pad, 2, w.pad);
     auto* to = gradient.dptr<float>();
-    const int64_t window = w.kernel[0] * w.kernel[1], tile = lanes::GradientTile(), tiles = g_.out_channels / tile;
+    const int64_t window = w.kernel[0] * w.kernel[1], tile = image_blocked::GradientTile(), tiles = g_.out_channels / tile;
     ParallelFor((tiles + g_.out_channels % tile) * g_.in_channels, 1, [&](int64_t begin, int64_t end) {
-      float sums[8 * lanes::kMaxWindow];
+      float sums[8 * image_blocked::kMaxWindow];
       for (int64_t at = begin; at < end; ++at) {
         const int64_t group = at / g_.in_channels, channel = at % g_.in_channels;
         const int64_t filters = group < tiles ? tile : 1, first = group < tiles ? group * tile : tiles * tile + group - tiles;
-        lanes::GradientOf(w, channel, first, filters, sums);
+        image_blocked::GradientOf(w, channel, first, filters, sums);
         for (int64_t k = 0; k < filters * window; ++k) {
           Assign(req, to, ((first + k / window) * g_.in_channels + channel) * window + k % window, sums[k]);
         }
@@ -126,13 +126,13 @@ class LaneConvolution final : public Operator {
   }
 
   void BiasGradient(const TBlob& head, OpReqType req, const TBlob& gradient) const {
-    const int64_t plane = g_.out[0] * g_.out[1] * lanes::Width();
+    const int64_t plane = g_.out[0] * g_.out[1] * image_blocked::Width();
     const auto* from = head.dptr<float>();
     auto* to = gradient.dptr<float>();
     ParallelFor(g_.out_channels, std::max<int64_t>(kParallelGrain / (plane * Blocks()), 1), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         float sum = 0;
-        for (int64_t block = 0; block < Blocks(); ++block) sum += lanes::SumOf(from + (block * g_.out_channels + o) * plane, plane);
+        for (int64_t block = 0; block < Blocks(); ++block) sum += image_blocked::SumOf(from + (block * g_.out_channels + o) * plane, plane);
         Assign(req, to, o, sum);
       }
     });
@@ -158,22 +158,22 @@ std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometr
   }
   if (g.groups != 1) return "for one group";
   if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1}) return "for windows at every cell, without dilation";
-  if (g.kernel[0] * g.kernel[1] > lanes::kMaxWindow) return format("a window of more than {} cells", lanes::kMaxWindow);
-  if (g.batch % lanes::Width() != 0) return format("a batch that is no multiple of {}", lanes::Width());
+  if (g.kernel[0] * g.kernel[1] > image_blocked::kMaxWindow) return format("a window of more than {} cells", image_blocked::kMaxWindow);
+  if (g.batch % image_blocked::Width() != 0) return format("a batch that is no multiple of {}", image_blocked::Width());
   if (FillsBlocks(g)) return "the channels fill oneDNN's blocks";
   const std::optional<Layout>& weight = request.in_layout[P::kWeight];
   if (weight && !weight->plain()) return "a plain weight only";
   return "";
 }
 
-Expected<Plan, Refusal> PlanLanes(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
-  if (std::string why = WhyNotFinish(settings, request); !why.empty()) return Refusal{why};
+  if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   if (std::string why = WhyNot(settings, geometry, request); !why.empty()) return Refusal{why};
 
   Plan plan = PlainPlan(base, request);
-  const BlockedLayout::Block images{0, lanes::Width()};
+  const BlockedLayout::Block images{0, image_blocked::Width()};
   plan.in[P::kData] = plan.out[0] = backend.Intern(std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
   if (settings.with_sum) plan.in.back() = plan.out[0];
   const auto bytes = [&](bool forward) { return LaneConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
@@ -186,8 +186,8 @@ Expected<Plan, Refusal> PlanLanes(const OperatorProperty& base, const PlanReques
 }  // namespace
 }  // namespace mxtrain
 
-MXTRAIN_OPERATOR(convolution_lanes, registry) {
+MXTRAIN_OPERATOR(convolution_image_blocked, registry) {
   for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
-    registry.AddRow({op, mxtrain::DeviceType::kCPU, "lanes", 50, mxtrain::PlanLanes});
+    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "image_blocked", 50, mxtrain::PlanImageBlocked});
   }
 }

@@ -1,4 +1,4 @@
-#include "tests/gpu/teams/team_rows.h"
+#include "tests/gpu/teams/team_kernels.h"
 
 #include "mxtrain/operators/global_norm/global_norm_loops.h"
 #include "mxtrain/operators/loss_scale/loss_scale_loops.h"
@@ -8,9 +8,9 @@
 namespace mxtrain::test {
 
 void AddUpdateTeamRows(OperatorRegistry& registry) {
-  global_norm::AddRows<OnTeams>(registry);
-  loss_scale::AddRows<OnTeams>(registry);
-  optimizer_update::AddRows<OnTeams>(registry);
+  global_norm::AddKernels<OnTeams>(registry);
+  loss_scale::AddKernels<OnTeams>(registry);
+  optimizer_update::AddKernels<OnTeams>(registry);
 }
 
 }  // namespace mxtrain::test

@@ -1,4 +1,4 @@
-// Settle: the kernels that ChooseLayouts took are planned again, now with the requests of the backward pass. A sum of gradients becomes kAddTo
+// FinalizePlans: the kernels that ChooseLayouts took are planned again, now with the requests of the backward pass. A sum of gradients becomes kAddTo
 // where the kernels accumulate; saved buffers, the arrays that each backward really reads, and second forms of inputs come in.
 #include <algorithm>
 
@@ -10,9 +10,9 @@
 namespace mxtrain::executor {
 namespace {
 
-class Settler {
+class PlanFinalizer {
  public:
-  Settler(ExecGraph graph, const BindRequest& request, Runtime& runtime)
+  PlanFinalizer(ExecGraph graph, const BindRequest& request, Runtime& runtime)
       : old_(std::move(graph)), request_(request), runtime_(runtime), backward_of_(old_.nodes.size(), -1), plans_(old_.nodes.size()),
         redirect_(old_.nodes.size()) {
     for (int id = 0; id < static_cast<int>(old_.nodes.size()); ++id) {
@@ -103,7 +103,7 @@ class Settler {
       for (NodeEntry& e : sum.inputs) e = Resolve(e);
       std::vector<NodeEntry> rest;
       for (const NodeEntry& term : sum.inputs) {
-        const bool onto = !rest.empty() && rest.back().node < term.node && !IsIdentity(rest.back()) && !IsOuterVariable(rest.back()) &&
+        const bool onto = !rest.empty() && rest.back().node < term.node && !IsIdentity(rest.back()) && !IsExternalVariable(rest.back()) &&
                           TryAccumulate(term);
         if (onto) {
           old_.nodes[term.node].adds_to[term.index] = rest.back();
@@ -123,7 +123,7 @@ class Settler {
     for (NodeEntry& e : old_.gradients) e = Resolve(e);
   }
 
-  bool IsOuterVariable(NodeEntry e) const { return old_.nodes[e.node].is_variable(); }
+  bool IsExternalVariable(NodeEntry e) const { return old_.nodes[e.node].is_variable(); }
   NodeEntry Resolve(NodeEntry e) const { return e && redirect_[e.node] ? redirect_[e.node] : e; }
 
   BackwardReads ReadsOf(const ExecNode& forward, const Plan& plan) const {
@@ -219,8 +219,8 @@ class Settler {
 
 }  // namespace
 
-ExecGraph Settle(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
-  return Settler(std::move(graph), request, runtime).Run();
+ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
+  return PlanFinalizer(std::move(graph), request, runtime).Run();
 }
 
 }  // namespace mxtrain::executor

@@ -1,4 +1,4 @@
-#include "tests/gpu/teams/team_rows.h"
+#include "tests/gpu/teams/team_kernels.h"
 
 #include "mxtrain/operators/argmax/argmax.h"
 #include "mxtrain/operators/broadcast_binary/broadcast_binary_loops.h"
@@ -20,16 +20,16 @@ namespace mxtrain::test {
 
 void AddSimpleTeamRows(OperatorRegistry& registry) {
   using D = OnTeams;
-  argmax::AddRows<D>(registry);
-  broadcast_binary::AddRows<D>(registry);
-  broadcast_to::AddRows<D>(registry);
-  elemwise_binary::AddRows<D>(registry);
-  elemwise_scalar::AddRows<D>(registry);
-  elemwise_unary::AddRows<D>(registry);
-  expand_dims::AddRows<D>(registry);
-  reduce::AddRows<D>(registry);
-  slice::AddRows<D>(registry);
-  transpose::AddRows<D>(registry);
+  argmax::AddKernels<D>(registry);
+  broadcast_binary::AddKernels<D>(registry);
+  broadcast_to::AddKernels<D>(registry);
+  elemwise_binary::AddKernels<D>(registry);
+  elemwise_scalar::AddKernels<D>(registry);
+  elemwise_unary::AddKernels<D>(registry);
+  expand_dims::AddKernels<D>(registry);
+  reduce::AddKernels<D>(registry);
+  slice::AddKernels<D>(registry);
+  transpose::AddKernels<D>(registry);
   SimpleOp(registry, "clip").set_function(D::kType, clip::Forward<D>, kInplaceInOut).set_gradient(D::kType, clip::Backward<D>, kInplaceOutIn);
   SimpleOp(registry, "hard_sigmoid")
       .set_function(D::kType, hard_sigmoid::Forward<D>, kInplaceInOut)

@@ -1,16 +1,16 @@
-// lane_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+// image_blocked_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/lane_kernels_simd.cc"
+#define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/image_blocked_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
 
 #include <hwy/highway.h>
 
 #include <algorithm>
 
-#include "mxtrain/operators/convolution/lane_kernels.h"
+#include "mxtrain/operators/convolution/image_blocked_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace mxtrain::lanes {
+namespace mxtrain::image_blocked {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -146,7 +146,7 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const flo
 
 // Taps [j, j + kTaps) of row i: together where all of them lie inside the image, each by itself at its sides.
 template <int kFilters, int kTaps>
-void AddRow(const WeightGradient& g, const float* image, const float* head, int64_t i, int64_t j, float* sums) {
+void AddKernel(const WeightGradient& g, const float* image, const float* head, int64_t i, int64_t j, float* sums) {
   const int64_t step = g.kernel[0] * g.kernel[1];
   Region region{std::max<int64_t>(0, g.pad[0] - i), std::min(g.out_height, g.height + g.pad[0] - i), 0, 0};
   const auto first = [&](int64_t tap) { return std::max<int64_t>(0, g.pad[1] - tap); };
@@ -171,11 +171,11 @@ void AddWindow(const WeightGradient& g, const float* image, const float* head, f
   for (int64_t i = 0; i < g.kernel[0]; ++i) {
     for (int64_t j = 0; j < g.kernel[1]; j += kMaxTaps) {
       switch (std::min(kMaxTaps, g.kernel[1] - j)) {
-        case 1: AddRow<kFilters, 1>(g, image, head, i, j, sums); break;
-        case 2: AddRow<kFilters, 2>(g, image, head, i, j, sums); break;
-        case 3: AddRow<kFilters, 3>(g, image, head, i, j, sums); break;
-        case 4: AddRow<kFilters, 4>(g, image, head, i, j, sums); break;
-        default: AddRow<kFilters, kMaxTaps>(g, image, head, i, j, sums); break;
+        case 1: AddKernel<kFilters, 1>(g, image, head, i, j, sums); break;
+        case 2: AddKernel<kFilters, 2>(g, image, head, i, j, sums); break;
+        case 3: AddKernel<kFilters, 3>(g, image, head, i, j, sums); break;
+        case 4: AddKernel<kFilters, 4>(g, image, head, i, j, sums); break;
+        default: AddKernel<kFilters, kMaxTaps>(g, image, head, i, j, sums); break;
       }
     }
   }
@@ -211,12 +211,12 @@ float Total(const float* data, int64_t n) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace mxtrain::lanes
+}  // namespace mxtrain::image_blocked
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
-namespace mxtrain::lanes {
+namespace mxtrain::image_blocked {
 HWY_EXPORT(LaneCount);
 HWY_EXPORT(FilterTile);
 HWY_EXPORT(FilterTileOfGradient);
@@ -243,6 +243,6 @@ float SumOf(const float* data, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(Total)(data, n);
 }
 
-}  // namespace mxtrain::lanes
+}  // namespace mxtrain::image_blocked
 
 #endif  // HWY_ONCE
