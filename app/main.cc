@@ -1,4 +1,5 @@
-// The program: declares the commands, runs one, and turns what goes wrong into a message and an exit code. The only catch of all errors.
+// The program: declares the commands, runs one, and turns errors into a message and an exit code.
+// The only place that catches all errors.
 #include <unistd.h>
 
 #include <csignal>
@@ -19,17 +20,26 @@ using commands::Arguments, commands::CommandLine, commands::CommonFlags;
 constexpr int kMaxThreads = 1024;
 
 void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
-  arguments.Flag("--json", &flags->json, "only JSON on stdout");
+  arguments.Flag("--json", &flags->json, "print only JSON on stdout");
   arguments.Flag("-v,--verbose", &flags->verbose, "say more");
-  arguments.Flag("-q,--quiet", &flags->quiet, "say only warnings and errors");
+  arguments.Flag("-q,--quiet", &flags->quiet, "print only warnings and errors");
   arguments.Option("--device", &flags->device, "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several").ShowsDefault();
-  arguments.Option("--seed", &flags->seed, "seed, in place of the configuration's");
-  arguments.Option("--threads", &flags->threads, "threads that compute; 0: as many as the process may use").Within(0, kMaxThreads);
-  arguments.Option("--engine", &flags->engine, "threaded, or naive: one function after the other, for debugging").OneOf({"threaded", "naive"}).ShowsDefault();
-  arguments.Flag("--deterministic", &flags->deterministic, "only kernels that repeat bit for bit, and none chosen by measuring");
+  arguments.Option("--seed", &flags->seed, "random seed; overrides the configuration's");
+  arguments
+      .Option("--threads", &flags->threads, "compute threads; 0: all CPUs available to the process")
+      .Within(0, kMaxThreads);
+  arguments
+      .Option("--engine", &flags->engine,
+              "threaded, or naive: one operation at a time, for debugging")
+      .OneOf({"threaded", "naive"})
+      .ShowsDefault();
+  arguments.Flag("--deterministic", &flags->deterministic,
+                 "use only bit-reproducible kernels, and none chosen by timing");
   arguments.Option("--color", &flags->color, "auto, always or never").OneOf({"auto", "always", "never"}).ShowsDefault();
   arguments.Option("--progress", &flags->progress, "auto, bar, lines or none").OneOf({"auto", "bar", "lines", "none"}).ShowsDefault();
-  arguments.Option("--plugin", &flags->plugins, "a shared object with operators; may repeat").Takes("FILE").Repeats();
+  arguments.Option("--plugin", &flags->plugins, "shared object with operators; may be repeated")
+      .Takes("FILE")
+      .Repeats();
 }
 
 report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
@@ -62,28 +72,29 @@ int ReportError(const CommonFlags& flags, report::Console& console, const std::e
     console.Message(LogLevel::kError, "out of memory; lower data.batch_size");
     return static_cast<int>(ErrorKind::kMemory);
   } catch (const std::exception& e) {
-    console.Message(LogLevel::kError, format("a bug in the program: {}", e.what()));
+    console.Message(LogLevel::kError, format("internal error: {}", e.what()));
     return static_cast<int>(ErrorKind::kBug);
   }
 }
 
-// By default a thread of OpenMP's team waits busily for the others for milliseconds. Where other work shares the cores, the one that is
-// waited for is often not running, and its core is the one that the wait burns: a step of small layers becomes 30 times slower
-// (lib/docs/decisions/0014-barriers-sleep.md). The runtime reads the bound from the environment before main, so the program begins anew.
+// By default, threads of an OpenMP team busy-wait for the others for milliseconds. If other work
+// shares the cores, the awaited thread often cannot run because a waiting one occupies its core: a
+// step of small layers becomes 30 times slower (lib/docs/decisions/0014-barriers-sleep.md). The
+// runtime reads the limit from the environment before main, so the program restarts itself.
 void BoundBarrierSpin(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 0);  // some microseconds, then sleep
   std::error_code none;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
-  execv(program.c_str(), argv);  // where it fails, the run is only slower
+  execv(program.c_str(), argv);  // if it fails, the run is only slower
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A closed stdout (`| head`) ends quietly.
+  // Exit quietly when stdout is closed (`| head`).
   std::signal(SIGPIPE, SIG_DFL);
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and is told as such
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails with an error
   std::string command_line;
   for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + report::QuoteShell(argv[i]);
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, and runs them one after the other.
 #   scripts/fuzz.sh [SECONDS [TARGET...]]    of each target, 60 by default; all targets by default
-# What is found on the way is kept in build/fuzz/corpus/TARGET and read again the next time; an input that ends a target lies in build/fuzz.
+# New corpus inputs are kept in build/fuzz/corpus/TARGET and reused next time; crashing inputs are in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v clang++ >/dev/null; then
-  echo "fuzz.sh: skipped, since there is no clang++ (packages clang, libclang-rt-14-dev and libomp-14-dev of Debian 12)"
+  echo "fuzz.sh: skipped: clang++ not found (packages clang, libclang-rt-14-dev and libomp-14-dev of Debian 12)"
   exit 0
 fi
 seconds=${1:-60}

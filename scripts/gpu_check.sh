@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Proves the GPU half on a machine that has a GPU, its driver, CUDA's libraries and cuDNN, and nothing else that we need.
-#   gpu_check.sh agree [MNIST_FOLDER]   the tests of the GPU; then the program: on the GPU it does what it does on the CPU
-#   gpu_check.sh bench                  speed and memory beside PyTorch, where python3 has torch, and what limits them
+# Verifies the CUDA backend on a machine with a GPU, its driver, CUDA's libraries and cuDNN; needs nothing else.
+#   gpu_check.sh agree [MNIST_FOLDER]   the GPU tests; then the program: results on the GPU must match the CPU
+#   gpu_check.sh bench                  speed and memory compared with PyTorch, if python3 has torch, and what limits them
 #   gpu_check.sh sanitize               the operators' tests under compute-sanitizer
-#   gpu_check.sh all [MNIST_FOLDER]     the three
-# It stands in the tarball of `package.sh --cuda`, as libexec/mxtrain/gpu_check.sh. In the tree it takes what build/cuda-dev holds, or the build
-# folder that MXTRAIN_BUILD names. A part ends within 8 minutes (GPU_CHECK_SECONDS, 470); `bench` goes round until then, GPU_CHECK_ROUNDS (9)
-# times at most. The logs of all steps stay in GPU_CHECK_LOGS, by default a new folder. A table comes last; where a line of it says FAIL, 1 is
+#   gpu_check.sh all [MNIST_FOLDER]     all three
+# The tarball of `package.sh --cuda` contains it as libexec/mxtrain/gpu_check.sh. In the tree it uses build/cuda-dev, or the build
+# folder MXTRAIN_BUILD. Each part ends within 8 minutes (GPU_CHECK_SECONDS, 470); `bench` repeats until then, at most GPU_CHECK_ROUNDS
+# (9) times. The logs of all steps are kept in GPU_CHECK_LOGS, by default a new folder. A table comes last; if a line says FAIL, 1 is
 # the exit code.
 set -uo pipefail
 
@@ -21,7 +21,7 @@ case "${1:-} $#" in
 esac
 asked=$* mnist=${2:-}
 [[ -z $mnist || -e $mnist/train-images-idx3-ubyte.gz || -e $mnist/train-images-idx3-ubyte ]] || {
-  echo "gpu_check.sh: $mnist holds no train-images-idx3-ubyte.gz" >&2
+  echo "gpu_check.sh: $mnist does not contain train-images-idx3-ubyte.gz" >&2
   exit 2
 }
 
@@ -33,7 +33,7 @@ else
   program=$build/bin/mxtrain configs=$here/../configs tests=$build/bin rival=$here/../tests/bench/rival_torch.py
 fi
 for needed in "$program" "$tests/test_gpu" "$tests/test_gpu_operators"; do
-  [[ -x $needed ]] || { echo "gpu_check.sh: there is no $needed; build it, or name the build folder in MXTRAIN_BUILD" >&2; exit 2; }
+  [[ -x $needed ]] || { echo "gpu_check.sh: $needed does not exist; build it, or set MXTRAIN_BUILD to the build folder" >&2; exit 2; }
 done
 part_seconds=${GPU_CHECK_SECONDS:-470} most_rounds=${GPU_CHECK_ROUNDS:-9}
 logs=${GPU_CHECK_LOGS:-$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX")}
@@ -41,7 +41,7 @@ mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-work-XXXXXX")
 exec </dev/null
 
-# ---- Steps, and what is said of them.
+# ---- Steps and their results.
 
 deadline=0  # of the part, by the clock SECONDS
 table=()    # lines of the summary
@@ -56,7 +56,7 @@ record() {
 
 file_of() { echo "$logs/${1//[^a-zA-Z0-9_.]/-}"; }
 
-# run NAME LIMIT COMMAND...: for LIMIT seconds at most, and no longer than the part. Sets `code`, `took` and `log`.
+# run NAME LIMIT COMMAND...: runs for at most LIMIT seconds, and no longer than the part. Sets `code`, `took` and `log`.
 run() {
   local limit=$2 begin=$SECONDS
   log=$(file_of "$1").log
@@ -75,14 +75,14 @@ run() {
   took=$((SECONDS - begin))
 }
 
-# Why the last step failed: its code, and the first error that it names, else its last line.
+# Why the last step failed: its exit code and the first error it printed, else its last line.
 why() {
   local line=""
   [[ $code -eq 124 || $code -eq 137 ]] || line=$(grep -m 1 'error: ' "$log")
   echo "exit code $code: ${line:-$(grep -v '^[[:space:]]*$' "$log" | tail -n 1)}"
 }
 
-# must CHECK NAME LIMIT COMMAND...: a step of a check. Where it fails, the check has failed: that is recorded, below the end of the step's log.
+# must CHECK NAME LIMIT COMMAND...: a step of a check. If it fails, the check fails: prints the end of the log and records it.
 must() {
   local check=$1
   shift
@@ -101,7 +101,7 @@ summary() {
   [[ ${#table[@]} -eq 0 ]] || printf '%s\n' "${table[@]}"
 }
 
-# A GPU is there; without one nothing else can be seen. Where the program does not find CUDA's libraries by itself, python3 is asked for those of
+# Checks for a GPU; without one nothing else can be checked. If the program does not find CUDA's libraries, asks python3 for those of
 # its packages.
 find_gpu() {
   local gpu helped=""
@@ -124,7 +124,7 @@ print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(
 
 # ---- agree
 
-# doctests CHECK PROGRAM LIMIT: runs a program of tests; counts its cases and names those that failed.
+# doctests CHECK PROGRAM LIMIT: runs a test program; counts its cases and lists those that failed.
 doctests() {
   local check=$1 cases failing seen=""
   run "$2" "$3" "$tests/$2"
@@ -140,7 +140,7 @@ doctests() {
   record FAIL "$took" "$check" "$seen$(why)"
 }
 
-# The loss of each step, from the means over the epoch so far that events.jsonl holds.
+# The loss of each step, computed from the running means over the epoch in events.jsonl.
 step_losses() {
   awk 'function number(key) {
          if (!match($0, "\"" key "\": *[-+.0-9eE]+")) return "nan"
@@ -153,7 +153,7 @@ step_losses() {
        }' "$1"
 }
 
-# losses CHECK STEPS CONFIG...: every one of the first STEPS losses on the GPU is that on the CPU, within 1e-3 of it.
+# losses CHECK STEPS CONFIG...: each of the first STEPS losses on the GPU is within 1e-3 of that on the CPU.
 losses() {
   local check=$1 steps=$2 device
   shift 2
@@ -192,12 +192,12 @@ repeats() {
   fi
 }
 
-# learns TYPE CONFIG...: the net learns in mixed precision, as it does in float32.
+# learns TYPE CONFIG...: the net learns in mixed precision as in float32.
 learns() {
   local check="LeNet in $1" amp=$1
   shift
   must "$check" "$check" 90 "$program" train "$@" train.amp="$amp" train.epochs=8 --min-metric 0.65 --device gpu --out "$work/$amp" --progress none &&
-    record ok "$took" "$check" "$(grep -o 'best: epoch.*' "$log" | head -n 1)$(grep -o '  loss scale.*left out' "$log" | tail -n 1)"
+    record ok "$took" "$check" "$(grep -o 'best: epoch.*' "$log" | head -n 1)$(grep -o '  loss scale.*skipped' "$log" | tail -n 1)"
 }
 
 agree() {
@@ -205,18 +205,18 @@ agree() {
   doctests "tests of the GPU" test_gpu 150
   doctests "operators" test_gpu_operators 240
 
-  local pictures=$work/pictures lenet resnet
-  must data synth 60 "$program" synth "$pictures" --count 4000 --classes 8 --size 32 --seed 1 || return
+  local images=$work/images lenet resnet
+  must data synth 60 "$program" synth "$images" --count 4000 --classes 8 --size 32 --seed 1 || return
   local as_lenet_reads="split: null, transforms: [{resize: [28, 28]}, {normalize: {mean: 0.5, std: 0.25}}]"
   cat >"$work/lenet.yaml" <<END
 include: "$(realpath "$configs")/mnist/lenet.yaml"
 data:
-  train: {source: image_folder, path: "$pictures/train", $as_lenet_reads}
-  val: {source: image_folder, path: "$pictures/val", $as_lenet_reads}
+  train: {source: image_folder, path: "$images/train", $as_lenet_reads}
+  val: {source: image_folder, path: "$images/val", $as_lenet_reads}
 END
   lenet=("$work/lenet.yaml")
   [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
-  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$pictures/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
+  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$images/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
     data.batch_size=8)
 
   losses "LeNet, 50 steps" 50 "${lenet[@]}"
@@ -236,8 +236,8 @@ END
 
 # ---- bench
 
-# Check, configuration, batch, what is set for us, the rival's net and flags, the least ratio of the speeds. The last one pays for memory with time:
-# batch norms and activations run again.
+# Check, configuration, batch, our settings, the rival's net and flags, minimum speed ratio. The last one trades time for memory:
+# batch norms and activations are recomputed.
 bench_cases=(
   "ResNet-50 bf16|imagenet/resnet50.yaml|256|train.amp=bf16|resnet50 --mode channels_last+compile --amp bf16|1.0"
   "ResNet-50 float32|imagenet/resnet50.yaml|256|train.math=fast|resnet50 --mode eager|1.0"
@@ -251,10 +251,10 @@ most_host_us=100  # microseconds in which the host pushes a step
 
 number() { sed -n "s/.*\"$1\": *\([-+.0-9eE]*\).*/\1/p"; }  # of a JSON object in one line
 
-# By side and check: rates of all rounds, the last result, seconds in all, and why there is none.
+# By side and check: rates of all rounds, the last result, total seconds, and why there is no result.
 declare -A rates results seconds refusals
 
-# measure SIDE CHECK COMMAND...: one measurement of one contender. One that failed is not asked again.
+# measure SIDE CHECK COMMAND...: one measurement of one contender. A failed one is not repeated.
 measure() {
   local key="$1 $2" result
   shift 2
@@ -287,7 +287,7 @@ median() {
     awk '{ value[NR] = $1 } END { printf "%.1f", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'
 }
 
-# What our side reached, and what limits it: shares of what a large product of matrices and a large copy reach.
+# Our result and its limits: fractions of the rates of a large matrix product and a large copy.
 describe_ours() {
   awk -v rate="$(median "${rates["ours $1"]}")" -v bytes="$(number storage_peak_bytes <<<"$2")" \
     -v products="$(number share_of_matrix_product <<<"$2")" -v flops="$(number matrix_product_flops <<<"$2")" \
@@ -298,7 +298,7 @@ describe_ours() {
       exit !(1e6 * host <= most_host) }'
 }
 
-# Against the rival: fails where a ratio misses what is wanted of it.
+# Comparison with the rival: fails if a ratio misses its target.
 compare_bench() {
   awk -v ours="$(median "${rates["ours $1"]}")" -v theirs="$(median "${rates["torch $1"]}")" -v least="$2" -v most="$most_memory" \
     -v our_bytes="$(number storage_peak_bytes <<<"${results["ours $1"]}")" \
@@ -357,7 +357,7 @@ find_sanitizer() {
   done
 }
 
-# sanitize_with TOOL UNTIL: the cases in an order that is random and always the same, some at a time, as many as there is time for.
+# sanitize_with TOOL UNTIL: the cases in a fixed random order, several at a time, as many as time allows.
 sanitize_with() {
   local tool=$1 until=$2 first done=0 wrong=0 begin=$SECONDS first_wrong="" slice=10
   for ((first = 1; first <= cases && until > SECONDS; first += slice)); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs, from the distribution's own packages (Debian 12 and later, Ubuntu 24.04 and later). As root, or with sudo.
-# A second call finds everything there and ends at once.
+# Installs the build dependencies from the distribution's packages (Debian 12 and later, Ubuntu 24.04 and later). As root, or with sudo.
+# Does nothing if everything is installed.
 set -euo pipefail
 
 packages=(

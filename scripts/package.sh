@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes a tarball that runs on any x86-64 Linux with the same glibc or a newer one (Debian 12 builds: 2.36), with none of our packages:
-# the program, the libraries that it needs beside it, the configurations, the licences.
+# Makes a tarball that runs on any x86-64 Linux with the same or a newer glibc (Debian 12 builds: 2.36) and needs no other packages:
+# the program, its libraries, the configurations, the licences.
 #   scripts/package.sh [DIR]           writes DIR/mxtrain-VERSION-linux-x86_64.tar.gz; default: build/package
-#   --cuda             with the GPU half, for compute capabilities 7.5 to 9.0 and what comes after them: ...-cudaMAJOR.tar.gz. The driver, CUDA's
-#                      libraries and cuDNN are those of the machine, found where it runs. Without them it computes on the CPU as the other does.
-#                      libexec/mxtrain/gpu_check.sh proves it there.
+#   --cuda             with the CUDA backend, for compute capabilities 7.5 to 9.0 and later ones: ...-cudaMAJOR.tar.gz. Uses the driver,
+#                      CUDA libraries and cuDNN of the target machine. Without them it computes on the CPU.
+#                      libexec/mxtrain/gpu_check.sh verifies it there.
 #   --cuda --arch 90   the same for one of 75, 80, 86, 89 and 90: ...-cudaMAJOR-sm90.tar.gz, 40 MiB at most
-#   --check            and runs `synth`, `train` and `infer` from it in a chroot that holds glibc alone (as root)
+#   --check            also runs `synth`, `train` and `infer` from it in a chroot that contains only glibc (as root)
 # Unpack it anywhere and run bin/mxtrain; the folder may be moved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,7 +50,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/all" --strip >/dev/null
 
-# What runs, out of all that is installed.
+# The installed files that are needed at run time.
 libdir=$(dirname "$(find "$work/all" -name libmxtrain.so | head -1)")
 tree=$work/$name
 lib=$tree/${libdir#"$work/all/"}
@@ -61,14 +61,14 @@ cp -a "$libdir"/libmxtrain*.so.* "$lib/"
 cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
-cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of pictures, which the program holds
+cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of images, which the program holds
 if [[ $cuda -eq 1 ]]; then
   cp "$libdir/libmxtrain_cuda.so" "$lib/"
   cmake --install "$build" --prefix "$tree" --component gpu_check --strip >/dev/null
   programs+=("$tree"/libexec/mxtrain/test_gpu*)
 fi
 
-# Libraries of the distribution, and the copyright files of the packages that they are from. glibc must be that of the machine.
+# Libraries of the distribution, and the copyright files of their packages. glibc is the machine's own.
 is_glibc() { [[ $1 =~ ^(ld-linux.*|libc|libm|libpthread|libdl|librt|libutil|libresolv)\.so ]]; }
 needed() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u; }
 needed "${programs[@]}" | while read -r soname path; do
@@ -78,7 +78,7 @@ needed "${programs[@]}" | while read -r soname path; do
   if [[ -n $package && -e /usr/share/doc/$package/copyright ]]; then cp -L "/usr/share/doc/$package/copyright" "$tree/licenses/$package"; fi
 done
 
-# Nothing may be found elsewhere, but for what the GPU half takes from CUDA.
+# No library may come from elsewhere, except CUDA libraries of the CUDA backend.
 needed "${programs[@]}" | while read -r soname path; do
   if is_glibc "$soname" || [[ $(readlink -f "$path") == "$tree"/* ]]; then continue; fi
   fail "$soname would be taken from $path, not from the package"
@@ -100,13 +100,13 @@ if [[ $check -eq 1 ]]; then
   find "$root/opt" -type f \( -name '*.so*' -o -path '*/bin/mxtrain' \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
     if is_glibc "$(basename "$path")"; then mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; fi
   done
-  # inside PROGRAM ARGUMENT...: the loader finds out where the program lies from /proc, or, where that is not mounted as here, from this variable.
+  # inside PROGRAM ARGUMENT...: the loader finds the program's folder from /proc, or, if that is not mounted, as here, from this variable.
   inside() {
     local program=/opt/$name/$1
     shift
     env -i PATH="$PATH" HOME=/tmp LD_ORIGIN_PATH="${program%/*}" chroot "$root" "$program" "$@"
   }
-  # refuses CODE TEXT PROGRAM ARGUMENT...: ends with this code, and says this.
+  # refuses CODE TEXT PROGRAM ARGUMENT...: exits with this code and prints this text.
   refuses() {
     local wanted=$1 text=$2 code=0
     shift 2
@@ -120,9 +120,9 @@ if [[ $check -eq 1 ]]; then
   inside bin/mxtrain synth /data/quickstart --count 240 --seed 1
   inside bin/mxtrain train "$config" "${data[@]}" train.epochs=2 --out /run1 --progress none
   inside bin/mxtrain infer /run1 /data/quickstart/val/star --top-k 2
-  why="computes on the CPU only"
-  [[ $cuda -eq 0 ]] || why="was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH"
+  why="supports only the CPU"
+  [[ $cuda -eq 0 ]] || why="was not found; install CUDA's libraries and cuDNN, or add their folders to MXTRAIN_CUDA_PATH"
   refuses 5 "$why" bin/mxtrain train "$config" "${data[@]}" --out /run2 --device gpu
   [[ $cuda -eq 0 ]] || refuses 77 "$why" libexec/mxtrain/test_gpu
-  echo "it trains and infers with glibc alone, and says why there is no GPU"
+  echo "it trains and infers with only glibc, and reports why there is no GPU"
 fi

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# From a bare machine to a trained net: installs what is missing, builds the program, makes a small set of pictures, trains on it and names
-# the pictures of a folder. Debian 12 or Ubuntu 24.04, as root or with sudo; nothing but the distribution's packages is downloaded.
-#   scripts/quickstart.sh [key=value ...]      e.g. seed=2, train.epochs=5: given to `mxtrain train`
-# A second call finds the packages, the program and the pictures, and trains anew, into a run folder of its own.
+# From a bare machine to a trained net: installs dependencies, builds the program, generates a small set of images, trains on it and
+# classifies the images of a folder. Debian 12 or Ubuntu 24.04, as root or with sudo; downloads only the distribution's packages.
+#   scripts/quickstart.sh [key=value ...]      for example seed=2, train.epochs=5: passed to `mxtrain train`
+# A second call reuses the packages, the program and the images, and trains again in a new run folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for argument in "$@"; do
-  [[ $argument == ?*=* ]] || { echo "quickstart.sh: '$argument' is not key=value; mxtrain train --help says more" >&2; exit 2; }
+  [[ $argument == ?*=* ]] || { echo "quickstart.sh: '$argument' is not key=value; see mxtrain train --help" >&2; exit 2; }
 done
 say() { printf '\n== %s\n' "$*" >&2; }
 
@@ -21,9 +21,9 @@ cmake --build --preset release --target mxtrain_program || exit 1
 rm -f "$log"
 mxtrain=build/release/bin/mxtrain
 
-say "the pictures: data/quickstart"
+say "the images: data/quickstart"
 if [[ -d data/quickstart/train && -d data/quickstart/val ]]; then
-  echo "they are there" >&2
+  echo "already generated" >&2
 else
   "$mxtrain" synth data/quickstart --seed 1
 fi
@@ -31,12 +31,12 @@ fi
 say "training"
 "$mxtrain" train configs/quickstart.yaml --min-metric 0.97 "$@"
 
-say "what the model says of pictures that it has not seen (every 40th of data/quickstart/val)"
+say "predictions for unseen images (every 40th of data/quickstart/val)"
 "$mxtrain" infer runs/latest data/quickstart/val --top-k 2 | awk 'NR == 1 || NR % 40 == 2'
 
 cat >&2 <<'END_OF_TEXT'
 
-Next: a folder of your own, with a sub-folder of pictures per class:
+Next: your own folder, with one sub-folder of images per class:
   build/release/bin/mxtrain init FOLDER          writes a configuration
   build/release/bin/mxtrain train FOLDER.yaml
 END_OF_TEXT

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds and runs every test.
+# Installs dependencies, builds and runs all tests.
 #   scripts/test.sh          the release build
-#   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of every
-#                            module with threads of its own under ThreadSanitizer; also, where nvcc is, the build with the GPU half for one
-#                            architecture, whose tests show as skipped without a GPU, and its package
-# Data sets for tests that want real ones are found in MXTRAIN_DATA_DIR, else in ../shared/data; without them those tests say that they skip.
+#   scripts/test.sh --full   before that, unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of
+#                            modules with their own threads under ThreadSanitizer; with nvcc also the build with the CUDA backend for
+#                            one architecture, whose tests are skipped without a GPU, and its package
+# Tests with real data look for it in MXTRAIN_DATA_DIR, else in ../shared/data; without it they are skipped with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 full=0
@@ -31,7 +31,7 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
-# A test asks for more memory than there is; under either sanitizer that must come back as a null pointer.
+# A test requests more memory than exists; under both sanitizers that must return a null pointer.
 sanitized() {
   local preset=$1
   shift
@@ -43,21 +43,21 @@ sanitized() {
 if [[ $full -eq 1 ]]; then
   build asan doctests
   sanitized asan -L 'unit|integration'
-  # Only what has threads of its own. One thread per OpenMP team, whose runtime is not instrumented: its barriers look like races.
+  # Only modules with their own threads. One thread per OpenMP team, since the runtime is not instrumented and its barriers look like races.
   threaded=(base engine ndarray executor kvstore io train)
   build tsan "${threaded[@]/#/test_}"
-  # Without oneDNN, and at this price of an access to memory, five random nets take as long as twenty elsewhere.
+  # Without oneDNN, and with slow memory accesses, five random nets take as long as twenty in other builds.
   MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-5}" OMP_THREAD_LIMIT=1 sanitized tsan -R "^test_($(IFS='|'; echo "${threaded[*]}"))\$"
 fi
 build release
 if [[ $full -eq 1 ]]; then
   if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-    # What is not of CUDA comes from the compiler cache: release has just compiled it.
+    # Files without CUDA come from the compiler cache: release has just compiled them.
     build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda
     ctest --test-dir build/cuda-dev --output-on-failure -L gpu
     scripts/package.sh --cuda --arch 90  # of what has just been built
   else
-    echo "== cuda-dev: skipped, since there is no nvcc"
+    echo "== cuda-dev: skipped: nvcc not found"
   fi
 fi
 ctest --test-dir build/release --output-on-failure

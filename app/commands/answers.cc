@@ -11,7 +11,7 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr int64_t kMostValues = 256;  // of a list that a person reads
+constexpr int64_t kMostValues = 256;  // longest list that is printed
 
 // "softmax" of "softmax_output".
 std::string BareName(std::string output) {
@@ -35,7 +35,8 @@ class Finder {
  public:
   Finder(const Model& model, const PipelineSpec& run) : model_(model), run_(run), losses_(model.symbol) {}
 
-  // Nothing where the output is no prediction; then *why says so, unless it is the value of a loss.
+  // Nothing if the output is not a prediction; *why then gives the reason, unless it is the value
+  // of a loss.
   std::optional<AnswerHead> Find(int output, const std::string& name, const TShape& shape, std::string* why) const {
     const LossReport::Head* loss = nullptr;
     for (const LossReport::Head& head : losses_.heads()) {
@@ -44,7 +45,8 @@ class Finder {
     if (loss && loss->label.empty()) return std::nullopt;
     const int64_t width = shape.Product(1, shape.ndim());
     const bool classes = loss ? loss->kind == LossReport::Head::Kind::kSoftmax && width > 1 : IsClassifier(output, width);
-    const bool is_list = shape.ndim() <= 2 || width == shape[1];  // and no image, and no class for each place of one
+    const bool is_list =
+        shape.ndim() <= 2 || width == shape[1];  // not an image, and not a class per pixel
     if (!is_list || (!classes && width > kMostValues)) {
       *why = format("'{}' gives {} for an example", name, TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1))).ToString());
       return std::nullopt;
@@ -65,7 +67,7 @@ class Finder {
   }
 
  private:
-  // Of an output without a loss: probabilities, or as many scores as the model has names.
+  // For an output without a loss: probabilities, or as many scores as the model has names.
   bool IsClassifier(int output, int64_t width) const {
     if (width < 2) return false;
     const Graph& graph = model_.symbol.graph();
@@ -83,7 +85,7 @@ class Finder {
     return "";
   }
 
-  // As the columns of the table that the model was trained on; else by their numbers, from 1.
+  // The columns of the table that the model was trained on; else numbers from 1.
   std::vector<std::string> ValueNames(const LossReport::Head* loss, const std::string& label, int64_t width) const {
     std::vector<std::string> names = loss ? NamesOfValues(*loss, {}, run_) : run_.ColumnsOf(label);
     if (static_cast<int64_t>(names.size()) == width) return names;
@@ -118,11 +120,17 @@ std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, r
     if (first.empty() && !why.empty()) first = BareName(names[i]);
     if (!why.empty()) others.push_back(std::move(why));
   }
-  const std::string advice = format("--output-layer {} --output FILE.npy writes such numbers", first.empty() ? "NAME" : first);
+  const std::string advice = format("--output-layer {} --output FILE.npy writes it as numbers",
+                                    first.empty() ? "NAME" : first);
   if (heads.empty() && others.empty()) {
-    Throw(ErrorKind::kUsage, "{}: the net gives the value of its loss and no prediction; --output-layer NAME --output FILE.npy writes what a layer gives", model.file);
+    Throw(ErrorKind::kUsage,
+          "{}: the net outputs only the value of its loss, no prediction; write the output of a "
+          "layer with --output-layer NAME --output FILE.npy",
+          model.file);
   }
-  if (heads.empty()) Throw(ErrorKind::kUsage, "{}: {}, which is no class and no list that is read; {}", model.file, join(others, ", "), advice);
+  if (heads.empty())
+    Throw(ErrorKind::kUsage, "{}: {}, which is neither class scores nor a short list of values; {}",
+          model.file, join(others, ", "), advice);
   if (!others.empty()) console.Message(LogLevel::kInfo, format("skipped: {}; {}", join(others, ", "), advice));
   return heads;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the outputs of a model say of an example: which of them are predictions, and of what.
+// The meaning of a model's outputs: which of them are predictions, and of what.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace mxtrain::commands {
 
-// The scores of one class among others; of any number of classes; values to be read as they are.
+// Scores of mutually exclusive classes; of any number of classes; plain values.
 enum class Answer { kOneClass, kAnyClasses, kValues };
 
-// Names of classes, or of values, by number; one without a name is called by its number.
+// Names of classes or values by index; unnamed ones are numbered.
 class ClassNames {
  public:
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {}
@@ -34,9 +34,10 @@ struct AnswerHead {
   std::optional<Standardization> units;  // of values that the net learned standardized
 };
 
-// The outputs that are predictions, in the order of the net: by their losses, else by the run's metrics and by the operator that makes them. The value
-// of a loss is none, and neither is an image, or a list of numbers too long to read; where the model gives others beside it, that is said. Throws
-// kUsage where there are no others, with what to do.
+// The outputs that are predictions, in the order of the net: determined by their losses, else by
+// the run's metrics and the operator that makes them. The value of a loss, an image, or a long list
+// of numbers is not a prediction; skipping one is reported. Throws kUsage, with a suggestion, if
+// there is no prediction.
 std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, report::Console& console);
 
 }  // namespace mxtrain::commands

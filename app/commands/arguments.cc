@@ -35,17 +35,17 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
 
 std::string Unknown(const char* what, const std::string& word, const std::vector<std::string>& known, const std::string& help) {
   const std::string guess = DidYouMean(word, known);
-  return format("there is no {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
+  return format("unknown {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
 }
 
-// What a value of the key looks like, where it needs a unit.
+// The form of a value of the key, if it needs a unit.
 const char* FormOf(const config::KeyInfo& key) {
-  if (key.type == "duration") return "TIME, as 90min, 2h or 30s";
-  if (key.type == "interval") return "INTERVAL, as 1epoch, 500steps or 10min";
-  return key.type == "bytes" ? "SIZE, as 2GiB" : "VALUE";
+  if (key.type == "duration") return "TIME, such as 90min, 2h or 30s";
+  if (key.type == "interval") return "INTERVAL, such as 1epoch, 500steps or 10min";
+  return key.type == "bytes" ? "SIZE, such as 2GiB" : "VALUE";
 }
 
-// "--epochs" where the configuration's key train.epochs is meant: its assignment; "" for none.
+// For "--epochs" where the configuration key train.epochs is meant: the assignment; "" otherwise.
 std::string KeyOf(const std::string& flag) {
   std::string name = flag.substr(flag.find_first_not_of('-'));
   std::replace(name.begin(), name.end(), '-', '_');
@@ -56,10 +56,10 @@ std::string KeyOf(const std::string& flag) {
   return "";
 }
 
-// What does not parse, in one line, with the nearest word that would.
+// A parse error in one line, with the nearest valid word.
 std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands, const std::vector<std::string>& words,
                       const CLI::ParseError& error) {
-  if (words.empty()) return "say a command; `mxtrain --help` lists them";
+  if (words.empty()) return "no command given; `mxtrain --help` lists them";
   const CLI::App* named = nullptr;
   std::vector<std::string> names, flags = FlagNames(app);
   for (const CLI::App* command : commands) {
@@ -68,7 +68,8 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
   }
   if (!named && !words[0].starts_with("-")) {
     const std::string other = config::CommandOfOtherTools(words[0]);
-    if (!other.empty()) return format("there is no command '{}'; did you mean `mxtrain {}`?", words[0], other);
+    if (!other.empty())
+      return format("unknown command '{}'; did you mean `mxtrain {}`?", words[0], other);
     return Unknown("command", words[0], names, "mxtrain --help");
   }
   if (named) {
@@ -83,13 +84,15 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
     if (!looks_so || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
     if (!flag.starts_with("--") && std::find(flags.begin(), flags.end(), flag.substr(0, 2)) != flags.end()) continue;  // -cFILE, -qv
     const std::string key = takes_keys ? KeyOf(flag) : "";
-    if (!key.empty() && DidYouMean(flag, flags).empty()) return format("there is no flag '{}'{}", flag, key);
+    if (!key.empty() && DidYouMean(flag, flags).empty())
+      return format("unknown flag '{}'{}", flag, key);
     return Unknown("flag", flag, flags, help);
   }
   return format("{}; see `{}`", error.what(), help);
 }
 
-// NaN, which no comparison holds for, where the text is none; the option's own type says more about that.
+// NaN, for which every comparison is false, if the text is not a number; the option's own type
+// reports that.
 double NumberOf(const std::string& text) {
   double number = 0;
   return CLI::detail::lexical_cast(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
@@ -131,11 +134,16 @@ template Argument& Argument::Within(int, int);
 template Argument& Argument::Within(int64_t, int64_t);
 template Argument& Argument::Within(double, double);
 Argument& Argument::Positive() {
-  option_->check([](const std::string& text) { return NumberOf(text) > 0 ? "" : format("expected a number above 0, got '{}'", text); });
+  option_->check([](const std::string& text) {
+    return NumberOf(text) > 0 ? "" : format("expected a number greater than 0, got '{}'", text);
+  });
   return *this;
 }
 Argument& Argument::NotNegative() {
-  option_->check([](const std::string& text) { return NumberOf(text) >= 0 ? "" : format("expected a number of 0 or more, got '{}'", text); });
+  option_->check([](const std::string& text) {
+    return NumberOf(text) >= 0 ? ""
+                               : format("expected a number that is at least 0, got '{}'", text);
+  });
   return *this;
 }
 
@@ -198,7 +206,7 @@ std::string CommandLine::Help(const std::string& command) const {
   for (const CLI::App* known : commands_) {
     if (known->get_name() == command) return known->help();
   }
-  Throw(ErrorKind::kUsage, "there is no command '{}'", command);
+  Throw(ErrorKind::kUsage, "unknown command '{}'", command);
 }
 
 int CommandLine::Parse(int argc, char** argv, int* exit_code) {

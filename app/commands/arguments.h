@@ -1,7 +1,7 @@
 #pragma once
-// The words of the command line: commands with their positional arguments and flags. Each is declared once; parsing, help, man pages,
-// completion and the message for what does not parse come from the declaration. CLI11 stands behind, in arguments.cc alone: a file that includes it takes seconds
-// longer to compile.
+// The command line: commands with their positional arguments and flags. Each is declared once;
+// parsing, help, man pages, completion and parse errors derive from the declaration. Only
+// arguments.cc includes CLI11, which adds seconds to compile time.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,30 +16,30 @@ class Option;
 
 namespace mxtrain::commands {
 
-// What was declared, for whoever describes it.
+// The declarations, for help, man pages and completion.
 struct ArgumentInfo {
   std::vector<std::string> names;  // "-q", "--quiet"; of a positional argument one, without dashes
   std::string help;
-  std::string takes;  // how help calls the value: FILE; empty for a flag
+  std::string takes;  // placeholder of the value in help: FILE; empty for a flag
   std::vector<std::string> choices;
-  std::string default_text;  // where help names it
+  std::string default_text;  // if help shows it
   bool required = false, repeats = false;
   bool positional() const { return !names[0].starts_with("-"); }
 };
 
 struct CommandInfo {
   std::string name, description, examples;
-  std::deque<ArgumentInfo> arguments;  // in the order of their declaration; stays where it is as it grows
+  std::deque<ArgumentInfo> arguments;  // in order of declaration; references stay valid as it grows
 };
 
-// An argument that was declared. The calls narrow it and return it, so that they chain.
+// A declared argument. The calls restrict it and return it, for chaining.
 class Argument {
  public:
   Argument(CLI::Option* option, ArgumentInfo* info) : option_(option), info_(info) {}
   Argument& Required();
-  Argument& Repeats();                       // may be given several times, with one value each
-  Argument& ShowsDefault();                  // help names the value that the target holds now
-  Argument& Takes(const std::string& what);  // how help calls the value: FILE
+  Argument& Repeats();                       // may be repeated, with one value each
+  Argument& ShowsDefault();                  // help shows the current value of the target
+  Argument& Takes(const std::string& what);  // placeholder of the value in help: FILE
   Argument& OneOf(const std::vector<std::string>& words);
   template <typename Number>  // int, int64_t, double
   Argument& Within(Number least, Number most);
@@ -55,13 +55,14 @@ class Argument {
 class Arguments {
  public:
   Arguments(CLI::App* app, CommandInfo* info) : app_(app), info_(info) {}
-  // Set by its mere presence. `names`: "--json" or "-q,--quiet".
+  // Takes no value. `names`: "--json" or "-q,--quiet".
   Argument Flag(const std::string& names, bool* target, const std::string& help);
-  // With a value; without dashes a positional argument, of which a vector takes all that are left.
-  // T: std::string, int, int64_t, double, std::optional of double, int64_t or uint64_t, std::vector<std::string>.
+  // Takes a value; without dashes a positional argument; a vector takes all remaining ones.
+  // T: std::string, int, int64_t, double, std::optional of double, int64_t or uint64_t,
+  // std::vector<std::string>.
   template <typename T>
   Argument Option(const std::string& names, T* target, const std::string& help);
-  void Examples(const std::string& lines);  // help begins with them
+  void Examples(const std::string& lines);  // shown at the start of help
 
  private:
   ArgumentInfo* Note(const std::string& names, const std::string& help, const std::string& takes);
@@ -72,24 +73,25 @@ class Arguments {
 
 class CommandLine {
  public:
-  // `version` is asked when --version is given.
+  // `version` is called for --version.
   CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  Arguments common();  // taken by every command, before or after its name
+  Arguments common();  // accepted by every command, before or after its name
   Arguments Add(const std::string& command, const std::string& description);
 
-  // Fills the targets. Returns the number of the command that was named, in the order of Add; or -1 where there is nothing to run: help or
-  // the version was asked for (on stdout), or something does not parse (said on stderr, with the nearest word that would); then `exit_code`
-  // is set.
+  // Fills the targets. Returns the index of the given command, in the order of Add; or -1 if there
+  // is nothing to run: help or the version was printed on stdout, or a parse error on stderr (with
+  // the nearest valid word); `exit_code` is then set.
   int Parse(int argc, char** argv, int* exit_code);
 
-  // What was declared up to now.
+  // The declarations so far.
   const CommandInfo& program() const { return program_; }  // with the common arguments
   const std::deque<CommandInfo>& commands() const { return infos_; }
-  // What `COMMAND --help` prints; of the program itself for "". Throws kUsage for a command that there is not.
+  // The output of `COMMAND --help`; of the program itself for "". Throws kUsage for an unknown
+  // command.
   std::string Help(const std::string& command) const;
   std::string Version() const { return version_(); }
 

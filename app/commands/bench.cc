@@ -1,4 +1,5 @@
-// mxtrain bench CONFIG: images/s with synthetic and with real data, beside what the machine can do, and where the time goes.
+// mxtrain bench CONFIG: images/s with synthetic and with real data, compared with the machine's
+// limits, and where the time goes.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -48,13 +49,19 @@ class Bench final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("bench", "images/s with synthetic and with real data, time per operator");
     config_.Declare(arguments);
-    arguments.Option("--seconds", &seconds_, "least time of each measurement").Positive().ShowsDefault();
-    arguments.Option("--rounds", &rounds_, "measurements; the median counts").Positive().ShowsDefault();
-    arguments.Flag("--synthetic", &synthetic_, "leave the real data out");
-    arguments.Flag("--infer", &infer_, "forward passes in place of training steps");
+    arguments.Option("--seconds", &seconds_, "minimum time of each measurement")
+        .Positive()
+        .ShowsDefault();
+    arguments.Option("--rounds", &rounds_, "number of measurements; the median is reported")
+        .Positive()
+        .ShowsDefault();
+    arguments.Flag("--synthetic", &synthetic_, "skip the measurements with real data");
+    arguments.Flag("--infer", &infer_, "measure forward passes instead of training steps");
     arguments.Option("--operators", &operators_, "how many operators to list").NotNegative().ShowsDefault();
-    arguments.Examples("  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json\n"
-                       "      # host time: what the thread that pushes a training step's work to the engine takes for it, its waiting left out");
+    arguments.Examples(
+        "  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json\n"
+        "      # host time: what pushing the work of a training step to the engine takes, without "
+        "waiting");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -65,7 +72,8 @@ class Bench final : public Command {
     const int64_t batch = session.config().data.batch_size;
     const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
     const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5), data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
-    // Data and net share the CPU's cores. In turn, each on all of them, they would give:
+    // Data and net share the CPU cores. Run one after the other, each on all cores, they would
+    // give:
     const double in_turn = real > 0 ? 1 / (1 / data + 1 / made) : 0;
     // A training step does a layer's work three times: forward, gradient of the data, gradient of the weights.
     const double passes_per_second = made / static_cast<double>(batch) * (infer_ ? 1 : 3), copy = Quantile(copy_bytes_, 0.5);
@@ -90,7 +98,9 @@ class Bench final : public Command {
     std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,
                         report::FormatNumber(made), report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
                         report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
-    if (!infer_) std::cout << format("  host time:      {:.0f} us a step, to push its work\n", 1e6 * Quantile(host_seconds_, 0.5));
+    if (!infer_)
+      std::cout << format("  host time:      {:.0f} us per step, to push its work\n",
+                          1e6 * Quantile(host_seconds_, 0.5));
     if (real > 0) {
       std::cout << format("  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, {:.2f} of data and net in turn)\n",
                           report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
@@ -125,7 +135,7 @@ class Bench final : public Command {
     return work;
   }
 
-  // How long one call of `step` takes, after one that does not count.
+  // How long one call of `step` takes, after one for warm-up.
   static double SecondsOf(Runtime& runtime, const std::function<void()>& step) {
     step();
     runtime.engine().WaitForAll();
@@ -135,7 +145,7 @@ class Bench final : public Command {
     return SecondsSince(begin);
   }
 
-  // Steps per second of a stretch of at least so many seconds.
+  // Steps per second, measured over at least this many seconds.
   static double Rate(Runtime& runtime, double seconds, double seconds_of_one, const std::function<void()>& step) {
     const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(seconds / seconds_of_one));
     const auto begin = Time::now();
@@ -144,13 +154,14 @@ class Bench final : public Command {
     return static_cast<double>(count) / SecondsSince(begin);
   }
 
-  // Of what the machine reaches, which takes less time to know.
+  // For measuring the machine's limits, which takes less time.
   double BriefRate(Runtime& runtime, const std::function<void()>& step) const { return Rate(runtime, 0.2 * seconds_, SecondsOf(runtime, step), step); }
 
   // Of what convolutions and matrix products read and write.
   static DType TypeOfProducts(const Session& session) { return session.MakeTrainOptions().modes.amp.value_or(DType::kFloat32); }
 
-  // What is measured; `next` and `real` are empty where there are no data, `host_seconds` where no training is measured.
+  // What is measured; `next` and `real` are empty without data, `host_seconds` unless training is
+  // measured.
   struct Steps {
     std::function<void()> synthetic;  // the net on one batch, again and again
     std::function<void()> next;       // the next batch of the data, and no more
@@ -166,7 +177,7 @@ class Bench final : public Command {
     const double step_seconds = SecondsOf(runtime, synthetic);
     std::optional<MatrixProduct> product;
     std::optional<LargeCopy> copy;
-    // Without what was prefetched before.
+    // Discards what was prefetched before.
     const auto rate_of_data = [&](const std::function<void()>& step) {
       for (int i = 0; i <= session.config().data.prefetch; ++i) step();
       runtime.engine().WaitForAll();
@@ -181,7 +192,7 @@ class Bench final : public Command {
         real_rates_.push_back(rate_of_data(real));
         data_rates_.push_back(rate_of_data(next));
       }
-      if (!product) {  // its matrices are no part of the net
+      if (!product) {  // its matrices are not part of the net
         peak_memory_ = report::PeakMemoryBytes();
         storage_peak_ = runtime.storage().GetStats(session.ctx()).peak;
         product.emplace(runtime, session.ctx(), session.MakeTrainOptions().modes.math, TypeOfProducts(session));
@@ -226,7 +237,8 @@ class Bench final : public Command {
     Measure(session, steps);
   }
 
-  // Forward passes on synthetic batches, and on pictures of the validation data as `infer` reads them.
+  // Forward passes on synthetic batches, and on images of the validation data as `infer` reads
+  // them.
   void MeasureInference(Session& session) {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
@@ -241,15 +253,15 @@ class Bench final : public Command {
     DataBatch one, batch;
     made.Next(&one);
     const InputOrder order(*executor, made);
-    std::vector<NDArray> inputs, pictures;
+    std::vector<NDArray> inputs, images;
     order.Arrange(one, &inputs);
     Steps steps{[&] { executor->Forward(inputs); }, {}, {}, {}};
     if (real) {
       steps.next = NextOf(real.get(), &batch);
       steps.real = [&] {
         steps.next();
-        order.Arrange(batch, &pictures);
-        executor->Forward(pictures);
+        order.Arrange(batch, &images);
+        executor->Forward(images);
       };
     }
     Measure(session, steps);
@@ -259,7 +271,7 @@ class Bench final : public Command {
     ModelInfo model;
     for (const config::NetInput& label : session.net().labels) model.labels.push_back({label.name, label.shape, label.dtype});
     for (const config::NetInput& input : session.net().inputs) model.inputs.push_back({input.name, input.shape, input.dtype});
-    if (const auto val = session.ValIter()) {  // whose pictures may be of another size
+    if (const auto val = session.ValIter()) {  // whose images may be of another size
       model.inputs.clear();
       for (const DataDesc& desc : val->provide_data()) {
         model.inputs.push_back({desc.name, TShape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1))), desc.type});
@@ -270,12 +282,13 @@ class Bench final : public Command {
     return NewModelIter(session.runtime(), std::move(source), spec, model, session.config().data.batch_size, session.ctx());
   }
 
-  // Puts the next batch of an endless row of epochs into *batch.
+  // Puts the next batch of an endless sequence of epochs into *batch.
   static std::function<void()> NextOf(DataIter* iter, DataBatch* batch) {
     return [iter, batch, epoch = int64_t{0}]() mutable {
       if (iter->Next(batch)) return;
       iter->Reset(++epoch);
-      if (!iter->Next(batch)) Throw(ErrorKind::kData, "the data hold less than one batch of {}", iter->batch_size());
+      if (!iter->Next(batch))
+        Throw(ErrorKind::kData, "the data set is smaller than one batch of {}", iter->batch_size());
     };
   }
 

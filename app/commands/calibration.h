@@ -1,6 +1,7 @@
 #pragma once
-// How far a classifier's probabilities can be believed: calibration, and what is gained by leaving out the predictions that are less sure.
-// A mean over nothing is NaN, which tables show as "-", CSV as an empty cell and JSON as null.
+// Calibration of a classifier's probabilities, and accuracy after rejecting less confident
+// predictions. A mean over nothing is NaN, which tables show as "-", CSV as an empty cell and JSON
+// as null.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,13 +9,13 @@
 
 namespace mxtrain::commands {
 
-// Of one example: the probability of the class that was predicted, and whether it is the true one.
+// For one example: the probability of the predicted class, and whether it is the true one.
 struct Verdict {
   double confidence = 0;
   bool right = false;
 };
 
-// Verdicts whose confidence lies in (low, high]; the first bin holds 0 as well.
+// Verdicts with confidence in (low, high]; the first bin includes 0.
 struct CalibrationBin {
   double low = 0, high = 0;
   double confidence = 0, accuracy = 0;  // means over its verdicts
@@ -26,22 +27,24 @@ std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts, i
 // Neural Networks", equation 3).
 double ExpectedCalibrationError(std::span<const CalibrationBin> bins);
 
-// What stands when only verdicts of at least this confidence are taken.
+// The result with only the verdicts of at least this confidence.
 struct ConfidenceThreshold {
   double threshold = 0;
-  double kept = 0;      // part of the verdicts
+  double kept = 0;      // fraction of the verdicts
   double accuracy = 0;  // of those
 };
 std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Verdict> verdicts);
 
-// Two classes: an example is called positive when its probability of the positive class is at least the threshold.
+// Two classes: an example is predicted positive if its probability of the positive class is at
+// least the threshold.
 struct Scored {
   double probability = 0;  // of the positive class
-  bool positive = false;   // what it is
+  bool positive = false;   // the true class
 };
 struct DecisionThreshold {
   double threshold = 0;
-  double precision = 0, recall = 0, f1 = 0;  // of the positive class; recall and F1 are 0 where they are undefined
+  double precision = 0, recall = 0,
+         f1 = 0;  // of the positive class; recall and F1 are 0 if undefined
 };
 std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> examples);
 

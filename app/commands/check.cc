@@ -1,4 +1,5 @@
-// mxtrain check CONFIG: everything that can be known before training, the first step with it; changes nothing.
+// mxtrain check CONFIG: everything that can be checked before training, including the first step;
+// changes nothing.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -17,7 +18,7 @@
 namespace mxtrain::commands {
 namespace {
 
-// What is wrong, each once; said as it is found.
+// The findings, each once; reported as they are found.
 class Findings {
  public:
   explicit Findings(report::Console& console) : console_(console) {}
@@ -25,7 +26,7 @@ class Findings {
   void Add(LogLevel level, const std::string& text) {
     if (AddSaid(level, text)) console_.Message(level, text);
   }
-  // One that was said already. False where it is known.
+  // Marks a finding as reported. False if it already was.
   bool AddSaid(LogLevel level, const std::string& text) {
     if (!seen_.insert(text).second) return false;
     list_.push_back({{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
@@ -36,7 +37,8 @@ class Findings {
     std::cerr << error.what();
     for (Json& diagnostic : Json::parse(error.Json())) list_.push_back(std::move(diagnostic));
   }
-  // Runs a part of the check; what it throws is a finding, unless it says nothing about the configuration or its data.
+  // Runs a part of the check; an exception becomes a finding, unless it is not about the
+  // configuration or its data.
   bool Try(const std::function<void()>& part) {
     try {
       part();
@@ -54,8 +56,8 @@ class Findings {
   }
   const Json& list() const { return list_; }
   bool any_error() const { return obstacle_.has_value(); }
-  // Where something kept a part of the check from being done, of the kind that came first, as another command would end; else whether there are
-  // findings.
+  // The exit code: if a part of the check could not run, that of the first such error, as another
+  // command would exit; else whether there are findings.
   int ExitCode() const {
     if (obstacle_) return static_cast<int>(*obstacle_);
     return list_.empty() ? 0 : static_cast<int>(ErrorKind::kCheckFailed);
@@ -68,7 +70,7 @@ class Findings {
   Json list_ = Json::array();
 };
 
-// Losses and metrics over outputs that say nothing: what they refuse, they refuse for the labels' sake.
+// Losses and metrics over dummy outputs: what they reject, they reject because of the labels.
 class LabelTrial {
  public:
   LabelTrial(const Symbol& net, const std::vector<MetricSpec>& metrics, const std::map<std::string, TShape>& shapes, const DataIter& iter)
@@ -79,7 +81,7 @@ class LabelTrial {
     }
   }
 
-  // The first example of the batch whose labels are refused, and why.
+  // The first example of the batch whose labels are rejected, and why.
   std::optional<std::string> WhyNot(const DataBatch& batch, const DataIter& iter) {
     std::map<std::string, TBlob> labels;
     const std::vector<DataDesc> descs = iter.provide_label();
@@ -119,14 +121,19 @@ bool Stopped() { return StopFlag() == 1; }
 class Check final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("check", "find what is wrong with a configuration and its data, before training");
+    Arguments arguments =
+        line.Add("check", "find problems in a configuration and its data before training");
     config_.Declare(arguments, /*required=*/false);
-    arguments.Flag("--schema", &schema_, "print the JSON schema of configurations, for editors; needs no CONFIG");
-    arguments.Flag("--strict", &strict_, "what is only worth knowing (small, gray, turned pictures, uneven classes) is a finding too");
-    arguments.Examples("  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n"
-                       "  mxtrain check --schema > mxtrain.schema.json\n"
-                       "  mxtrain check config.yaml -q && mxtrain train config.yaml\n"
-                       "      # 0: nothing found; 9: findings in the data; 3, 4, 7, 8: no training could begin");
+    arguments.Flag("--schema", &schema_,
+                   "print the JSON schema of configurations, for editors; does not need CONFIG");
+    arguments.Flag(
+        "--strict", &strict_,
+        "also report notes (small, gray or rotated images, class imbalance) as findings");
+    arguments.Examples(
+        "  mxtrain check config.yaml\n  mxtrain check config.yaml data.train.path=photos --json\n"
+        "  mxtrain check --schema > mxtrain.schema.json\n"
+        "  mxtrain check config.yaml -q && mxtrain train config.yaml\n"
+        "      # 0: nothing found; 9: findings in the data; 3, 4, 7, 8: training could not start");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -134,7 +141,7 @@ class Check final : public Command {
       std::cout << config::JsonSchema() << "\n";
       return 0;
     }
-    if (config_.file.empty()) Throw(ErrorKind::kUsage, "config is required: mxtrain check CONFIG");
+    if (config_.file.empty()) Throw(ErrorKind::kUsage, "CONFIG is required: mxtrain check CONFIG");
     CatchSignals();
     Findings findings(console);
     Json result = {{"ok", false}, {"findings", 0}};
@@ -150,8 +157,10 @@ class Check final : public Command {
       std::cout << report::JsonText(result) << std::endl;
     } else if (!flags.quiet || !findings.list().empty()) {
       if (result.contains("steps")) {
-        std::cout << format("{} training examples, {} for validation; {} steps; the net fits\n", result["train_examples"].get<int64_t>(),
-                            result["val_examples"].get<int64_t>(), result["steps"].get<int64_t>());
+        std::cout << format(
+            "{} training examples, {} for validation; {} steps; the net matches the data\n",
+            result["train_examples"].get<int64_t>(), result["val_examples"].get<int64_t>(),
+            result["steps"].get<int64_t>());
       }
       std::cout << (findings.list().empty() ? "no findings\n" : format("{} finding{}\n", findings.list().size(), findings.list().size() == 1 ? "" : "s"));
     }
@@ -159,7 +168,7 @@ class Check final : public Command {
   }
 
  private:
-  // One part does not keep the others from being looked at, as far as they can be without it.
+  // If one part fails, the others still run as far as they can.
   void CheckAll(Session& session, report::Console& console, Findings* findings, Json* result) const {
     const bool net = findings->Try([&] { session.BuildNet(); });
     std::shared_ptr<const io::Source> train, val;
@@ -168,7 +177,8 @@ class Check final : public Command {
     for (const auto& source : {train, val}) {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>()) findings->AddSaid(LogLevel::kWarning, text);
     }
-    CheckData(train.get(), val.get(), net ? PictureInput(session.net()) : TShape(), console, findings, result);
+    CheckData(train.get(), val.get(), net ? ImageInput(session.net()) : TShape(), console, findings,
+              result);
     if (!net || Stopped()) return;
     Rehearsal rehearsal;
     bool sound = true;
@@ -179,8 +189,8 @@ class Check final : public Command {
     if (sound && !findings->any_error() && !Stopped()) findings->Try([&] { rehearsal.trainer->Rehearse(); });
   }
 
-  // The shape of the net's only input, where that may be a picture.
-  static TShape PictureInput(const config::Net& net) {
+  // The shape of the net's only input, if it may be an image.
+  static TShape ImageInput(const config::Net& net) {
     return net.inputs.size() == 1 && net.inputs[0].shape.ndim() == 3 ? net.inputs[0].shape : TShape();
   }
 
@@ -193,7 +203,7 @@ class Check final : public Command {
     }
     for (DataSet& set : sets) {
       if (!set.source) continue;
-      Progress progress(console, format("{}: looking at", set.name), "records", set.source->size());
+      Progress progress(console, format("{}: scanning", set.name), "records", set.source->size());
       set.facts = ScanImages(*set.source, Stopped, [&progress] { progress.Add(1); });
     }
     for (const DataFindings& found : {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
@@ -210,7 +220,7 @@ class Check final : public Command {
     if (!strict_) (*result)["notes"] = notes;
   }
 
-  // Everything that a run has before its first step.
+  // Everything that a run does before its first step.
   struct Rehearsal {
     std::unique_ptr<DataIter> train, val;
     std::unique_ptr<Trainer> trainer;
@@ -227,7 +237,8 @@ class Check final : public Command {
     return rehearsal;
   }
 
-  // Every example, decoded in full and transformed; its labels as losses and metrics take them. False where one cannot be had.
+  // Reads every example, fully decoded and transformed, and checks its labels against losses and
+  // metrics. False if one fails.
   static bool ReadAll(Session& session, bool validation, report::Console& console, Findings* findings) {
     const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
     LabelTrial labels(session.net().symbol, session.Metrics(), config::BatchShapes(session.net(), iter->batch_size()), *iter);

@@ -14,7 +14,7 @@ namespace mxtrain::commands {
 namespace {
 
 constexpr size_t kMostNamed = 5;       // of one kind of finding
-constexpr int64_t kImbalance = 10;     // from here on a class is worth a word
+constexpr int64_t kImbalance = 10;     // ratio from which class imbalance is reported
 
 struct Record {
   const io::Source* source;
@@ -39,7 +39,7 @@ std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
   return sums;
 }
 
-// The nearest training picture by hash, and in how many bits it differs.
+// The nearest training image by hash, and the number of bits that differ.
 std::pair<size_t, int> Nearest(const std::vector<ImageFacts>& train, const ImageHash& hash) {
   std::pair<size_t, int> nearest{0, std::numeric_limits<int>::max()};
   for (size_t i = 0; i < train.size(); ++i) {
@@ -59,7 +59,7 @@ std::map<std::string, int64_t> CountClasses(const io::Source& source) {
   return counts;
 }
 
-// Names of the readable pictures that are so.
+// Names of the readable images for which the predicate holds.
 template <typename IsSo>
 std::vector<std::string> NamesOf(const DataSet& set, const IsSo& is_so) {
   std::vector<std::string> names;
@@ -78,8 +78,10 @@ std::optional<std::string> DescribeImbalance(const io::Source& source) {
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
   if (least->second == 0 || most->second < kImbalance * least->second) return std::nullopt;
-  return format("class '{}' has {} examples and '{}' {}, {} times as many: look at the metrics of each class, not at accuracy alone", least->first,
-                least->second, most->first, most->second, most->second / least->second);
+  return format(
+      "class '{}' has {} examples and '{}' {}, {} times as many: check the metrics of each class, "
+      "not only accuracy",
+      least->first, least->second, most->first, most->second, most->second / least->second);
 }
 
 // Least, median and most of a member.
@@ -96,7 +98,7 @@ Json RangeOf(const std::vector<ImageFacts>& facts, int ImageFacts::*member) {
 }  // namespace
 
 DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
-  std::unordered_map<uint64_t, Record> first;  // of each picture
+  std::unordered_map<uint64_t, Record> first;  // of each image
   std::vector<std::string> shared, contradicting, repeated;
   for (const DataSet* set : {&train, &val}) {
     for (size_t i = 0; i < set->facts.size(); ++i) {
@@ -115,15 +117,18 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
     }
   }
   DataFindings found;
-  AddTold(shared, "validation pictures are training pictures too, which makes the validation too good", &found.findings);
-  AddTold(contradicting, "pictures are in two classes", &found.findings);
-  AddTold(repeated, "pictures are there more than once", &found.notes);
+  AddTold(shared,
+          "validation images are also training images, which makes validation results too good",
+          &found.findings);
+  AddTold(contradicting, "images are in two classes", &found.findings);
+  AddTold(repeated, "images occur more than once", &found.notes);
   return found;
 }
 
 DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop) {
   const std::unordered_set<uint64_t> known = ChecksumsOf(train);
-  std::vector<std::pair<size_t, int>> nearest(val.facts.size(), {0, kNearBits + 1});  // of each validation picture
+  std::vector<std::pair<size_t, int>> nearest(val.facts.size(),
+                                              {0, kNearBits + 1});  // of each validation image
   ParallelFor(static_cast<int64_t>(val.facts.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !stop(); ++i) {
       const ImageFacts& facts = val.facts[i];
@@ -138,7 +143,8 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const 
     near.push_back(format("{} is like {} ({} of 256 bits differ)", val.source->Name(index), train.source->Name(other), bits));
   }
   DataFindings found;
-  AddTold(near, "validation pictures look like copies of training pictures; look at them", &found.notes);
+  AddTold(near, "validation images look like copies of training images; inspect them",
+          &found.notes);
   return found;
 }
 
@@ -157,19 +163,24 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input) {
   std::vector<std::string> texts;
   const auto add = [&](const std::vector<std::string>& names, const std::string& what) {
-    if (!names.empty()) texts.push_back(format("{}: {} of {} pictures {}: {}", set.name, names.size(), set.facts.size(), what, FirstOf(names, kMostNamed, "; ")));
+    if (!names.empty())
+      texts.push_back(format("{}: {} of {} images {}: {}", set.name, names.size(), set.facts.size(),
+                             what, FirstOf(names, kMostNamed, "; ")));
   };
   if (input.ndim() == 3) {
     const auto is_smaller = [&input](const ImageFacts& f) { return f.height < input[1] || f.width < input[2]; };
-    add(NamesOf(set, is_smaller), format("are smaller than the net's input of {}x{} and must be enlarged", input[2], input[1]));
+    add(NamesOf(set, is_smaller),
+        format("are smaller than the net's input of {}x{} and are enlarged", input[2], input[1]));
   }
   const std::vector<std::string> gray = NamesOf(set, IsGray);
   const auto readable = static_cast<size_t>(std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
-  if (gray.size() < readable) add(gray, "are gray, the others coloured");
-  add(NamesOf(set, HasAlpha), "have an alpha channel, and are laid over white");
-  add(NamesOf(set, [](const ImageFacts& f) { return f.cmyk; }), "are CMYK, whose colours come out roughly; convert them to RGB");
+  if (gray.size() < readable) add(gray, "are gray, the others are in colour");
+  add(NamesOf(set, HasAlpha), "have an alpha channel and are blended onto white");
+  add(NamesOf(set, [](const ImageFacts& f) { return f.cmyk; }),
+      "are CMYK, whose colours are converted only approximately; convert them to RGB");
   add(NamesOf(set, [](const ImageFacts& f) { return f.orientation != 1; }),
-      "are stored turned or mirrored (EXIF orientation); they are read upright, which not every tool does");
+      "are stored rotated or mirrored (EXIF orientation); they are read upright, which not every "
+      "tool does");
   if (const auto text = DescribeImbalance(*set.source)) texts.push_back(format("{}: {}", set.name, *text));
   return texts;
 }

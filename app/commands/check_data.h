@@ -1,6 +1,6 @@
 #pragma once
-// What can be wrong with a data set as a whole: pictures that are there twice, classes of which one of two sets has no examples, and what
-// is odd about the files.
+// Checks of a data set as a whole: duplicate images, classes missing from one of the two sets,
+// unusual files.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace mxtrain::commands {
 
-// A set and what was seen of its records (ScanImages). Without a source: there is none.
+// A set and the facts about its records (ScanImages). No source: the set does not exist.
 struct DataSet {
   const char* name = "";  // "data.train"
   const io::Source* source = nullptr;
@@ -20,26 +20,29 @@ struct DataSet {
 };
 
 struct DataFindings {
-  std::vector<std::string> findings;  // what makes a result wrong
-  std::vector<std::string> notes;     // what is worth knowing
+  std::vector<std::string> findings;  // problems that make results wrong
+  std::vector<std::string> notes;     // worth knowing
 };
 
-// The most bits of a ImageHash, of 256, in which a picture may differ from another that it is a copy of.
+// The maximum number of bits of an ImageHash, of 256, in which a copy may differ from its original.
 constexpr int kNearBits = 40;
 
-// Compares files byte for byte, decoded pictures pixel for pixel; numbers, of which equal rows mean nothing, are left alone. A finding is a
-// picture that is in both sets (the result of a validation is then too good) or has two classes; a note, one that is in a set twice.
+// Compares files byte for byte and decoded images pixel for pixel; skips numbers, where equal rows
+// mean nothing. An image in both sets (validation results are then too good) or in two classes is a
+// finding; one that is in a set twice is a note.
 DataFindings FindDuplicates(const DataSet& train, const DataSet& val);
-// Pictures of validation that are a training picture but for their size, compression, brightness or contrast: at most kNearBits differ, and
-// LookAlike agrees. A note, since two pictures of much alike things on one ground are as near. Those that FindDuplicates names are left out. Every
-// pair of pictures is compared; `stop` is asked in between.
+// Validation images that equal a training image except for size, compression, brightness or
+// contrast: at most kNearBits differ, and LookAlike agrees. A note, since images of similar objects
+// on the same background are as near. Those found by FindDuplicates are skipped. Every pair of
+// images is compared; `stop` is polled in between.
 DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop);
 
 // Classes that have examples in one set and none in the other.
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val);
 
-// What is worth knowing about the files of a set: those that are smaller than the net's input [C, H, W] (of unknown rank: not asked), gray
-// ones among coloured ones, alpha, CMYK, EXIF orientation; and classes of which one has ten times the examples of another.
+// Notes about the files of a set: images smaller than the net's input [C, H, W] (skipped if its
+// rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation; and classes of
+// which one has ten times the examples of another.
 std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input);
 // {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST], "width", "gray", "alpha", "cmyk", "turned"}}
 Json Summarize(const DataSet& set);

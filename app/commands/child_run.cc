@@ -17,14 +17,15 @@
 namespace mxtrain::commands {
 namespace {
 
-// In the child; never returns. A process group of its own: a terminal's Ctrl-C must not reach it twice.
+// In the child; never returns. Uses a separate process group: a terminal's Ctrl-C must not reach it
+// twice.
 [[noreturn]] void Become(const std::vector<char*>& argv) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nowhere = open("/dev/null", O_WRONLY);
   if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
   execv("/proc/self/exe", argv.data());
-  constexpr int kCannotStart = 126;  // as a shell says it
+  constexpr int kCannotStart = 126;  // as in shells
   _exit(kCannotStart);
 }
 

@@ -64,17 +64,17 @@ std::string MistakesCsv(const ClassReport& report) {
   return text;
 }
 
-// The worst mistakes of which pictures were kept; empty without any.
-std::vector<report::SheetImage> MistakePictures(const ClassReport& report) {
-  std::vector<report::SheetImage> pictures;
+// The worst mistakes whose images were kept; may be empty.
+std::vector<report::SheetImage> MistakeImages(const ClassReport& report) {
+  std::vector<report::SheetImage> images;
   for (const ClassReport::Mistake& m : report.mistakes()) {
-    if (m.picture.pixels.empty()) break;
-    pictures.push_back({m.picture,
+    if (m.image.pixels.empty()) break;
+    images.push_back({m.image,
                         {format("true: {}", report.Name(m.truth)), format("{}: {:.3f}", report.Name(m.guess), m.score),
                          std::filesystem::path(m.example).filename().string()}});
-    if (report.LabelIsDoubtful(m)) pictures.back().lines.push_back("label doubtful");
+    if (report.LabelIsDoubtful(m)) images.back().lines.push_back("label doubtful");
   }
-  return pictures;
+  return images;
 }
 
 std::string Summary(const ClassReport& report) {
@@ -89,7 +89,7 @@ plot::Drawing DrawConfusion(const ClassReport& report) {
   map.subtitle = Summary(report);
   map.row_label = "true class";
   map.column_label = "predicted class";
-  map.value_label = "part of the true class";
+  map.value_label = "fraction of the true class";
   for (size_t k = 0; k < report.counts().size(); ++k) {
     const std::vector<int64_t>& row = report.counts()[k];
     double examples = 0;
@@ -131,8 +131,9 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   const std::vector<CalibrationBin> bins = CalibrationBins(report.verdicts());
   const auto total = static_cast<double>(report.verdicts().size());
   plot::Chart::Series accuracy{.name = "accuracy of the bin", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kSky};
-  plot::Chart::Series confidence{
-      .name = "the same over the mean confidence", .kind = plot::Chart::Series::Kind::kPoints, .colour = plot::kVermilion};
+  plot::Chart::Series confidence{.name = "accuracy at the bin's mean confidence",
+                                 .kind = plot::Chart::Series::Kind::kPoints,
+                                 .colour = plot::kVermilion};
   plot::Chart::Series share{.name = "", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kGray};
   for (const CalibrationBin& bin : bins) {
     accuracy.width = share.width = bin.high - bin.low;
@@ -150,7 +151,7 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   chart.series = {accuracy, ideal, confidence};
   plot::Chart histogram;
   histogram.x = chart.x;
-  histogram.y = {.label = "part of the examples", .low = 0};
+  histogram.y = {.label = "fraction of the examples", .low = 0};
   histogram.series = {share};
   return plot::Stack(plot::Draw(chart, 560, 520), plot::Draw(histogram, 560, 210));
 }
@@ -167,9 +168,11 @@ void WriteClassFiles(const ClassReport& report, const std::string& folder) {
   plot::Save(DrawConfusion(report), file("confusion"));
   plot::Save(DrawClasses(report), file("classes"));
   plot::Save(DrawReliability(report), file("reliability"));
-  const std::vector<report::SheetImage> pictures = MistakePictures(report);
-  if (!pictures.empty())
-    plot::SaveAs(report::DrawSheet("the worst mistakes, with the probability of the predicted class", pictures), file("mistakes.png"));
+  const std::vector<report::SheetImage> images = MistakeImages(report);
+  if (!images.empty())
+    plot::SaveAs(report::DrawSheet(
+                     "the worst mistakes, with the probability of the predicted class", images),
+                 file("mistakes.png"));
 }
 
 }  // namespace mxtrain::commands

@@ -1,5 +1,5 @@
 #pragma once
-// A ClassReport as files: tables, pictures, and a sheet of the worst mistakes.
+// Writes a ClassReport as files: tables, figures, and a sheet of the worst mistakes.
 #include <string>
 
 #include "app/commands/class_report.h"
@@ -7,12 +7,14 @@
 
 namespace mxtrain::commands {
 
-// Into `folder`, which is made: classes.csv, confusion.csv, calibration.csv, thresholds.csv, decisions.csv (of two classes) and
-// mistakes.csv; confusion, classes and reliability, each as .svg and .png; mistakes.png where the report kept pictures. Throws kFileSystem.
+// Into `folder`, which is created: classes.csv, confusion.csv, calibration.csv, thresholds.csv,
+// decisions.csv (of two classes) and mistakes.csv; confusion, classes and reliability, each as .svg
+// and .png; mistakes.png if the report kept images. Throws kFileSystem.
 void WriteClassFiles(const ClassReport& report, const std::string& folder);
 
 plot::Drawing DrawConfusion(const ClassReport& report);
-plot::Drawing DrawClasses(const ClassReport& report);  // of many classes, those of the lowest F1
+plot::Drawing DrawClasses(
+    const ClassReport& report);  // with many classes, those with the lowest F1
 plot::Drawing DrawReliability(const ClassReport& report);
 
 }  // namespace mxtrain::commands

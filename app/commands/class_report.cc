@@ -11,7 +11,7 @@ namespace mxtrain::commands {
 using report::Printable;
 using report::QuoteCsv;
 
-// Finds the label of this head for the batch; false where there is none, or not one class for each example.
+// Finds the label of this head for the batch; false if there is none, or it is not one class per example.
 bool ClassReport::FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter, NDArray* label) const {
   const std::vector<DataDesc> labels = iter.provide_label();
   const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) { return desc.name == head_.label; });
@@ -54,11 +54,12 @@ void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t ro
   const bool among_worst = images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
   if (among_worst && input != inputs.end()) {
     if (pixels->empty()) *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
-    mistake.picture = reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
+    mistake.image =
+        reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
     if (depicted_.size() == images_) {
-      // Of equal scores the first one counts as the worse, here and in Finish.
+      // Of equal scores the first counts as the worse, here and in Finish.
       const auto least = std::prev(depicted_.upper_bound(depicted_.begin()->first));
-      mistakes_[least->second].picture = {};
+      mistakes_[least->second].image = {};
       depicted_.erase(least);
     }
     depicted_.emplace(mistake.score, mistakes_.size());
@@ -159,8 +160,9 @@ void ClassReport::Print(int worst) const {
   if (!mistakes_.empty() && worst > 0) std::cout << "\nworst mistakes\n";
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
     const Mistake& m = mistakes_[i];
-    std::cout << format("  {}: {} taken for {} ({:.3f}){}\n", Printable(m.example), Printable(Name(m.truth)), Printable(Name(m.guess)),
-                        m.score, LabelIsDoubtful(m) ? "; or the label is wrong" : "");
+    std::cout << format("  {}: {} predicted as {} ({:.3f}){}\n", Printable(m.example),
+                        Printable(Name(m.truth)), Printable(Name(m.guess)), m.score,
+                        LabelIsDoubtful(m) ? "; the label may be wrong" : "");
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// A command of the program: a file each. main.cc makes them all, lets them declare their arguments and runs the one that was named.
+// A command of the program, one per file. main.cc creates all commands, lets them declare their
+// arguments and runs the given one.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -28,16 +29,17 @@ class Command {
   virtual ~Command() = default;
   // Adds itself, with its arguments.
   virtual void Declare(CommandLine& line) = 0;
-  // Whether it works on arrays; the others begin without what threads of computation need.
+  // Whether it computes on arrays; other commands skip the setup of compute threads.
   virtual bool Computes() const { return true; }
   // Returns the exit code; throws Error.
   virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
 };
 
-// CONFIG [key=value ...] -c FILE: what most commands begin with.
+// CONFIG [key=value ...] -c FILE: arguments of most commands.
 struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides, more_files;
+  bool trusts_plugins = true;  // load those that the file names; else only those of the flags
   void Declare(Arguments& arguments, bool required = true);
 };
 
@@ -61,15 +63,15 @@ std::unique_ptr<Command> MakeDiff();
 std::unique_ptr<Command> MakeSweep();
 std::unique_ptr<Command> MakeLrFind();
 
-// What the program is, what it was built with and the CPU that it runs on: "mxtrain", "libraries", "compiler", "cpu".
+// Version, build and CPU: "mxtrain", "libraries", "compiler", "cpu".
 std::vector<std::pair<std::string, std::string>> BuildFacts();
-// The same for people: "mxtrain 0.1.0" and, in lines of their own, the rest.
+// The same as text: "mxtrain 0.1.0", then one line for each of the others.
 std::string VersionText();
 
-// Set by INT, TERM (1) and USR1 (2: save and go on); the signal that ended the run.
+// Set by INT, TERM (1) and USR1 (2: save and continue); the signal that ended the run.
 std::atomic<int>& StopFlag();
 int StopSignal();
-// From now on INT and TERM ask for a stop; a second one leaves at once. USR1 asks for a save.
+// From now on, INT and TERM request a stop; a second one exits at once. USR1 requests a save.
 void CatchSignals();
 
 }  // namespace mxtrain::commands

@@ -23,7 +23,8 @@ void OnSignal(int signal) {
     stop_flag.compare_exchange_strong(none, 2);
     return;
   }
-  constexpr int64_t kSame = 200'000'000;  // timeout(1) and service managers tell the process, and its group too: one signal that comes twice
+  constexpr int64_t kSame = 200'000'000;  // timeout(1) and service managers signal the process and
+                                          // its group: one signal arrives twice
   if (stop_signal != 0) {
     if (Now() - stop_time > kSame) std::_Exit(128 + signal);  // the second one: at once
     return;
@@ -39,7 +40,11 @@ void ConfigArguments::Declare(Arguments& arguments, bool required) {
   Argument config = arguments.Option("config", &file, "configuration file (YAML)").Takes("CONFIG");
   if (required) config.Required();
   arguments.Option("overrides", &overrides, "values that override the configuration: train.optimizer.lr=0.1").Takes("key=value");
-  arguments.Option("-c", &more_files, "a further configuration file, merged over the first; may repeat").Takes("FILE").Repeats();
+  arguments
+      .Option("-c", &more_files,
+              "another configuration file, merged over the first; may be repeated")
+      .Takes("FILE")
+      .Repeats();
 }
 
 std::atomic<int>& StopFlag() { return stop_flag; }
@@ -52,7 +57,8 @@ void CatchSignals() {
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
   struct sigaction hang_up {};
   sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup asks for its being ignored
+  if (hang_up.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);  // nohup asks to ignore it
 }
 
 }  // namespace mxtrain::commands

@@ -16,7 +16,8 @@ class Completion final : public Command {
   bool Computes() const override { return false; }
 
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("completion", "a script that completes commands, flags, keys and operators in a shell");
+    Arguments arguments = line.Add(
+        "completion", "print a shell completion script for commands, flags, keys and operators");
     arguments.Option("shell", &shell_, "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
     arguments.Examples("  source <(mxtrain completion bash)\n  mxtrain completion zsh > ~/.zfunc/_mxtrain\n"
                        "  mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish");

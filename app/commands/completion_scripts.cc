@@ -30,14 +30,14 @@ void CollectKeys(const std::vector<config::Key>& keys, const std::string& prefix
 
 std::string Joined(const std::vector<std::string>& words, const char* between = " ") { return format("{}", join(words, between)); }
 
-// In single quotes, as every shell reads them; `escaped` is how the shell writes a quote in them.
+// In single quotes, for every shell; `escaped` is how the shell writes a quote inside them.
 std::string Quoted(const std::string& text, const std::string& escaped) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? escaped : std::string(1, c);
   return quoted + "'";
 }
 
-// The first sentence or clause of a help text: what has room beside a word.
+// The first sentence or clause of a help text, short enough for a completion list.
 std::string Short(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
 
 std::vector<std::string> FlagNames(const CommandInfo& command) {
@@ -63,7 +63,7 @@ Positional KindOf(const ArgumentInfo& argument) {
   return argument.takes == "OPERATOR" ? Positional::kOperators : Positional::kFiles;
 }
 
-// What completes the positional arguments of a command, each way once, as the shell says it.
+// The completions of a command's positional arguments, each once, in the shell's syntax.
 std::string WordsOf(const CommandInfo& command, const std::function<std::string(const ArgumentInfo&)>& in_shell) {
   std::string text;
   for (const ArgumentInfo& argument : command.arguments) {
@@ -73,7 +73,7 @@ std::string WordsOf(const CommandInfo& command, const std::function<std::string(
   return text;
 }
 
-// Those of the command's own and of every command, with the command's name or "*".
+// The flags of the command and of every command, with the command's name or "*".
 std::vector<std::pair<std::string, const CommandInfo*>> WithCommon(const CommandLine& line) {
   std::vector<std::pair<std::string, const CommandInfo*>> all;
   for (const CommandInfo& command : line.commands()) all.emplace_back(command.name, &command);
@@ -303,7 +303,8 @@ std::string FishCompletion(const CommandLine& line, const CompletionWords& words
       }
       std::vector<std::string> offered;
       switch (KindOf(argument)) {
-        case Positional::kFiles: break;  // what fish offers by itself
+        case Positional::kFiles:
+          break;  // fish's default
         case Positional::kKeys: with_keys.push_back(command.name); break;
         case Positional::kOperators: offered = words.operators; break;
         case Positional::kTopics: offered = words.topics; break;

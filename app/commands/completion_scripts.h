@@ -1,5 +1,5 @@
 #pragma once
-// Completion for shells, as scripts that hold every word: typing asks no program.
+// Shell completion scripts that contain all words: completion runs no program.
 #include <string>
 #include <vector>
 

@@ -8,7 +8,7 @@
 namespace mxtrain::commands {
 namespace {
 
-// What a resolved configuration has under train.KEY; "" where it has nothing.
+// The value of train.KEY in a resolved configuration; "" if absent.
 std::string TrainKey(const std::string& config_text, const std::string& key) {
   auto sources = std::make_shared<config::SourceMap>();
   const int file = sources->AddFile("the model's configuration", config_text, std::filesystem::current_path());

@@ -1,5 +1,5 @@
 #pragma once
-// How a command computes a net: the modes that its configuration, or that of the run which made it, names.
+// The compute modes of a net, from its configuration or that of its run.
 #include <string>
 
 #include "app/commands/command.h"
@@ -11,8 +11,8 @@ namespace mxtrain::commands {
 // `math`, `amp`: of a configuration's `train`.
 ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deterministic);
 
-// Those in which the model's run trained and validated, so that `eval` and `infer` give its numbers. A mixed precision for which the device
-// is not made is left out, which is said.
+// The modes in which the model's run trained and validated, so that `eval` and `infer` reproduce
+// its results. Mixed precision that the device does not support is skipped, with a message.
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -1,18 +1,20 @@
 #pragma once
-// Whether other programs took the processor from this one.
+// Measures how much processor time other programs took from this one.
 #include <string>
 
 namespace mxtrain::commands {
 
-// Seconds of all threads of this process since they began: those in which they ran, and those in which they were ready to run and another thread
-// had their processor. Threads that have ended are left out.
+// Seconds of all threads of this process since they started: running, and ready to run but waiting
+// for a processor. Threads that have ended are not counted.
 struct CpuTimes {
   double ran = 0, queued = 0;
 };
-CpuTimes ReadCpuTimes(const std::string& tasks = "/proc/self/task");  // zeros where the system does not tell
+CpuTimes ReadCpuTimes(
+    const std::string& tasks = "/proc/self/task");  // zeros if the system does not provide them
 
-// The part of the processor time that this process could have used and was given, between two readings `seconds` apart on `cpus` processors. Its own
-// threads in each other's way do not lower it: together they can use no more than the processors. 1 where nothing was wanted.
+// The fraction of usable processor time that this process got between two readings `seconds` apart
+// on `cpus` processors. Contention among its own threads does not lower it, since together they
+// cannot use more than the processors. 1 if it wanted none.
 double GivenShare(const CpuTimes& before, const CpuTimes& after, double seconds, int cpus);
 
 }  // namespace mxtrain::commands

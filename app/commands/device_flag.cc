@@ -19,13 +19,16 @@ std::vector<Context> ParseDevices(const std::string& flag, const std::function<b
     const Context device = Context::Parse(devices.empty() ? item : kind + ":" + item);
     if (devices.empty()) kind = item.substr(0, item.find(':'));
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
-      Throw(ErrorKind::kUsage, "--device {} names {} twice", flag, device.ToString());
+      Throw(ErrorKind::kUsage, "--device {} lists {} twice", flag, device.ToString());
     }
     devices.push_back(device);
   }
   if (devices.empty() || flag.ends_with(',')) Context::Parse(flag);  // throws
   if (devices.size() > 1 && devices[0].type != DeviceType::kGPU) {
-    Throw(ErrorKind::kUsage, "--device {}: several devices are GPUs, gpu:0,1; on the CPU train.kvstore.workers shares a batch", flag);
+    Throw(ErrorKind::kUsage,
+          "--device {}: several devices must be GPUs, such as gpu:0,1; on the CPU use "
+          "train.kvstore.workers to split a batch",
+          flag);
   }
   return devices;
 }
@@ -47,7 +50,8 @@ std::vector<Context> DevicesOf(const CommonFlags& flags) {
 Context DeviceOf(const CommonFlags& flags) {
   const std::vector<Context> devices = DevicesOf(flags);
   if (devices.size() > 1)
-    Throw(ErrorKind::kUsage, "--device {} is for training; here give one device, {}", flags.device, devices[0].ToString());
+    Throw(ErrorKind::kUsage, "--device {} is only for training; give one device, {}", flags.device,
+          devices[0].ToString());
   return devices[0];
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// --device: what it names on this machine.
+// --device: the devices that it selects on this machine.
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,21 +9,22 @@
 
 namespace mxtrain::commands {
 
-// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the first GPU where `sees_gpu`, which is asked for nothing else, says that there is one, else the
-// CPU. Throws kUsage for what names no device, or one twice.
+// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the first GPU if `sees_gpu` returns true, else the CPU;
+// `sees_gpu` is called only for auto. Throws kUsage for an invalid or repeated device.
 std::vector<Context> ParseDevices(const std::string& flag, const std::function<bool()>& sees_gpu);
 
-// What `auto` is in this process, found when it is first asked for. Without a GPU half or without NVIDIA's driver nothing of CUDA is
-// loaded.
+// The device for `auto` in this process, determined on first use. Without the CUDA backend or
+// NVIDIA's driver, no CUDA library is loaded.
 struct AutoDevice {
   bool gpu = false;
-  std::string why_not;  // "" where there is a GPU, or no GPU half
+  std::string why_not;  // "" if there is a GPU, or no CUDA backend
 };
 const AutoDevice& FindAutoDevice();
 
 std::vector<Context> DevicesOf(const CommonFlags& flags);
-Context DeviceOf(const CommonFlags& flags);  // for who computes on one: several are refused with kUsage
-// For who computes next to nothing and is to answer at once: auto is the CPU.
+Context DeviceOf(
+    const CommonFlags& flags);  // for commands that use one device: throws kUsage for several
+// For commands that compute little and must respond quickly: auto is the CPU.
 CommonFlags WithoutAutoGpu(CommonFlags flags);
 
 }  // namespace mxtrain::commands

@@ -1,4 +1,4 @@
-// mxtrain devices: what this machine and this build have.
+// mxtrain devices: the devices of this machine and this build.
 #include <fstream>
 #include <iostream>
 
@@ -49,7 +49,7 @@ Json GpuFacts(const Backend& gpu) {
 class Devices final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("devices", "what there is to compute on");
+    Arguments arguments = line.Add("devices", "list compute devices");
     arguments.Examples("  mxtrain devices\n  mxtrain devices --json");
   }
 

@@ -42,7 +42,7 @@ Facts EnvironmentOf(const RunSummary& run) {
   return facts;
 }
 
-// Fingerprints of the data, which its last checkpoint holds.
+// Fingerprints of the data, from the last checkpoint.
 Facts DataOf(const RunSummary& run) {
   Facts facts;
   const std::string last = run.path + "/checkpoints/last";
@@ -74,11 +74,13 @@ Facts MetricsOf(const RunSummary& run) {
 class Diff final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("diff", "two runs side by side: configuration, data, environment, metrics");
+    Arguments arguments =
+        line.Add("diff", "compare two runs: configuration, data, environment, metrics");
     arguments.Option("left", &left_, "run folder").Required().Takes("RUN");
     arguments.Option("right", &right_, "run folder").Required().Takes("RUN");
-    arguments.Flag("--all", &all_, "also what both have in common");
-    arguments.Option("--plot", &plot_, "draw the curves of both into this file (.svg, .png)").Takes("FILE");
+    arguments.Flag("--all", &all_, "also show equal values");
+    arguments.Option("--plot", &plot_, "draw the curves of both runs into this file (.svg, .png)")
+        .Takes("FILE");
     arguments.Examples("  mxtrain diff runs/lenet-0001 runs/lenet-0002\n  mxtrain diff runs/lenet-0001 runs/latest --plot curves.png");
   }
 
@@ -122,7 +124,7 @@ class Diff final : public Command {
     std::cout << "\n";
   }
 
-  // The measures that both have, validation where it was measured.
+  // The metrics that both runs have, of validation if measured.
   plot::Drawing DrawCurves(const RunSummary& left, const RunSummary& right) const {
     std::optional<plot::Drawing> all;
     for (const std::string& measure : left.metrics.Measures()) {
@@ -141,7 +143,7 @@ class Diff final : public Command {
       const plot::Drawing one = plot::Draw(chart);
       all = all ? plot::Stack(*all, one) : one;
     }
-    if (!all) Throw(ErrorKind::kData, "{} has no finished epoch to draw", left.path);
+    if (!all) Throw(ErrorKind::kData, "{} has no completed epoch to draw", left.path);
     return *all;
   }
 

@@ -27,21 +27,43 @@ namespace fs = std::filesystem;
 class Eval final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("eval", "metrics of a model on data with labels");
+    Arguments arguments = line.Add("eval", "evaluate a model on labelled data");
     arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
-    arguments.Option("data", &data_,
-                    "folder with a folder per class, or of MNIST's or CIFAR's files; a list (PATH LABEL per line; - for stdin); a configuration, for its "
-                    "validation data; default: that of the model's run")
+    arguments
+        .Option("data", &data_,
+                "a folder with one folder per class, or with MNIST or CIFAR files; a list (PATH "
+                "LABEL per line; - for stdin); a configuration, "
+                "for its validation data; default: the validation data of the model's run")
         .Takes("DATA");
-    arguments.Option("--metric", &metrics_, "accuracy, cross_entropy, top_k:5, ...; may repeat; default: those of the model's run").Takes("NAME").Repeats();
-    arguments.Option("--batch", &batch_, "examples at a time").Positive();
-    arguments.Option("--format", &format_, "table; csv: a line per class; jsonl: everything, as --json")
-        .OneOf({"table", "csv", "jsonl"}).ShowsDefault();
-    arguments.Option("--predictions", &predictions_, "write what the model says of each example: file, true class, predicted class, score").Takes("FILE");
-    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although examples could not be read");
-    arguments.Option("--worst", &worst_, "how many of the worst mistakes to list and to show").NotNegative().ShowsDefault();
-    arguments.Option("--output", &output_, "write tables (CSV, JSON) and pictures into this folder; default: RUN/eval, where the model is a run folder").Takes("DIR");
-    arguments.Option("overrides", &overrides_, "values that override DATA's, where that is a configuration: data.val.path=photos/test").Takes("key=value");
+    arguments
+        .Option("--metric", &metrics_,
+                "accuracy, cross_entropy, top_k:5, ...; may be repeated; default: the metrics of "
+                "the model's run")
+        .Takes("NAME")
+        .Repeats();
+    arguments.Option("--batch", &batch_, "examples per batch").Positive();
+    arguments
+        .Option("--format", &format_,
+                "table; csv: one line per class; jsonl: everything, like --json")
+        .OneOf({"table", "csv", "jsonl"})
+        .ShowsDefault();
+    arguments
+        .Option("--predictions", &predictions_,
+                "write the prediction for each example: file, true class, predicted class, score")
+        .Takes("FILE");
+    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if examples could not be read");
+    arguments.Option("--worst", &worst_, "number of worst mistakes to list and show")
+        .NotNegative()
+        .ShowsDefault();
+    arguments
+        .Option("--output", &output_,
+                "write tables (CSV, JSON) and figures into this folder; default: RUN/eval if the "
+                "model is a run folder")
+        .Takes("DIR");
+    arguments
+        .Option("overrides", &overrides_,
+                "overrides if DATA is a configuration: data.val.path=photos/test")
+        .Takes("key=value");
     facts_.Declare(arguments);
     arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json\n"
                        "  mxtrain eval model.ckpt photos/test --output results");
@@ -102,13 +124,15 @@ class Eval final : public Command {
     if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
     const std::string given = value ? data_ : overrides_[0], model = report::QuoteShell(model_), own = fs::path(model_) / "config.yaml";
     if (const size_t equals = given.find('='); given.substr(0, equals).ends_with("path")) {
-      Throw(ErrorKind::kUsage, "{}: a folder or a list is named by itself: mxtrain eval {} {}", given, model, report::QuoteShell(given.substr(equals + 1)));
+      Throw(ErrorKind::kUsage, "{}: give a folder or a list by its path alone: mxtrain eval {} {}",
+            given, model, report::QuoteShell(given.substr(equals + 1)));
     }
-    Throw(ErrorKind::kUsage, "{} is a value for a configuration, and {}: mxtrain eval {} {} {}", given, value ? "none is named" : data_ + " is none", model,
+    Throw(ErrorKind::kUsage, "{} overrides a configuration, but {}: mxtrain eval {} {} {}", given,
+          value ? "none is given" : data_ + " is not one", model,
           fs::exists(own) ? report::QuoteShell(own) : "CONFIG", report::QuoteShell(given));
   }
 
-  // One table: that of the classes where the net has such heads, else that of its first head of values.
+  // One table: the classes if the net has such heads, else its first head of values.
   static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) {
     const bool with_head = reports->size() > 1;
     if (!reports->empty()) predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
@@ -118,7 +142,9 @@ class Eval final : public Command {
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
-      if (spec.source.empty()) Throw(ErrorKind::kUsage, "{} names no data of its own; say which: mxtrain eval MODEL DATA", model.file);
+      if (spec.source.empty())
+        Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
+              model.file);
       std::shared_ptr<const io::Source> source = OwnSource(spec);
       WarnOfOtherData(model, *source, console);
       return source;
@@ -141,17 +167,19 @@ class Eval final : public Command {
     return io::MakeSource(list ? "list" : "image_folder", kwargs);
   }
 
-  // That of the model's run, where it still is.
+  // The data of the model's run, if it still exists.
   std::shared_ptr<const io::Source> OwnSource(const PipelineSpec& spec) const {
     try {
       return io::MakeSource(spec.source, spec.source_params);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kFileSystem) throw;
-      Throw(e.kind(), "{}; where the run's data have moved, say to what: mxtrain eval {} DATA", e.what(), report::QuoteShell(model_));
+      Throw(e.kind(),
+            "{}; if the run's data has moved, give its new location: mxtrain eval {} DATA",
+            e.what(), report::QuoteShell(model_));
     }
   }
 
-  // A table with the columns of that of the model's run.
+  // A table with the columns of the one in the model's run.
   std::shared_ptr<const io::Source> TableLike(const PipelineSpec& spec) const {
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
     for (const auto& [key, value] : spec.source_params) {
@@ -160,7 +188,7 @@ class Eval final : public Command {
     return io::MakeSource(spec.source, kwargs);
   }
 
-  // As the user called them; else where the model's run found them.
+  // As the user gave it; else where the model's run found it.
   std::string DataName(const Model& model) const {
     if (!data_.empty()) return data_;
     for (const auto& [key, value] : PipelineSpec::FromJson(model.info.pipeline).source_params) {
@@ -173,10 +201,13 @@ class Eval final : public Command {
     const std::string& then = model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
     const std::string now = io::Fingerprint(source);
     if (then.empty() || then == now) return;
-    console.Message(LogLevel::kWarning, format("the data are other than those that the run was measured on: {} then, {} now", then, now));
+    console.Message(
+        LogLevel::kWarning,
+        format("the data differs from what the run was evaluated on: {} then, {} now", then, now));
   }
 
-  // Those of the flags, else those of the model's run, else accuracy for a model without a run (the reference system's files).
+  // The metrics of the flags, else of the model's run, else accuracy for a model without a run
+  // (MXNet's files).
   std::vector<MetricSpec> Metrics(const PipelineSpec& run) const {
     std::vector<MetricSpec> specs;
     if (metrics_.empty() && !run.source.empty()) return run.metrics;
@@ -203,7 +234,7 @@ class Eval final : public Command {
     return result;
   }
 
-  // A run folder that cannot be written into is no reason to withhold the results: it may be another's.
+  // Print results even if the run folder is not writable: it may belong to someone else.
   void WriteFiles(const Json& result, const std::vector<ClassReport>& reports, report::Console& console) const {
     const bool own_run = output_.empty() && fs::is_directory(model_);
     if (output_.empty() && !own_run) return;
@@ -215,10 +246,14 @@ class Eval final : public Command {
       if (own_run) report::WriteHtmlReport(model_);
     } catch (const std::exception& e) {
       if (!own_run) throw;
-      console.Message(LogLevel::kWarning, format("tables and pictures were not written ({}); --output DIR writes them elsewhere", e.what()));
+      console.Message(
+          LogLevel::kWarning,
+          format(
+              "tables and figures were not written ({}); choose another folder with --output DIR",
+              e.what()));
       return;
     }
-    console.Message(LogLevel::kInfo, format("tables and pictures: {}", folder));
+    console.Message(LogLevel::kInfo, format("tables and figures: {}", folder));
   }
 
   void Print(const Json& result, const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {

@@ -18,9 +18,12 @@ constexpr const char* kSafetensors = ".safetensors";
 class Export final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("export", "a model's arrays for other programs");
+    Arguments arguments = line.Add("export", "export a model for other programs");
     arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
-    arguments.Option("output", &output_, "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays as MXNet's files")
+    arguments
+        .Option("output", &output_,
+                "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays in "
+                "MXNet's format")
         .Required()
         .Takes("OUTPUT");
     DeclareInputs(arguments, &inputs_);
@@ -30,7 +33,9 @@ class Export final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     const bool safetensors = output_.ends_with(kSafetensors);
     if (!safetensors && output_.find('@') == std::string::npos) {
-      Throw(ErrorKind::kUsage, "'{}' says no format: FILE.safetensors, or PREFIX@N for MXNet's files", output_);
+      Throw(ErrorKind::kUsage,
+            "'{}' does not name a format; use FILE.safetensors, or PREFIX@N for MXNet's files",
+            output_);
     }
     auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     std::vector<std::string> files;
@@ -55,7 +60,7 @@ class Export final : public Command {
   }
 
  private:
-  // PREFIX-labels.txt, a class a line; "" for a model without names.
+  // PREFIX-labels.txt, one class per line; "" for a model without names.
   std::string WriteLabels(const Model& model) const {
     if (model.info.class_names.empty()) return "";
     std::string text;
@@ -65,14 +70,15 @@ class Export final : public Command {
     return path;
   }
 
-  // How the inputs are prepared stands in the files for this program; others are to be told.
+  // The files tell this program how to prepare inputs; users of other programs must be told.
   std::string HowToUse(const Model& model) const {
     std::string chain;
     for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.info.pipeline).transforms) {
       chain += (chain.empty() ? "" : ", ") + transform.name;
       for (const auto& [key, value] : transform.kwargs) chain += format(" {}={}", key, value);
     }
-    const std::string use = format("mxtrain infer {} INPUT prepares its input as the run did", report::QuoteShell(output_));
+    const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
+                                   report::QuoteShell(output_));
     return chain.empty() ? use : format("{}; for another program: {}", use, chain);
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a run will take: time, from a few timed steps, and room on the disk.
+// What a run will need: time, estimated from a few steps, and disk space.
 #include <cstdint>
 
 #include "app/commands/batch_fit.h"
@@ -10,20 +10,20 @@ namespace mxtrain::commands {
 struct TimeForecast {
   double step_seconds = 0;
   int64_t timed_steps = 0;
-  bool synthetic = false;       // there were no training data to read
+  bool synthetic = false;       // there was no training data to read
   int64_t steps_per_epoch = 0;  // 0: not known without data
   int64_t total_steps = 0;
   double epoch_seconds() const { return step_seconds * static_cast<double>(steps_per_epoch); }
   double run_seconds() const { return step_seconds * static_cast<double>(total_steps); }
 };
 
-// Trains for some seconds, reading and decoding included, and throws the result away.
+// Trains for a few seconds, including reading and decoding, and discards the result.
 TimeForecast ForecastTime(Session& session);
 
 struct DiskForecast {
   int64_t checkpoint_bytes = 0;
-  // The numbered checkpoints that are kept, `last`, `previous`, `best` and one that is being written. Equal ones share their bytes where the file
-  // system has hard links: it is then less.
+  // The numbered checkpoints that are kept, `last`, `previous`, `best` and one being written. Less
+  // if the file system has hard links: equal checkpoints then share their bytes.
   int64_t most_files = 0;
 };
 DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer);

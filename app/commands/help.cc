@@ -1,4 +1,5 @@
-// mxtrain help [TOPIC]: exit codes, commands, configuration keys, nets and files of data explained, man pages.
+// mxtrain help [TOPIC]: explains exit codes, commands, configuration keys, nets and data files;
+// writes man pages.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -45,11 +46,22 @@ class Help final : public Command {
   bool Computes() const override { return false; }
 
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("help", "a command, a configuration key or an exit code explained");
-    arguments.Option("topic", &topic_, "an exit code (3), the name of its class (configuration), a command, a key or what it may name (train.optimizer, transforms, adam), `keys` for all "
-                     "keys, or how something is written (net, blocks, repeat, expressions, list, csv); default: a list of the codes").Takes("TOPIC");
-    arguments.Flag("--man", &man_, "the man page of the command, or of the program, for `man -l -`");
-    arguments.Option("--man-dir", &man_dir_, "write the man pages of the program and of every command into this folder").Takes("DIR");
+    Arguments arguments =
+        line.Add("help", "explain a command, a configuration key or an exit code");
+    arguments
+        .Option("topic", &topic_,
+                "an exit code (3) or its name (configuration), a command, a configuration key or "
+                "one of its choices "
+                "(train.optimizer, transforms, adam), `keys` for all keys, or a topic (net, "
+                "blocks, repeat, expressions, list, csv); "
+                "default: list the exit codes and topics")
+        .Takes("TOPIC");
+    arguments.Flag("--man", &man_,
+                   "print the man page of the command, or of the program, for `man -l -`");
+    arguments
+        .Option("--man-dir", &man_dir_,
+                "write the man pages of the program and all commands into this folder")
+        .Takes("DIR");
     arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help net\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
   }
 
@@ -82,8 +94,9 @@ class Help final : public Command {
     std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
     for (const ExitCode& code : ExitCodes()) std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
     std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n"
-                 "`mxtrain help KEY` explains a key of the configuration, `mxtrain help keys` lists them; `mxtrain ops` is the reference of layers.\n\n"
-                 "How something is written:\n";
+                 "`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
+                 "`mxtrain ops` is the operator reference.\n\n"
+                 "Topics:\n";
     for (const HelpTopic& topic : HelpTopics()) std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
   }
 
@@ -101,7 +114,7 @@ class Help final : public Command {
 
   static void Explain(const ExitCode& code) {
     std::cout << format("{} ({}): {}\n", code.code, code.name, code.meaning);
-    if (*code.causes) std::cout << "\nCommonest causes:\n";
+    if (*code.causes) std::cout << "\nCommon causes:\n";
     const std::string causes = code.causes;
     for (size_t at = 0; at < causes.size();) {
       const size_t end = std::min(causes.find('\n', at), causes.size());
@@ -124,8 +137,10 @@ class Help final : public Command {
     for (std::string& topic : config::KeyTopics()) known.push_back(std::move(topic));
     const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;  // no number resembles another code
     const std::string guess = number ? "" : DidYouMean(topic_, known);
-    Throw(ErrorKind::kUsage, "there is no command, key or exit code '{}'{}", topic_,
-          guess.empty() ? "; `mxtrain help` lists the codes and pages, `mxtrain help keys` the keys" : guess);
+    Throw(ErrorKind::kUsage, "unknown command, key or exit code '{}'{}", topic_,
+          guess.empty()
+              ? "; `mxtrain help` lists the codes and topics, `mxtrain help keys` the keys"
+              : guess);
   }
 
   void WriteManPages() const {

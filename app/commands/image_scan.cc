@@ -19,11 +19,12 @@ namespace mxtrain::commands {
 namespace {
 
 constexpr int kRows = 16, kColumns = 17;
-// On smaller pictures two things of a kind look like one: of the digits of MNIST 252 in 10,000 would be called copies.
+// Smaller images of similar objects look alike: 252 of 10,000 MNIST digits would be reported as
+// copies.
 constexpr int kLeastEdge = 48;
 using Thumbnail = std::array<double, kRows * kColumns>;  // gray, 0 .. 255
 
-// Pixels that lie in part in the interval [begin, end), and how much of each does.
+// Pixels that overlap the interval [begin, end), and the overlap of each.
 std::vector<std::pair<int, double>> Overlaps(double begin, double end) {
   std::vector<std::pair<int, double>> parts;
   for (int pixel = static_cast<int>(begin); pixel < end; ++pixel) {
@@ -33,7 +34,7 @@ std::vector<std::pair<int, double>> Overlaps(double begin, double end) {
   return parts;
 }
 
-// Means over boxes that cover the picture, whatever its size.
+// Means over boxes that cover an image of any size.
 Thumbnail Shrink(const io::Image& gray) {
   const double height = double(gray.height) / kRows, width = double(gray.width) / kColumns;
   Thumbnail thumbnail;
@@ -51,7 +52,7 @@ Thumbnail Shrink(const io::Image& gray) {
 }
 
 ImageHash HashOf(const Thumbnail& thumbnail) {
-  constexpr double kMargin = 6;  // gray levels: where a picture is flat, noise would decide
+  constexpr double kMargin = 6;  // gray levels: in flat regions noise would decide
   ImageHash hash{};
   for (size_t bit = 0; bit < 256; ++bit) {
     const double* pixel = &thumbnail[bit / 16 * kColumns + bit % 16];
@@ -60,7 +61,7 @@ ImageHash HashOf(const Thumbnail& thumbnail) {
   return hash;
 }
 
-// Of two thumbnails, -1 .. 1; 0 where one has next to no contrast.
+// Correlation of two thumbnails, -1 .. 1; 0 if one has almost no contrast.
 double Correlation(const Thumbnail& a, const Thumbnail& b) {
   constexpr double kLeastDeviation = 4;
   const double n = static_cast<double>(a.size());
@@ -76,7 +77,7 @@ double Correlation(const Thumbnail& a, const Thumbnail& b) {
 
 bool IsImage(const io::FieldSpec& field) { return field.kind == io::FieldKind::kImage; }
 
-// Looks at one record after another, with memory that is used again.
+// Scans records one by one and reuses memory.
 class Looker {
  public:
   explicit Looker(const io::Source& source) : source_(source) {
@@ -143,7 +144,7 @@ class Looker {
     options.channels = 1;
     options.exact = false;
     options.part = [](int height, int width) {
-      // Twice the thumbnail's size is enough to see it.
+      // Twice the thumbnail's size is sufficient.
       return io::DecodeOptions::Part{{0, 0, height, width}, std::min(1.0, std::max(2.0 * kRows / height, 2.0 * kColumns / width))};
     };
     io::Frame frame;

@@ -1,5 +1,6 @@
 #pragma once
-// One look at every picture of a data source, on all cores: what its header says, a checksum, and a small fingerprint of what is seen on it.
+// Scans every image of a data source, on all cores: header, checksum, and a small fingerprint of
+// the content.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -10,16 +11,17 @@
 
 namespace mxtrain::commands {
 
-// The difference hash of a picture (Krawetz, "Kind of Like That", 2013) of 16 x 16 bits: a gray thumbnail of 16 rows of 17 pixels, and for
-// each two neighbours in a row whether it gets brighter, by more than noise does. It survives scaling, compression and changes of brightness and contrast.
+// The difference hash of an image (Krawetz, "Kind of Like That", 2013) of 16 x 16 bits: a gray
+// thumbnail of 16 rows of 17 pixels, and for each two neighbours in a row, whether the second is
+// brighter by more than noise. Invariant to scaling, compression, brightness and contrast.
 using ImageHash = std::array<uint64_t, 4>;
 int Distance(const ImageHash& a, const ImageHash& b);  // bits that differ
 
-// What was seen of a record. Of several pictures the header is that of the first, and there is no hash;
-// nor is there one of a picture under 48 pixels, on which too little is seen.
+// Facts about a record. With several images, the header is that of the first and there is no hash;
+// images under 48 pixels have no hash either.
 struct ImageFacts {
-  bool readable = false;  // the rest means nothing without it
-  uint64_t checksum = 0;  // of the bytes of files, of the pixels of decoded pictures
+  bool readable = false;  // if false, the other members are meaningless
+  uint64_t checksum = 0;  // of the bytes of files, of the pixels of decoded images
   int height = 0, width = 0;
   int channels = 0;     // of the file: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA or CMYK
   bool cmyk = false;
@@ -27,12 +29,13 @@ struct ImageFacts {
   std::optional<ImageHash> hash;
 };
 
-// Facts of each record; empty where records hold no pictures. `stop` is asked before each picture, `on_image` called after it; both from
-// several threads. Records that cannot be read are not readable; other errors are thrown.
+// Facts about each record; empty if records contain no images. Calls `stop` before and `on_image`
+// after each image, both from several threads. Unreadable records have readable == false; other
+// errors are thrown.
 std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_image);
 
-// Whether two pictures whose hashes are near are one: the correlation of their thumbnails is at least 0.98. Records that cannot be read any more
-// are not, nor are pictures without contrast.
+// Whether two images with similar hashes are the same image: the correlation of their thumbnails is
+// at least 0.98. False for unreadable records and images without contrast.
 bool LookAlike(const io::Source& a, int64_t index_a, const io::Source& b, int64_t index_b);
 
 }  // namespace mxtrain::commands

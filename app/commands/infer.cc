@@ -30,30 +30,65 @@ namespace {
 class Infer final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("infer", "predictions for pictures, or for the rows of a table");
+    Arguments arguments = line.Add("infer", "predict images or the rows of a table");
     arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
-    arguments.Option("inputs", &inputs_, "folders, picture files, lists of them (.txt .lst .tsv .csv), or - for a list on stdin; of a model that was trained on a table: a table with the "
-                     "columns of its inputs, or -").Required().Takes("INPUT");
-    arguments.Option("--key", &key_, "of a table: the column whose cells name the rows in what is written; default: their numbers, from 1").Takes("COLUMN");
-    arguments.Option("--top-k", &top_k_, "classes per picture or row").Positive().ShowsDefault();
     arguments
-        .Option("--threshold", &threshold_,
-                "of a model that gives any number of classes: scores from here on say that one is there; default: 0.5")
+        .Option("inputs", &inputs_,
+                "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
+                "stdin; for a model trained on a table: a "
+                "table with its input columns, or -")
+        .Required()
+        .Takes("INPUT");
+    arguments
+        .Option("--key", &key_,
+                "for tables: the column that identifies rows in the output; default: row numbers, "
+                "from 1")
+        .Takes("COLUMN");
+    arguments.Option("--top-k", &top_k_, "classes per image or row").Positive().ShowsDefault();
+    arguments
+        .Option(
+            "--threshold", &threshold_,
+            "for multi-label models: classes with at least this score are predicted; default: 0.5")
         .Within(0.0, 1.0);
-    arguments.Option("--format", &format_, "table, csv or jsonl; default: as --output ends (.csv, .jsonl), else table").OneOf({"table", "csv", "jsonl"});
-    arguments.Option("--output", &output_, "write there in place of stdout").Takes("FILE");
-    arguments.Option("--copy-to", &copy_to_, "copy each picture into the folder DIR/CLASS; nothing is overwritten").Takes("DIR");
-    arguments.Option("--min-score", &min_score_, "with --copy-to: pictures whose best score is below go into DIR/unsure").Within(0.0, 1.0);
-    arguments.Option("--annotate", &annotate_, "write the pictures into DIR with class and score drawn on").Takes("DIR");
-    arguments.Option("--probabilities", &probabilities_, "write the scores of all classes as .npy, a row per picture in the order of the inputs")
+    arguments
+        .Option(
+            "--format", &format_,
+            "table, csv or jsonl; default: by the extension of --output (.csv, .jsonl), else table")
+        .OneOf({"table", "csv", "jsonl"});
+    arguments.Option("--output", &output_, "write to this file instead of stdout").Takes("FILE");
+    arguments
+        .Option("--copy-to", &copy_to_, "copy each image into DIR/CLASS; nothing is overwritten")
+        .Takes("DIR");
+    arguments
+        .Option("--min-score", &min_score_,
+                "with --copy-to: copy images whose best score is lower into DIR/unsure")
+        .Within(0.0, 1.0);
+    arguments
+        .Option("--annotate", &annotate_,
+                "write the images into DIR with class and score drawn on them")
+        .Takes("DIR");
+    arguments
+        .Option("--probabilities", &probabilities_,
+                "write the scores of all classes as .npy, one row per image in input order")
         .Takes("FILE");
-    arguments.Option("--output-layer", &output_layer_, "write what this layer gives, in place of predictions, as .npy into --output; the names of "
-                     "its rows go to stdout").Takes("NAME");
-    arguments.Option("--tta", &tta_, "average the scores of several views: flip, of 2 (plain, mirrored); crops, of 10 (middle and corners of a larger "
-                     "cut, each plain and mirrored)").OneOf({"flip", "crops"});
-    arguments.Option("--batch", &batch_, "pictures at a time; default: 64, less where their memory plan takes more than a quarter of what is free")
+    arguments
+        .Option(
+            "--output-layer", &output_layer_,
+            "write the output of this layer instead of predictions, as .npy into --output; the row "
+            "names go to stdout")
+        .Takes("NAME");
+    arguments
+        .Option("--tta", &tta_,
+                "average the scores of several views: flip: 2 (plain, mirrored); crops: 10 (centre "
+                "and corners of a larger crop, each "
+                "plain and mirrored)")
+        .OneOf({"flip", "crops"});
+    arguments
+        .Option("--batch", &batch_,
+                "images per batch; default: 64, or less if their memory plan exceeds a quarter of "
+                "the free memory")
         .Positive();
-    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 although pictures could not be read");
+    arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if images could not be read");
     facts_.Declare(arguments);
     arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
                        "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
@@ -70,7 +105,9 @@ class Infer final : public Command {
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model);
     for (const InputInfo& input : model.info.inputs) {
-      if (!input.shape.known()) Throw(ErrorKind::kUsage, "{} does not say the size of its input '{}'; give --size C,H,W", model.file, input.name);
+      if (!input.shape.known())
+        Throw(ErrorKind::kUsage, "{} does not define the size of its input '{}'; give --size C,H,W",
+              model.file, input.name);
     }
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     const bool table = spec.IsTable();
@@ -82,7 +119,7 @@ class Infer final : public Command {
     if (table) {
       net.iter = OpenTable(*runtime, model, spec, DeviceOf(flags), modes, &names, console);
     } else if (!names.empty()) {
-      net.iter = OpenPictures(*runtime, model, names, DeviceOf(flags), modes, console);
+      net.iter = OpenImages(*runtime, model, names, DeviceOf(flags), modes, console);
     }
     if (net.iter) {
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags), modes);
@@ -101,7 +138,7 @@ class Infer final : public Command {
  private:
   // The outputs of one example.
   using OnRow = std::function<void(int64_t index, const std::vector<const float*>& outputs)>;
-  // The examples, and the net that looks at them; neither where there are none.
+  // The examples and the net that processes them; both empty if there are no examples.
   struct Net {
     std::unique_ptr<DataIter> iter;
     std::optional<Evaluation> evaluation;
@@ -112,7 +149,7 @@ class Infer final : public Command {
     return 128 + StopSignal();
   }
 
-  // What the net's first output says of one picture.
+  // The net's first output for one image.
   static TShape RowShape(const Model& model) {
     std::map<std::string, TShape> shapes;
     for (const InputInfo& input : model.info.inputs) {
@@ -126,33 +163,44 @@ class Infer final : public Command {
 
   void CheckFlags() const {
     if (min_score_ && copy_to_.empty()) {
-      Throw(ErrorKind::kUsage, "--min-score says which pictures --copy-to DIR puts aside; give both (lists hold every score: --format csv | "
-            "awk -F, '$NF >= 0.5')");
+      Throw(ErrorKind::kUsage,
+            "--min-score needs --copy-to DIR (to filter a list by score: --format csv | awk -F, "
+            "'$NF >= 0.5')");
     }
     if (output_layer_.empty()) return;
-    if (output_.empty()) Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are no text");
+    if (output_.empty())
+      Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are not text");
     const bool predicts =
         !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
     if (predicts) {
-      Throw(ErrorKind::kUsage, "--format and --top-k are of predictions, and so are --copy-to, --annotate and --probabilities; --output-layer "
+      Throw(ErrorKind::kUsage,
+            "--format, --top-k, --copy-to, --annotate and --probabilities are for predictions; "
+            "--output-layer "
             "writes .npy");
     }
   }
 
-  // Flags of images and of tables.
+  // Flags for images and for tables.
   void CheckKind(bool table) const {
     if (!table && !key_.empty()) Throw(ErrorKind::kUsage, "--key names a column of a table; this model reads images");
     if (!table) return;
     if (!copy_to_.empty() || !annotate_.empty() || !tta_.empty()) {
-      Throw(ErrorKind::kUsage, "--copy-to, --annotate and --tta are of images; this model reads the rows of tables");
+      Throw(ErrorKind::kUsage,
+            "--copy-to, --annotate and --tta are for images; this model reads the rows of tables");
     }
-    if (inputs_.size() != 1) Throw(ErrorKind::kUsage, "this model reads tables, and one at a time; {} were given", inputs_.size());
+    if (inputs_.size() != 1)
+      Throw(ErrorKind::kUsage, "this model reads one table at a time; {} were given",
+            inputs_.size());
     if (inputs_[0] != "-" && std::filesystem::is_directory(inputs_[0])) {
-      Throw(ErrorKind::kUsage, "this model reads tables, and {} is a folder; give a file with the columns that it was trained on", inputs_[0]);
+      Throw(ErrorKind::kUsage,
+            "this model reads tables, but {} is a folder; give a file with the columns that the "
+            "model was trained on",
+            inputs_[0]);
     }
   }
 
-  // The rows of a table with the columns of the run's inputs, whatever others it has; `names` are what they are called.
+  // The rows of a table with the columns of the run's inputs; other columns are ignored. `names`:
+  // of the rows.
   std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model, const PipelineSpec& spec, Context device, const ComputeModes& modes,
                                       std::vector<std::string>* names, report::Console& console) const {
     Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]}, {"key", key_.empty() ? "#" : key_}};
@@ -168,18 +216,20 @@ class Infer final : public Command {
     return NewModelIter(runtime, std::move(source), spec, model.info, batch, device);
   }
 
-  // Batches of the pictures, of every view where several are wanted.
-  std::unique_ptr<DataIter> OpenPictures(Runtime& runtime, const Model& model, const std::vector<std::string>& files, Context device,
-                                         const ComputeModes& modes, report::Console& console) {
+  // Batches of the images, one per view if there are several views.
+  std::unique_ptr<DataIter> OpenImages(Runtime& runtime, const Model& model,
+                                       const std::vector<std::string>& files, Context device,
+                                       const ComputeModes& modes, report::Console& console) {
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     ModelInfo info = model.info;
     if (tta_ == "crops") WidenForCrops(&spec, &info);
     io::ImageListParam list;
     list.Init({}, "image_list");
-    list.files = files;  // not through text: names of files may hold commas
+    list.files = files;  // not as text: file names may contain commas
     const int64_t wanted = batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
     const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
-    const Context batches_for = tta_.empty() ? device : Context::cpu();  // views are made on the host
+    const Context batches_for =
+        tta_.empty() ? device : Context::cpu();  // views are created on the host
     auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape, tta_ == "crops");
@@ -189,14 +239,16 @@ class Infer final : public Command {
 
   static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, const ComputeModes& modes,
                                    report::Console& console) {
-    constexpr int64_t kMost = 64;  // beyond it no net of ours is faster
+    constexpr int64_t kMost = 64;  // larger batches are not faster
     const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes); };
     const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
-    if (batch < kMost) console.Message(LogLevel::kInfo, format("{} examples at a time, for the memory that is free", batch));
+    if (batch < kMost)
+      console.Message(LogLevel::kInfo,
+                      format("{} examples per batch, to fit the free memory", batch));
     return batch;
   }
 
-  // The part of the net that ends in the layer.
+  // The part of the net up to the layer.
   Symbol LayerOf(const Symbol& net) const {
     const Symbol internals = net.GetInternals();
     const std::vector<std::string> known = internals.ListOutputs();
@@ -211,7 +263,8 @@ class Infer final : public Command {
     Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_, guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
   }
 
-  // Runs the net over all examples; `on_row` gets what it says of each that could be read, the mean over the views.
+  // Runs the net over all examples; `on_row` gets the outputs for each readable one, averaged over
+  // the views.
   void ForEach(Net* net, int64_t examples, const char* what, report::Console& console, const OnRow& on_row) const {
     if (!net->evaluation) return;
     std::vector<MeanOfViews> means(net->evaluation->executor().outputs().size(), MeanOfViews(views_));
@@ -256,7 +309,7 @@ class Infer final : public Command {
   void Predictions(const Model& model, const PipelineSpec& spec, const std::vector<std::string>& names, Net* net, report::Console& console) const {
     const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
     CheckAnswers(heads);
-    const char* what = spec.IsTable() ? "rows" : "pictures";
+    const char* what = spec.IsTable() ? "rows" : "images";
     const auto sinks = MakeSinks(heads, spec.IsTable(), names, console);
     std::vector<std::vector<float>> in_units(heads.size());
     ForEach(net, static_cast<int64_t>(names.size()), what, console, [&](int64_t index, const std::vector<const float*>& outputs) {
@@ -280,7 +333,7 @@ class Infer final : public Command {
     return std::any_of(heads.begin(), heads.end(), [answer](const AnswerHead& head) { return head.answer == answer; });
   }
 
-  // The head that sorts: the first that gives classes.
+  // The head that sorts: the first that predicts classes.
   static size_t ClassHead(const std::vector<AnswerHead>& heads) {
     const auto found = std::find_if(heads.begin(), heads.end(), [](const AnswerHead& head) { return head.answer != Answer::kValues; });
     return found == heads.end() ? 0 : static_cast<size_t>(found - heads.begin());
@@ -288,11 +341,12 @@ class Infer final : public Command {
 
   void CheckAnswers(const std::vector<AnswerHead>& heads) const {
     if (threshold_ && !Has(heads, Answer::kAnyClasses))
-      Throw(ErrorKind::kUsage, "--threshold is for models that give any number of classes; this one does not");
+      Throw(ErrorKind::kUsage, "--threshold is for multi-label models; this model is not one");
     if (top_k_ != 1 && !Has(heads, Answer::kOneClass))
-      Throw(ErrorKind::kUsage, "--top-k is for models that give one class of several; this one does not");
+      Throw(ErrorKind::kUsage,
+            "--top-k is for models that predict one class of several; this model does not");
     if (!copy_to_.empty() && heads[ClassHead(heads)].answer == Answer::kValues)
-      Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model gives values");
+      Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts values");
   }
 
   std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads, bool table, const std::vector<std::string>& names,
@@ -306,7 +360,8 @@ class Infer final : public Command {
     return sinks;
   }
 
-  // The classes of the highest scores, best first; those of the threshold or more; or all values.
+  // The classes with the highest scores, best first; or those at or above the threshold; or all
+  // values.
   std::vector<std::pair<int64_t, float>> Best(Answer answer, const float* scores, int64_t classes) const {
     std::vector<std::pair<int64_t, float>> best;
     if (answer == Answer::kValues) {

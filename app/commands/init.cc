@@ -1,4 +1,4 @@
-// mxtrain init FOLDER: looks at a folder of pictures and writes a configuration that trains on it.
+// mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -17,18 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostProbed = 500;  // pictures whose size is looked at
+constexpr int64_t kMostProbed = 500;  // images whose size is read
 constexpr double kHoldout = 0.2;
 
 bool HasFolders(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    std::error_code broken;  // a link that leads nowhere is no folder
+    std::error_code broken;  // a dangling link is not a folder
     if (entry.is_directory(broken) && !entry.path().filename().string().starts_with('.')) return true;
   }
   return false;
 }
 
-// The first of these sub-folders that is there; "" for none.
+// The first of these sub-folders that exists; "" for none.
 std::string SubFolder(const fs::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (fs::is_directory(folder / name) && HasFolders(folder / name)) return (folder / name).string();
@@ -43,7 +43,7 @@ std::unique_ptr<io::Source> OpenFolder(const std::string& path, const std::vecto
   return io::NewImageFolderSource(param);
 }
 
-// Sizes and channels, from the headers of pictures spread over the folder; what cannot be read is said.
+// Sizes and channels, from the headers of images spread over the folder; reports unreadable ones.
 void Probe(const io::Source& source, ImageFolder* folder, report::Console& console) {
   std::vector<int> sides;
   const int64_t count = std::min(source.size(), kMostProbed);
@@ -68,11 +68,14 @@ void Probe(const io::Source& source, ImageFolder* folder, report::Console& conso
     if (bad++ == 0) first_bad = format("{}: {}", source.Name(index), reason);
   }
   if (bad > 0) {
-    console.Message(LogLevel::kWarning,
-                    format("{} of {} pictures that were looked at cannot be read, the first: {}; `mxtrain check` names them all", bad,
-                           count, first_bad));
+    console.Message(
+        LogLevel::kWarning,
+        format(
+            "{} of {} sampled images cannot be read, the first: {}; `mxtrain check` lists them all",
+            bad, count, first_bad));
   }
-  if (sides.empty()) Throw(ErrorKind::kData, "none of the pictures can be read; the first: {}", first_bad);
+  if (sides.empty())
+    Throw(ErrorKind::kData, "none of the images can be read; the first: {}", first_bad);
   std::sort(sides.begin(), sides.end());
   folder->min_side = sides.front();
   folder->median_side = sides[sides.size() / 2];
@@ -83,13 +86,23 @@ void Probe(const io::Source& source, ImageFolder* folder, report::Console& conso
 class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("init", "a commented configuration for a folder of pictures, that trains at once");
-    arguments.Option("folder", &folder_, "with a folder of pictures per class; or with such folders in train/, val/ and test/ (which is for eval alone)")
+    Arguments arguments =
+        line.Add("init", "write a commented, ready-to-train configuration for a folder of images");
+    arguments
+        .Option("folder", &folder_,
+                "folder with one sub-folder of images per class, or with such folders in train/, "
+                "val/ and test/ (used only by eval)")
         .Required()
         .Takes("FOLDER");
-    arguments.Option("--output", &output_, "file to write, - for stdout; default: FOLDER's name with .yaml, here").Takes("FILE");
-    arguments.Option("--size", &size_, "edge of the net's input in pixels; default: by the pictures").Within(16, 512);
-    arguments.Flag("--overwrite", &overwrite_, "replace the file");
+    arguments
+        .Option("--output", &output_,
+                "file to write, - for stdout; default: FOLDER.yaml in the working folder")
+        .Takes("FILE");
+    arguments
+        .Option("--size", &size_,
+                "edge length of the net's input in pixels; default: chosen from the images")
+        .Within(16, 512);
+    arguments.Flag("--overwrite", &overwrite_, "replace an existing file");
     arguments.Examples("  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
   }
 
@@ -101,7 +114,9 @@ class Init final : public Command {
       return 0;
     }
     if (fs::exists(output_) && !overwrite_) {
-      Throw(ErrorKind::kFileSystem, "{} is there already; --overwrite replaces it, --output FILE writes another", output_);
+      Throw(ErrorKind::kFileSystem,
+            "{} exists already; use --overwrite to replace it, or --output FILE to write another",
+            output_);
     }
     WriteFileAtomically(output_, ConfigText(folder, choice, output_));
     Report(flags, folder, choice);
@@ -112,14 +127,17 @@ class Init final : public Command {
   ImageFolder Look(report::Console& console) {
     if (!fs::is_directory(folder_)) {
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
-            fs::exists(folder_) ? "is not a folder" : "does not exist; name a folder with a sub-folder of pictures per class");
+            fs::exists(folder_)
+                ? "is not a folder"
+                : "does not exist; give a folder with one sub-folder of images per class");
     }
     fs::path root = fs::absolute(folder_).lexically_normal();
     if (!root.has_filename()) root = root.parent_path();  // a slash at the end
     if (!HasFolders(root)) {
       Throw(ErrorKind::kData,
-            "{} holds no folders; put the pictures of each class into a folder of its own, named like the class: {}/cat, {}/dog", folder_,
-            folder_, folder_);
+            "{} contains no folders; put the images of each class into a folder named after the "
+            "class: {}/cat, {}/dog",
+            folder_, folder_, folder_);
     }
     ImageFolder found;
     found.name = root.filename().string();
@@ -144,29 +162,33 @@ class Init final : public Command {
     return found;
   }
 
-  // Refuses what cannot be trained on.
+  // Refuses folders that cannot be trained on.
   void Count(const io::Source& source, ImageFolder* found) const {
     std::vector<int64_t> counts(source.class_names().size());
     for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(*source.ClassOf(i))];
     for (size_t k = 0; k < counts.size(); ++k) found->classes.emplace_back(source.class_names()[k], counts[k]);
     found->train_images = source.size();
     if (counts.size() < 2) {
-      Throw(ErrorKind::kData, "{} holds one class, '{}'; a net needs at least two to tell apart, a folder each", folder_,
-            source.class_names()[0]);
+      Throw(ErrorKind::kData,
+            "{} contains only one class, '{}'; at least two classes are needed, one folder each",
+            folder_, source.class_names()[0]);
     }
     for (const auto& [name, count] : found->classes) {
-      if (count < 2) Throw(ErrorKind::kData, "class '{}' has a single picture; at least 2 are needed, some dozens to learn anything", name);
+      if (count < 2)
+        Throw(ErrorKind::kData,
+              "class '{}' has only one image; at least 2 are needed, and dozens for useful results",
+              name);
     }
   }
 
-  // A path as it stands in the file: relative to it where it lies below the working folder, else absolute.
+  // A path as written to the file: relative if it is below the working folder, else absolute.
   std::string Written(const std::string& path) const {
     const fs::path base = output_ == "-" ? fs::current_path() : fs::absolute(output_).lexically_normal().parent_path();
     const std::string relative = fs::path(path).lexically_relative(base).string();
     return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
 
-  // As a user in the working folder calls it.
+  // The path as given from the working folder.
   static std::string Shown(const std::string& path) {
     const std::string relative = fs::path(path).lexically_relative(fs::current_path()).string();
     return relative.empty() || relative.starts_with("../..") ? path : relative;
@@ -188,9 +210,12 @@ class Init final : public Command {
                 << std::endl;
       return;
     }
-    std::cout << format("{}: {} classes, {} pictures to train on, {} to validate{}\n", output_, f.classes.size(), f.train_images,
-                        f.val_images, f.val.empty() ? " (a fifth of each class, held out)" : "");
-    if (!f.test.empty()) std::cout << format("{0} is kept for the end: mxtrain eval runs/latest {0}\n", report::QuoteShell(f.test));
+    std::cout << format("{}: {} classes, {} images to train on, {} to validate{}\n", output_,
+                        f.classes.size(), f.train_images, f.val_images,
+                        f.val.empty() ? " (a fifth of each class, held out)" : "");
+    if (!f.test.empty())
+      std::cout << format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
+                          report::QuoteShell(f.test));
     std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
     std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n", report::QuoteShell(output_));
   }

@@ -7,14 +7,14 @@
 namespace mxtrain::commands {
 namespace {
 
-// In YAML's double quotes.
+// In YAML double quotes.
 std::string QuoteYaml(const std::string& text) {
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
   return quoted + "\"";
 }
 
-// At the end of a comment line: no line of its own may begin in a name.
+// For the end of a comment line: a name must not start a new line.
 std::string OneLine(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');
@@ -31,24 +31,27 @@ std::string ClassList(const ImageFolder& folder) {
 
 std::string Sides(const ImageFolder& f) {
   if (f.min_side == f.max_side) return format("shorter side {} pixels", f.min_side);
-  return format("shorter sides {} to {} pixels, {} in the middle", f.min_side, f.max_side, f.median_side);
+  return format("shorter sides {} to {} pixels, median {}", f.min_side, f.max_side, f.median_side);
 }
 
 std::string Head(const ImageFolder& f, const std::string& file) {
-  const std::string test =
-      f.test.empty() ? "" : format("# No epoch is chosen by {0}, so that it says in the end how good the net is: `mxtrain eval runs/latest {0}`.\n", OneLine(f.test));
-  return format(R"(# Made by `mxtrain init`: {} pictures to train on, {} to validate, {} classes ({}).
-# Pictures: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
+  const std::string test = f.test.empty() ? ""
+                                          : format(
+                                                "# {0} is not used in training; it measures the "
+                                                "finished net: `mxtrain eval runs/latest {0}`.\n",
+                                                OneLine(f.test));
+  return format(R"(# Made by `mxtrain init`: {} images to train on, {} to validate, {} classes ({}).
+# Images: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
 {}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
 name: {}
-seed: 1                                   # of everything that is drawn at random; the same seed gives the same run
+seed: 1                                   # of all random numbers; the same seed gives the same run
 )",
-                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f), OneLine(file), OneLine(file), test,
-                QuoteYaml(f.name));
+                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f),
+                OneLine(file), OneLine(file), test, QuoteYaml(f.name));
 }
 
 constexpr const char* kBlocks = R"(
-# Parts of the net: convolution and batch normalisation, and a residual unit of two of them (He et al. 2015).
+# Parts of the net: convolution with batch normalization, and a residual unit of two of them (He et al. 2015).
 blocks:
   conv_bn:
     params: {width, kernel: 3, stride: 1}
@@ -70,7 +73,7 @@ std::string Net(const ImageFolder& f, const TrainingChoice& choice) {
   const int size = choice.input_size;
   std::string text = format(R"(
 net:
-  input: [{}, {}, {}]                   # channels, height, width: what the transforms below end in
+  input: [{}, {}, {}]                   # channels, height, width: the output of the transforms below
   layers:
 )",
                             f.channels, size, size);
@@ -81,10 +84,13 @@ net:
     - unit: {name: unit2, width: 64}
     - unit: {name: unit3, width: 128}
 )";
-  if (size > 40) text += "    - unit: {name: unit4, width: 256}         # wider, or more of them: better on many pictures, and slower\n";
+  if (size > 40)
+    text +=
+        "    - unit: {name: unit4, width: 256}         # wider, or more units: better on many "
+        "images, but slower\n";
   return text + R"(    - Pooling: {pool_type: avg, kernel: 1, global_pool: true}
     - Flatten
-    - FullyConnected: {num_hidden: "${classes}"}   # as many as the training folder has sub-folders
+    - FullyConnected: {num_hidden: "${classes}"}   # the number of sub-folders of the training folder
     - SoftmaxOutput: {name: softmax, smooth_alpha: 0.1}   # label smoothing
 )";
 }
@@ -94,19 +100,22 @@ std::string Data(const ImageFolder& f, const TrainingChoice& choice) {
   std::string text = format(R"(
 data:
   batch_size: {}
-  # cache: ram                            # keeps decoded pictures in memory, where reading them is what limits the speed
+  # cache: ram                            # keep decoded images in memory, if reading them limits the speed
   train:
     source: image_folder
     path: {}
     shuffle: true
-    transforms:                           # a different view of each picture in every epoch
+    transforms:                           # a different view of each image in every epoch
       - random_resized_crop: {{size: {}, area: [0.35, 1]}}
-      - flip                              # take it out where left and right differ in meaning: digits, text
-      - normalize: auto                   # mean 0 and deviation 1, measured on the training pictures
+      - flip                              # remove it if left and right differ in meaning: digits, text
+      - normalize: auto                   # mean 0 and deviation 1, measured on the training images
 )",
                             choice.batch_size, QuoteYaml(f.train), size);
   text += "  val:\n";
-  text += f.val.empty() ? format("    split: {}                           # this part of each class is held out of training\n", f.holdout)
+  text += f.val.empty() ? format(
+                              "    split: {}                           # fraction of each class "
+                              "held out for validation\n",
+                              f.holdout)
                         : format("    source: image_folder\n    path: {}\n", QuoteYaml(f.val));
   return text + format(R"(    transforms:
       - resize: {}
@@ -121,9 +130,9 @@ std::string Train(const ImageFolder& f, const TrainingChoice& choice) {
 train:
   epochs: {}
   optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5e-4}}
-  lr_schedule: {{name: one_cycle}}          # up to lr, then down to nothing
+  lr_schedule: {{name: one_cycle}}          # up to lr, then down to almost 0
   initializer: {{name: xavier, rnd_type: gaussian, factor_type: in, magnitude: 2}}
-  metrics: [accuracy, {}cross_entropy]    # the first decides which checkpoint is `best`
+  metrics: [accuracy, {}cross_entropy]    # the first selects the `best` checkpoint
 )",
                 choice.epochs, choice.batch_size >= 32 ? "0.05" : "0.02", f.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
 }

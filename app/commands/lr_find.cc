@@ -1,5 +1,6 @@
-// mxtrain lr-find CONFIG: a learning rate range test (Smith 2015, "Cyclical Learning Rates for Training Neural Networks", section 3.3): the
-// rate rises step by step until the loss diverges, and the rate at which it fell fastest is a good one to begin with.
+// mxtrain lr-find CONFIG: a learning rate range test (Smith 2015, "Cyclical Learning Rates for
+// Training Neural Networks", section 3.3): the rate rises step by step until the loss diverges; the
+// rate at which the loss fell fastest is a good initial rate.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -38,7 +39,7 @@ class RateListener final : public TrainListener {
 
  private:
   static constexpr double kKept = 0.95;  // of the moving average, in each step
-  static constexpr double kRisen = 3;    // times the lowest average: nothing more is to be learned
+  static constexpr double kRisen = 3;    // times the lowest average: stop
   static constexpr size_t kLeast = 10;   // steps before that counts
   std::atomic<int>* stop_;
   std::vector<RatePoint> points_;
@@ -46,8 +47,9 @@ class RateListener final : public TrainListener {
   bool risen_ = false;
 };
 
-// The rate at which the loss falls fastest over the logarithm of the rate: the slope of least squares through the losses around each point, up to where
-// their mean is lowest. Nothing where the loss falls nowhere, or too few steps were made to tell.
+// The rate at which the loss falls fastest over the logarithm of the rate: the least-squares slope
+// of the losses around each point, up to where their mean is lowest. Nothing if the loss never
+// falls, or after too few steps.
 std::optional<double> SteepestDescent(const std::vector<RatePoint>& points) {
   const auto count = static_cast<int64_t>(points.size()), around = std::max<int64_t>(count / 8, 3);
   double least = HUGE_VAL, steepest = 0;
@@ -73,11 +75,22 @@ std::optional<double> SteepestDescent(const std::vector<RatePoint>& points) {
 class LrFind final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("lr-find", "a learning rate range test: which rates train, and which are too high");
+    Arguments arguments =
+        line.Add("lr-find", "learning rate range test: find a good initial learning rate");
     config_.Declare(arguments);
-    arguments.Option("--from", &from_, "the lowest rate; default: a thousandth of the configuration's").Takes("RATE").Positive();
-    arguments.Option("--to", &to_, "the highest rate; default: 1000 times that of the configuration; the test ends before, where the loss diverges").Takes("RATE").Positive();
-    arguments.Option("--steps", &steps_, "over so many steps the rate rises, by the same factor in each").Within(20, 100000).ShowsDefault();
+    arguments.Option("--from", &from_, "lowest rate; default: a thousandth of the configured rate")
+        .Takes("RATE")
+        .Positive();
+    arguments
+        .Option("--to", &to_,
+                "highest rate; default: 1000 times the configured rate; the test ends earlier if "
+                "the loss diverges")
+        .Takes("RATE")
+        .Positive();
+    arguments
+        .Option("--steps", &steps_, "number of steps; the rate rises by the same factor in each")
+        .Within(20, 100000)
+        .ShowsDefault();
     arguments.Option("--out", &out_, "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find").Takes("DIR");
     arguments.Examples("  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps 300 --json");
   }
@@ -93,7 +106,9 @@ class LrFind final : public Command {
     const bool diverged = Train(&trainer, &listener) || listener.risen();
     if (StopSignal() != 0) return 128 + StopSignal();
     const std::vector<RatePoint>& points = listener.points();
-    if (points.empty()) Throw(ErrorKind::kDiverged, "the loss is not finite from the first step on; look at the data and the initializer");
+    if (points.empty())
+      Throw(ErrorKind::kDiverged,
+            "the loss is not finite from the first step on; check the data and the initializer");
     const std::optional<double> steepest = SteepestDescent(points);
     WriteFiles(session.config().name, points, steepest);
     CheckCurve(points, steepest.has_value(), diverged, console);
@@ -105,8 +120,10 @@ class LrFind final : public Command {
       std::cout << format("{}\n", report::FormatNumber(suggestion));
     }
     const std::string end = diverged ? format(", and diverges at {}", report::FormatNumber(points.back().rate)) : "";
-    console.Message(LogLevel::kInfo, format("a rate to begin with: {}, where the loss falls fastest{}; the curve: {}/lr_find.svg",
-                                            report::FormatNumber(suggestion), end, out_));
+    console.Message(
+        LogLevel::kInfo,
+        format("suggested initial rate: {}, where the loss falls fastest{}; curve: {}/lr_find.svg",
+               report::FormatNumber(suggestion), end, out_));
     return 0;
   }
 
@@ -118,7 +135,10 @@ class LrFind final : public Command {
     const double configured = Optimizer::Create(options.optimizer.name, given)->base_lr();
     if (from_ == 0) from_ = configured / kBelow;
     if (to_ == 0) to_ = configured * kAbove;
-    if (from_ >= to_) Throw(ErrorKind::kUsage, "the rate is to rise from {} to {}; give --from below --to", from_, to_);
+    if (from_ >= to_)
+      Throw(ErrorKind::kUsage,
+            "the rate must rise, but --from is {} and --to is {}; give --from below --to", from_,
+            to_);
     std::erase_if(given, [](const auto& item) { return item.first == "lr"; });
     given.emplace_back("lr", params::Print(from_));
     const double factor = std::pow(to_ / from_, 1.0 / static_cast<double>(steps_ - 1));
@@ -130,7 +150,7 @@ class LrFind final : public Command {
     return options;
   }
 
-  // True when the loss stopped being finite, which ends the test as well.
+  // True if the loss became NaN or infinite, which also ends the test.
   static bool Train(Trainer* trainer, RateListener* listener) {
     try {
       trainer->Run(*listener, &StopFlag());
@@ -141,21 +161,28 @@ class LrFind final : public Command {
     }
   }
 
-  // What the curve does not tell, and what to do about it. Throws kCheckFailed where there is nothing to suggest.
+  // Reports what the curve does not show, and what to do about it. Throws kCheckFailed if no rate
+  // can be suggested.
   void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged, report::Console& console) const {
     const std::string first = report::FormatNumber(points.front().rate), last = report::FormatNumber(points.back().rate);
     if (diverged && static_cast<int64_t>(points.size()) < steps_ / 5) {
-      Throw(ErrorKind::kCheckFailed, "the loss diverges after {} steps, at a rate of {}, which is too soon to tell (see {}/lr_find.svg); begin lower, with --from {}",
+      Throw(ErrorKind::kCheckFailed,
+            "the loss diverges after {} steps, at a rate of {}, too early for a suggestion (see "
+            "{}/lr_find.svg); start lower, with --from {}",
             points.size(), last, out_, report::FormatNumber(from_ / 1000));
     }
     if (!falls) {
-      Throw(ErrorKind::kCheckFailed, "the loss falls at no rate from {} to {} (see {}/lr_find.svg); {}", first, last, out_,
-            diverged ? format("begin lower, with --from {}", report::FormatNumber(from_ / 1000))
-                     : "look at the data and the initializer, or give more --steps");
+      Throw(ErrorKind::kCheckFailed,
+            "the loss does not decrease at any rate from {} to {} (see {}/lr_find.svg); {}", first,
+            last, out_,
+            diverged ? format("start lower, with --from {}", report::FormatNumber(from_ / 1000))
+                     : "check the data and the initializer, or use more --steps");
     }
     if (diverged) return;
-    console.Message(LogLevel::kWarning, format("the loss did not diverge up to a rate of {}: where rates are too high is not known, and a higher one may be better; "
-                                               "look further, with --to {}", last, report::FormatNumber(to_ * 100)));
+    console.Message(LogLevel::kWarning,
+                    format("the loss did not diverge up to a rate of {}, so a higher rate may be "
+                           "better; extend the test with --to {}",
+                           last, report::FormatNumber(to_ * 100)));
   }
 
   void WriteFiles(const std::string& name, const std::vector<RatePoint>& points, std::optional<double> suggestion) {

@@ -5,7 +5,7 @@
 namespace mxtrain::commands {
 namespace {
 
-// Numbers that differ: a GPU is faster, since it draws less power, where many bits are alike.
+// Use different numbers: on equal bits a GPU draws less power and is faster.
 NDArray Varied(Runtime& runtime, const TShape& shape, Context ctx, DType type) {
   std::vector<float> values(static_cast<size_t>(shape.Size()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(static_cast<uint32_t>(i) * 2654435761U >> 8) * 0x1p-24F - 0.5F;
@@ -13,7 +13,7 @@ NDArray Varied(Runtime& runtime, const TShape& shape, Context ctx, DType type) {
   return type == DType::kFloat32 ? made[0] : Invoke("Cast", made, {{"dtype", NameOf(type)}})[0];
 }
 
-// A device with more units needs larger matrices to keep them all busy.
+// A device with more units needs larger matrices to be fully used.
 int64_t SideFor(Context ctx) {
   return ctx.type == DeviceType::kGPU ? 8192 : 2048;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// What the device of a run reaches at best, to measure a net by: products of large matrices and copies of large arrays.
+// The peak rates of a device, as a reference for a net: products of large matrices and copies of
+// large arrays.
 #include <memory>
 
 #include "mxtrain/executor/executor.h"
@@ -7,7 +8,8 @@
 
 namespace mxtrain::commands {
 
-// The product of two square matrices on `ctx`, as a layer of a net in that type and with that math computes its own.
+// The product of two square matrices on `ctx`, computed like a layer of a net with that type and
+// math mode.
 class MatrixProduct {
  public:
   MatrixProduct(Runtime& runtime, Context ctx, Math math, DType type);
@@ -19,7 +21,7 @@ class MatrixProduct {
   std::unique_ptr<Executor> executor_;
 };
 
-// The copy of an array that no cache holds.
+// The copy of an array larger than any cache.
 class LargeCopy {
  public:
   LargeCopy(Runtime& runtime, Context ctx);

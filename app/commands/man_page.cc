@@ -9,7 +9,7 @@
 namespace mxtrain::commands {
 namespace {
 
-// Text that roff must not read as requests.
+// Escapes text so that roff does not read it as requests.
 std::string Escape(const std::string& text) {
   std::string escaped;
   bool line_begins = true;
@@ -75,11 +75,14 @@ std::string ProgramPage(const CommandLine& line) {
   const CommandInfo& program = line.program();
   std::string commands;
   for (const CommandInfo& command : line.commands()) commands += format(".TP\n{}\n{}\n", Bold(command.name), Escape(command.description));
-  return Head(line, program.name) + Section("NAME", format("mxtrain \\- {}\n", Escape(program.description))) +
-         Section("SYNOPSIS", Bold("mxtrain") + " " + Italic("COMMAND") + " [" + Italic("arguments") + "]\n") +
-         Section("EXAMPLES", Verbatim(program.examples)) + Section("COMMANDS", commands) + Section("OPTIONS", Paragraphs(program, false)) +
-         Section("EXIT STATUS", ExitStatus()) +
-         Section("SEE ALSO", "Each command has a page of its own, as\n.BR mxtrain\\-train (1).\n");
+  return Head(line, program.name) +
+         Section("NAME", format("mxtrain \\- {}\n", Escape(program.description))) +
+         Section("SYNOPSIS",
+                 Bold("mxtrain") + " " + Italic("COMMAND") + " [" + Italic("arguments") + "]\n") +
+         Section("EXAMPLES", Verbatim(program.examples)) + Section("COMMANDS", commands) +
+         Section("OPTIONS", Paragraphs(program, false)) + Section("EXIT STATUS", ExitStatus()) +
+         Section("SEE ALSO",
+                 "Each command has its own page, for example\n.BR mxtrain\\-train (1).\n");
 }
 
 }  // namespace
@@ -94,7 +97,7 @@ std::string ManPage(const CommandLine& line, const std::string& command) {
            Section("OPTIONS OF EVERY COMMAND", Paragraphs(line.program(), false)) + Section("EXIT STATUS", ExitStatus()) +
            Section("SEE ALSO", ".BR mxtrain (1)\n");
   }
-  Throw(ErrorKind::kUsage, "there is no command '{}'", command);
+  Throw(ErrorKind::kUsage, "unknown command '{}'", command);
 }
 
 }  // namespace mxtrain::commands

@@ -1,13 +1,13 @@
 #pragma once
-// Man pages, from what the command line declares.
+// Man pages, generated from the declarations of the command line.
 #include <string>
 
 #include "app/commands/arguments.h"
 
 namespace mxtrain::commands {
 
-// The page of a command ("mxtrain-train"), or of the program itself for "", in roff with the macros of man(7). Throws kUsage for a command that
-// there is not.
+// The page of a command ("mxtrain-train"), or of the program itself for "", in roff with the macros
+// of man(7). Throws kUsage for an unknown command.
 std::string ManPage(const CommandLine& line, const std::string& command);
 
 }  // namespace mxtrain::commands

@@ -18,7 +18,7 @@ std::vector<std::string> ReadLines(const std::string& path) {
   return lines;
 }
 
-// Brings pictures to the input's size, square ones by their middle, and normalizes them.
+// Resizes images to the input's size (for square inputs with a center crop) and normalizes them.
 PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::string& std) {
   PipelineSpec spec;
   if (input[1] == input[2]) {
@@ -37,27 +37,41 @@ PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::st
 }  // namespace
 
 void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs) {
-  arguments.Option("--input", inputs, "of PREFIX@N: a variable of the net that is an input; the others without an array are labels; may repeat")
+  arguments
+      .Option("--input", inputs,
+              "for PREFIX@N: a variable of the net that is an input; other variables without an "
+              "array are labels; may be repeated")
       .Takes("NAME")
       .Repeats();
 }
 
 void ModelFacts::Declare(Arguments& arguments) {
   DeclareInputs(arguments, &inputs_);
-  arguments.Option("--labels", &labels_, "file with a class name per line, for models that hold none").Takes("FILE");
-  arguments.Option("--size", &size_, "C,H,W of the input, for models that do not say how pictures are prepared: resized, and the middle cut out")
+  arguments
+      .Option("--labels", &labels_,
+              "file with one class name per line, for models without class names")
+      .Takes("FILE");
+  arguments
+      .Option("--size", &size_,
+              "C,H,W of the input, for models that do not define their preprocessing: images are "
+              "resized and center-cropped")
       .Takes("C,H,W");
-  arguments.Option("--mean", &mean_, "with --size: of each channel; the net gets (pixel / 255 - mean) / std").Takes("R,G,B");
-  arguments.Option("--std", &std_, "of each channel, as --mean").Takes("R,G,B");
+  arguments
+      .Option("--mean", &mean_,
+              "with --size: mean per channel; the net gets (pixel / 255 - mean) / std")
+      .Takes("R,G,B");
+  arguments.Option("--std", &std_, "standard deviation per channel, as --mean").Takes("R,G,B");
 }
 
 void ModelFacts::Complete(Model* model) const {
   ModelInfo& info = model->info;
   const bool prepares = !size_.empty() || !mean_.empty() || !std_.empty();
   if (prepares && !info.config.empty()) {
-    Throw(ErrorKind::kUsage, "{} says itself how its pictures are prepared; --size, --mean and --std are for files that do not", model->file);
+    Throw(ErrorKind::kUsage,
+          "{} defines its own preprocessing; --size, --mean and --std are for files that do not",
+          model->file);
   }
-  if (size_.empty() && prepares) Throw(ErrorKind::kUsage, "--mean and --std are of pictures of one size; give --size C,H,W too");
+  if (size_.empty() && prepares) Throw(ErrorKind::kUsage, "--mean and --std need --size C,H,W");
   if (prepares) {
     const TShape shape = TShape::Parse(size_);
     for (InputInfo& input : info.inputs) input.shape = shape;

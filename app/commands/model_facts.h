@@ -1,5 +1,6 @@
 #pragma once
-// What `eval` and `infer` must be told of a model whose file does not say it: PREFIX@N, MXNet's files that another program wrote.
+// Facts about a model that its file may lack and flags supply in `eval` and `infer`: PREFIX@N,
+// MXNet files written by other programs.
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@ class ModelFacts {
  public:
   void Declare(Arguments& arguments);  // --input, --labels, --size, --mean, --std
   const std::vector<std::string>& inputs() const { return inputs_; }
-  // Adds what was said to the model, in place of what its file says: names of classes, the size of its input, and the pipeline that brings images to
-  // that size and normalizes them. Throws kUsage for a checkpoint, which says how images are prepared.
+  // Sets the flags' values on the model, replacing those of its file: class names, input size, and
+  // the pipeline that resizes images to that size and normalizes them. Throws kUsage for a
+  // checkpoint, which defines its own preprocessing.
   void Complete(Model* model) const;
 
  private:
@@ -21,7 +23,7 @@ class ModelFacts {
   std::vector<std::string> inputs_;
 };
 
-// --input NAME, of every command that opens a model.
+// --input NAME, for every command that opens a model.
 void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs);
 
 }  // namespace mxtrain::commands

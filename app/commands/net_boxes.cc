@@ -17,7 +17,7 @@ class Params {
   }
   std::string Text(const std::string& key) const { return values_.contains(key) ? values_.at(key) : ""; }
   bool IsTrue(const std::string& key) const { return Text(key) == "True"; }
-  // "3×3"; "" where there is none, or every number is `usual`.
+  // "3×3"; "" if there is none, or every number is `usual`.
   std::string Shape(const std::string& key, int64_t usual = -1) const {
     TShape shape;
     const std::string text = Text(key);
@@ -48,7 +48,7 @@ std::string Convolution(const Params& p, const char* word) {
   return format("{} {}, {}{}{}", word, p.Shape("kernel"), p.Text("num_filter"), grouped, Strides(p));
 }
 
-// What an operator does, in a few words.
+// A short description of an operator.
 std::string Words(const OperatorProperty& op, NetBox::Family* family) {
   using Family = NetBox::Family;
   const std::string type = op.TypeString();
@@ -105,7 +105,7 @@ class Maker {
   }
 
  private:
-  // The nodes whose arrays it takes, parameters and labels left out.
+  // The nodes whose arrays it reads, without parameters and labels.
   std::vector<int> Sources(const Node& node) const {
     std::vector<int> sources;
     for (const NodeEntry& e : node.inputs) {
@@ -127,7 +127,8 @@ class Maker {
     return sum;
   }
 
-  // Whether a node only finishes the array of another, which nothing else reads. A head keeps a box of its own.
+  // Whether a node only post-processes the array of another, which nothing else reads. A head has
+  // its own box.
   bool Finishes(int id, const std::vector<int>& sources) const {
     if (sources.size() != 1 || heads_.contains(id)) return false;
     const auto from = static_cast<size_t>(sources[0]);

@@ -1,6 +1,7 @@
 #pragma once
-// What a picture of a net shows: its graph without parameters and labels, and with what only finishes an array (batch norm, activation,
-// dropout) in the box of what made it.
+// The contents of a drawing of a net: its graph without parameters and labels; operators that only
+// post-process an array (batch norm, activation, dropout) share the box of the operator that made
+// it.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -15,7 +16,7 @@ struct NetBox {
   Family family = Family::kOther;
   std::string what;   // "conv 3×3, 64, stride 2, batch norm, relu"
   std::string name;   // of its first layer
-  std::string shape;  // of what it gives, per example: "64×56×56"
+  std::string shape;  // of its output, per example: "64×56×56"
   int64_t parameters = 0;
   std::vector<int> inputs;  // boxes, each once
 };

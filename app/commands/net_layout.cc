@@ -32,7 +32,7 @@ void AddVertices(const std::vector<std::vector<int>>& inputs, NetLayout* layout)
   }
 }
 
-// The longest way, in boxes, through vertices that have no lane yet; from its end to its beginning.
+// The longest path, in boxes, through vertices without a lane; from its end to its beginning.
 std::vector<int> LongestWay(const std::vector<Vertex>& vertices, const std::vector<int>& by_row, const std::vector<bool>& placed) {
   std::vector<int> length(vertices.size()), before(vertices.size(), -1);
   int end = -1;
@@ -44,7 +44,7 @@ std::vector<int> LongestWay(const std::vector<Vertex>& vertices, const std::vect
       length[static_cast<size_t>(v)] = length[static_cast<size_t>(from)];
       before[static_cast<size_t>(v)] = from;
     }
-    // A passing connection counts a little, so that it is followed to its end.
+    // A passing connection has a small weight, so that paths follow it to its end.
     length[static_cast<size_t>(v)] += vertex.box >= 0 ? 1000 : 1;
     if (end < 0 || length[static_cast<size_t>(v)] > length[static_cast<size_t>(end)]) end = v;
   }
@@ -53,7 +53,7 @@ std::vector<int> LongestWay(const std::vector<Vertex>& vertices, const std::vect
   return way;
 }
 
-// The nearest lane to the middle that is free in all rows of a way; right of the middle before left of it.
+// The free lane nearest to the middle in all rows of a path; right before left.
 int FreeLane(const std::vector<Vertex>& vertices, const std::vector<int>& way, const std::set<std::pair<int, int>>& taken) {
   for (int distance = 0;; ++distance) {
     for (int lane : {distance, -distance}) {

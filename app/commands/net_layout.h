@@ -1,21 +1,22 @@
 #pragma once
-// Places for the boxes of a net: rows by depth, and lanes side by side, so that neither boxes nor the connections that pass them overlap.
+// Positions of the boxes of a net: rows by depth and lanes side by side, so that neither boxes nor
+// passing connections overlap.
 #include <utility>
 #include <vector>
 
 namespace mxtrain::commands {
 
 struct NetLayout {
-  // A box, or a place that a connection passes on its way past boxes.
+  // A box, or a point where a connection passes other boxes.
   struct Vertex {
     int box = -1;             // -1: a connection passes
-    int row = 0;              // the longest way from an input
-    int lane = 0;             // 0: the longest way through the net; others to its right (above 0) and left
+    int row = 0;              // the longest path from an input
+    int lane = 0;  // 0: the longest path through the net; others are right (above 0) and left of it
     std::vector<int> inputs;  // vertices of the row before
   };
   std::vector<Vertex> vertices;
   int rows = 0;
-  // By row: whether it holds one vertex alone, so that nothing passes beside it.
+  // By row: whether it has a single vertex, so that nothing passes beside it.
   std::vector<bool> narrow;
 };
 

@@ -19,7 +19,7 @@ using plot::Drawing;
 using plot::Point;
 
 constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14, kColumnGap = 56, kMargin = 24, kTop = 92;
-constexpr int kMostOfOneColumn = 14;  // rows that are not broken into columns
+constexpr int kMostOfOneColumn = 14;  // maximum number of rows without a break into columns
 const plot::Stroke kConnection{plot::kGray, 1.3, {}};
 
 plot::Colour ColourOf(NetBox::Family family) {
@@ -34,11 +34,12 @@ std::string ShortCount(int64_t count) {
   return value >= 1e6 ? format("{:.1f} M", value / 1e6) : value >= 1e4 ? format("{:.0f} k", value / 1e3) : std::to_string(count);
 }
 
-// Rows that follow a narrow one, up to the next narrow one: a chain's single row, or branches and where they join.
+// The rows after a narrow one, up to the next narrow one: a single row of a chain, or branches and
+// their join.
 struct Segment {
   int first = 0, last = 0;
-  std::map<int, double> lanes;  // middle of each lane; lane 0 stands at 0
-  double left = 0, right = 0;   // how far boxes and connections reach
+  std::map<int, double> lanes;  // middle of each lane; lane 0 is at 0
+  double left = 0, right = 0;   // extent of boxes and connections
   int column = 0;
   int rows() const { return last - first + 1; }
 };
@@ -104,7 +105,7 @@ class NetImage {
     }
   }
 
-  // As many columns as make the page about half as wide again as it is high.
+  // Chooses the number of columns for a page about 1.5 times as wide as high.
   void BreakIntoColumns() {
     double widest = 0;
     for (const Segment& s : segments_) widest = std::max(widest, s.right - s.left);
@@ -130,7 +131,7 @@ class NetImage {
   int ColumnBegin(int column) const {
     return std::find_if(segments_.begin(), segments_.end(), [column](const Segment& s) { return s.column == column; })->first;
   }
-  // Where lane 0 of a column stands.
+  // The position of lane 0 of a column.
   double ColumnMiddle(int column) const {
     double x = kMargin;
     for (int c = 0; c < column; ++c) x += column_widths_[static_cast<size_t>(c)] + kColumnGap;
@@ -161,12 +162,13 @@ class NetImage {
       drawing->AddText({x + 17, 60.5}, name, {.size = 12});
       x += 38 + plot::TextWidth(name, 12);
     }
-    drawing->AddText({kMargin, 81},
-                     "below in each box: the name of its first layer, the shape that it gives for one example, its parameters",
-                     {.size = 10.5, .colour = plot::kGray});
+    drawing->AddText(
+        {kMargin, 81},
+        "lower line of each box: name of its first layer, output shape for one example, parameters",
+        {.size = 10.5, .colour = plot::kGray});
   }
 
-  // What the names of all boxes of a stretch begin with, up to an underscore.
+  // The common prefix of the names of all boxes of a segment, up to an underscore.
   std::string CommonName(const Segment& s) const {
     std::optional<std::string> common;
     for (const NetLayout::Vertex& v : layout_.vertices) {
@@ -200,7 +202,7 @@ class NetImage {
       const double turn = top - (kPitch - kBoxHeight) / 2;
       std::vector<Point> way{{from_x, bottom}};
       if (from_column != SegmentOf(to).column) {
-        // Below its column, up between the columns, and in from above.
+        // Runs below its column, up between the columns, and enters from above.
         const double between =
             ColumnMiddle(SegmentOf(to).column) + column_lefts_[static_cast<size_t>(SegmentOf(to).column)] - kColumnGap / 2;
         const double below = bottom + (kPitch - kBoxHeight) / 2;

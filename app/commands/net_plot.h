@@ -1,6 +1,6 @@
 #pragma once
-// A net as a picture for people: boxes from above in the order of computation, each with what it does, its name, its output and its
-// parameters.
+// A drawing of a net: boxes from top to bottom in order of computation, each with its operation,
+// name, output and parameters.
 #include <set>
 #include <string>
 
@@ -9,7 +9,8 @@
 
 namespace mxtrain::commands {
 
-// `specs`: of one batch, complete. `inputs`: variables that are data; `labels`: variables that are left out. All others are parameters.
+// `specs`: of one batch, complete. `inputs`: variables that are data; `labels`: variables that are
+// not drawn. All others are parameters.
 plot::Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
                       const std::set<std::string>& labels, const std::string& title);
 

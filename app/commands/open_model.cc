@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands/device_flag.h"
+#include "app/commands/plugin_trust.h"
 #include "app/commands/session.h"
 #include "app/config/document.h"
 #include "app/report/output.h"
@@ -36,22 +37,6 @@ std::vector<std::string> PluginsOf(const std::string& config_text) {
   return plugins;
 }
 
-// A plug-in runs code of its own, so that a checkpoint, which may come from anywhere, cannot have one loaded: whoever opens it names what may be,
-// by the file's name, wherever it lies today.
-void RequirePluginsNamed(const std::vector<std::string>& named, const std::string& model_file) {
-  PeekState(model_file);  // a damaged file is told as such, before its configuration is read
-  std::vector<std::string> missing, flags;
-  for (const std::string& plugin : PluginsOf(PeekModel(model_file).config)) {
-    const auto same_name = [&plugin](const std::string& given) { return fs::path(given).filename() == fs::path(plugin).filename(); };
-    if (std::any_of(named.begin(), named.end(), same_name)) continue;
-    missing.push_back(plugin);
-    flags.push_back("--plugin " + report::QuoteShell(plugin));
-  }
-  if (missing.empty()) return;
-  Throw(ErrorKind::kConfig, "{} was trained with the plug-in{} {}; plug-ins run code of their own, so those of a checkpoint are loaded only where you name them: {}",
-        model_file, missing.size() > 1 ? "s" : "", join(missing, ", "), join(flags, " "));
-}
-
 bool IsList(const fs::path& path) {
   const std::string ending = path.extension().string();
   return ending == ".txt" || ending == ".lst" || ending == ".tsv" || ending == ".csv";
@@ -61,7 +46,8 @@ bool IsWholeNumber(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// The path in a line of a list; "" for none. A line that names a file is taken whole, whatever commas it holds.
+// The path in a line of a list; "" for none. A line that is the name of a file is used whole, even
+// with commas.
 std::string PathInLine(std::string line, const fs::path& root) {
   if (line.ends_with('\r')) line.pop_back();
   if (line.empty() || line[0] == '#') return "";
@@ -72,7 +58,7 @@ std::string PathInLine(std::string line, const fs::path& root) {
   return fs::exists(root / line) ? line : line.substr(0, line.find(','));
 }
 
-// Lines, or what `find -print0` ends with a zero byte.
+// Lines, or the zero-terminated paths of `find -print0`.
 void ReadList(std::istream& in, const fs::path& root, std::vector<std::string>* files) {
   for (std::string line; std::getline(in, line);) {
     std::istringstream parts(line);
@@ -97,7 +83,7 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files, repor
 
 namespace {
 
-// A folder without files, whatever folders it holds.
+// A folder without files; it may contain folders.
 bool IsEmpty(const std::string& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -106,11 +92,14 @@ bool IsEmpty(const std::string& folder) {
   return !error;
 }
 
-// Of a link such as runs/latest: what it leads to today.
+// The current target of a link such as runs/latest.
 void SayWhich(const std::string& where, const std::string& file, report::Console& console) {
   const std::string run = FollowLink(where);
   if (run == where) return;
-  console.Message(LogLevel::kInfo, format("model: {}{}", file, report::RunFolder::IsBusy(run) ? ", of a training that is under way" : ""));
+  console.Message(
+      LogLevel::kInfo,
+      format("model: {}{}", file,
+             report::RunFolder::IsBusy(run) ? ", from a run that is still training" : ""));
 }
 
 }  // namespace
@@ -121,12 +110,16 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
     return fs::is_directory(path / "checkpoints", error) || (path.parent_path().filename() == "checkpoints" && fs::is_regular_file(path, error));
   };
   if (of_run(model) || !of_run(data)) return;
-  Throw(ErrorKind::kUsage, "{} is a model, and the model comes first: mxtrain {} {} {}", data, command, report::QuoteShell(data), report::QuoteShell(model));
+  Throw(ErrorKind::kUsage, "{} is a model; the model must come first: mxtrain {} {} {}", data,
+        command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console) {
   OpenedModel opened;
-  if (const std::string file = CheckpointOf(where); !file.empty()) RequirePluginsNamed(flags.plugins, file);
+  if (const std::string file = CheckpointOf(where); !file.empty()) {
+    PeekState(file);  // report a damaged file before reading its configuration
+    RequirePluginsNamed(PluginsOf(PeekModel(file).config), flags.plugins, file);
+  }
   const Context device = DeviceOf(flags);
   opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
   opened.model = LoadModel(*opened.runtime, where, inputs);
@@ -153,7 +146,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, r
     }
   }
   if (!missing.empty() && missing.size() == files.size()) Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
-  if (files.empty()) console.Message(LogLevel::kInfo, "there are no pictures: nothing is predicted");
+  if (files.empty()) console.Message(LogLevel::kInfo, "no images found: nothing to predict");
   return files;
 }
 
@@ -161,7 +154,8 @@ int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64
   for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, report::NameAndReason(name, reason));
   if (bad.empty()) return 0;
   const std::string text = format("{} of {} examples could not be read", bad.size(), tried);
-  console.Message(skip ? LogLevel::kWarning : LogLevel::kError, skip ? text : text + "; --skip-bad makes that no error");
+  console.Message(skip ? LogLevel::kWarning : LogLevel::kError,
+                  skip ? text : text + "; --skip-bad tolerates them");
   return skip ? 0 : static_cast<int>(ErrorKind::kData);
 }
 

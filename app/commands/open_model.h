@@ -1,5 +1,5 @@
 #pragma once
-// What `eval` and `infer` share: a model that a user names, and the pictures.
+// Shared by `eval` and `infer`: opening a model and images named by the user.
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,22 +16,25 @@ struct OpenedModel {
   Model model;
 };
 
-// The model, in a runtime with the plug-ins of the flags and no others. Where `where` is a link, as runs/latest, it says what that leads to.
-// Throws as LoadModel, and kConfig where the model was trained with a plug-in of which no flag gives a file of the same name. `inputs`: as
-// LoadModel has them.
+// The model, in a runtime with only the plug-ins of the flags. If `where` is a link such as
+// runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
+// with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console);
 
-// Throws kUsage where the two are swapped: what stands for the data is a run, or a checkpoint of one, and what stands for the model is not.
+// Throws kUsage if the two are swapped: the data argument is a run or checkpoint, and the model
+// argument is not.
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command);
 
-// The pictures of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a path per line, the first column, or
-// the last of the reference system's list files; relative to the list) and "-" (such a list on stdin, relative to the
-// working folder); zero bytes end a path as line ends do.
-// An input that is not there is kept, to be told with the pictures that cannot be read; throws kFileSystem where none is there. Empty folders and
-// lists give none, which is said; throws kData for a folder whose files are all something else.
+// The images of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a
+// path per line, the first column, or the last of MXNet's list files; relative to the list) and "-"
+// (such a list on stdin, relative to the working folder); a zero byte ends a path like a line end.
+// A missing input is kept and reported with the unreadable images; throws kFileSystem if all are
+// missing. Reports if there are no images (empty folders and lists); throws kData for a folder that
+// contains only other files.
 std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, report::Console& console);
 
-// Names the examples that could not be read. Returns the exit code: 0 when there are none, or with `skip`.
+// Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
+// `skip`.
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console);
 
 }  // namespace mxtrain::commands

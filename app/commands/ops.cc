@@ -11,14 +11,17 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char *kLayers = "layers", *kLosses = "losses", *kOfOne = "functions of every element", *kOfTwo = "arithmetic of two arrays",
-                     *kArrays = "shapes, sums and products of arrays", *kUpdates = "steps of optimizers, which train.optimizer chooses (no layers)";
+constexpr const char *kLayers = "layers", *kLosses = "losses", *kOfOne = "elementwise functions",
+                     *kOfTwo = "arithmetic on two arrays",
+                     *kArrays = "shapes, reductions and products of arrays",
+                     *kUpdates = "optimizer updates, chosen by train.optimizer (not layers)";
 constexpr const char* kGroups[] = {kLayers, kLosses, kOfOne, kOfTwo, kArrays, kUpdates};
 
-// By what the operator says of itself, and by MXNet's names: those of layers begin with a capital.
+// By properties of the operator, and by MXNet's naming: layers begin with a capital.
 const char* GroupOf(const std::string& name, const OperatorProperty& property) {
   if (name.ends_with("_update") || name == "clip_global_norm" || name == "multi_sum_sq") return kUpdates;
-  const bool has_outputs = property.NumVisibleOutputs() > 0;  // those of SliceChannel are as many as its parameter says
+  const bool has_outputs =
+      property.NumVisibleOutputs() > 0;  // SliceChannel's number of outputs depends on a parameter
   if (has_outputs && !property.NeedsHeadGradient() && name != "BlockGrad") return kLosses;
   if (std::isupper(static_cast<unsigned char>(name[0]))) return kLayers;
   const bool of_two = property.ListArguments().size() == 2;
@@ -30,8 +33,8 @@ const char* GroupOf(const std::string& name, const OperatorProperty& property) {
 class Ops final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("ops", "the operator reference");
-    arguments.Option("name", &name_, "one operator, with its parameters").Takes("OPERATOR");
+    Arguments arguments = line.Add("ops", "show the operator reference");
+    arguments.Option("name", &name_, "show one operator with its parameters").Takes("OPERATOR");
     arguments.Examples("  mxtrain ops\n  mxtrain ops Convolution\n  mxtrain ops Pooling --json");
   }
 
@@ -45,7 +48,7 @@ class Ops final : public Command {
   }
 
  private:
-  // Throws with the names that the word is a part of, else with the nearest.
+  // Throws with the names that contain the word, else with the nearest name.
   void CheckName(const OperatorRegistry& registry) const {
     const auto lower = [](std::string text) {
       std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -65,7 +68,7 @@ class Ops final : public Command {
     }
   }
 
-  // A group at a time: layers before what only nets of one's own making need, updates of optimizers last.
+  // One group at a time: layers first, optimizer updates last.
   static int List(const OperatorRegistry& registry) {
     size_t width = 0;
     for (const std::string& name : PublicOperators(registry)) width = std::max(width, name.size());
@@ -123,7 +126,8 @@ class Ops final : public Command {
     if (!fields.empty()) std::cout << "\nParameters:\n";
     for (const FieldInfo& f : fields) {
       if (f.ignored) {
-        std::cout << format("  {}\n      {} (accepted for files of MXNet; no effect here)\n", f.name, f.help);
+        std::cout << format("  {}\n      {} (accepted for MXNet's files; no effect here)\n", f.name,
+                            f.help);
         continue;
       }
       std::cout << format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,

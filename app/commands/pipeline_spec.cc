@@ -21,7 +21,8 @@ Kwargs ToKwargs(const Json& list) {
   return kwargs;
 }
 
-// What sizes and places are rounded as where the transforms do not say it. Checkpoints of before name none.
+// How sizes and positions are rounded unless the transforms say otherwise. Older checkpoints do not
+// name it.
 constexpr const char* kRounding = "torchvision";
 
 void KeepEarlierRounding(std::vector<io::TransformSpec>* transforms) {
@@ -63,12 +64,12 @@ std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) c
 
 bool PipelineSpec::IsTable() const {
   if (source != "csv") return false;
-  std::vector<std::string> fields, pictures;
+  std::vector<std::string> fields, images;
   for (const auto& [key, text] : source_params) {
     if (key == "data_fields") params::Parse(text, &fields);
-    if (key == "picture_fields") params::Parse(text, &pictures);
+    if (key == "picture_fields") params::Parse(text, &images);
   }
-  return fields.size() != pictures.size();
+  return fields.size() != images.size();
 }
 
 std::string PipelineSpec::ToJson() const {
@@ -78,7 +79,7 @@ std::string PipelineSpec::ToJson() const {
   for (const MetricSpec& m : metrics) {
     measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
   }
-  // A path that is not UTF-8 keeps its place with U+FFFD in it.
+  // A path that is not UTF-8 is stored with U+FFFD.
   return Json{{"source", source},       {"params", FromKwargs(source_params)}, {"transforms", chain},
               {"metrics", measures},    {"exact_decode", exact_decode},        {"rounding", kRounding}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -103,7 +104,8 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
 
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size, Context device) {
-  // A thread for each CPU: decoding is often the larger part, and a net that waits for pictures needs none of them.
+  // One thread per CPU: decoding is often the larger part, and a net that waits for images needs no
+  // CPU.
   Kwargs kwargs{{"batch_size", params::Print(batch_size)},
                 {"mode", "evaluation"},
                 {"workers", params::Print(std::min(UsableCpuCount(), 256))},
@@ -111,11 +113,12 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);
-    const bool picture = source->data_fields()[0].kind == io::FieldKind::kImage;
+    const bool image = source->data_fields()[0].kind == io::FieldKind::kImage;
     const TShape& input = model.inputs[0].shape;
-    if (picture && input.ndim() == 3) {
+    if (image && input.ndim() == 3) {
       kwargs.emplace_back("channels", params::Print(input[0]));
-      // A model of pictures of one size (MNIST) or without a pipeline says nothing on files of any size: they take its input's.
+      // A model trained on images of one size (MNIST) or without a pipeline defines no resizing:
+      // resize to its input.
       const bool any_size = !source->data_fields()[0].shape.known();
       if (any_size && transforms.empty()) transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
     }
@@ -129,8 +132,10 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
     for (const InputInfo& input : model.inputs) {
       const TShape given(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
       if (input.name != desc.name || !input.shape.known() || input.shape == given) continue;
-      Throw(ErrorKind::kConfig, "the pictures give {} for input '{}', the model was trained on {}; resize them first", given.ToString(), input.name,
-            input.shape.ToString());
+      Throw(ErrorKind::kConfig,
+            "the images have shape {} for input '{}', but the model was trained on {}; resize them "
+            "first",
+            given.ToString(), input.name, input.shape.ToString());
     }
   }
   return iter;

@@ -1,6 +1,6 @@
 #pragma once
-// The input pipeline that a model carries: where its evaluation data came from and what was done to them, so that `infer` cannot differ from
-// `eval`.
+// The input pipeline stored in a model: the source and transforms of its evaluation data, so that
+// `infer` processes data as `eval` does.
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,17 +17,18 @@ struct PipelineSpec {
   std::string source;                        // a kind of io::MakeSource; empty: none
   Kwargs source_params;                      // path, split, columns
   std::vector<io::TransformSpec> transforms;  // of evaluation
-  std::vector<MetricSpec> metrics;           // of the run: what `eval` measures unless told
+  std::vector<MetricSpec> metrics;            // of the run: the default of `eval`
   bool exact_decode = false;
 
-  // The columns of the table that make up an input or a label, by its name; empty where the data are no table.
+  // The table columns of an input or a label, by its name; empty if the data is not a table.
   std::vector<std::string> ColumnsOf(const std::string& field) const;
 
-  // The classes of a label of words, by its name; empty where the data are no table, or the label is numbers.
+  // The classes of a label of words, by its name; empty if the data is not a table, or the label is
+  // numeric.
   std::vector<std::string> ClassesOf(const std::string& label) const;
-  // How the numbers of a label were standardized; none where they were not.
+  // How a numeric label was standardized; none if it was not.
   std::optional<Standardization> UnitsOf(const std::string& label) const;
-  // Whether the examples are rows of a table, whatever images they name beside their numbers.
+  // Whether the examples are rows of a table, even if they also name images.
   bool IsTable() const;
 
   std::string ToJson() const;
@@ -37,8 +38,9 @@ struct PipelineSpec {
   std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field) const;  // of parameters that are FIELD=VALUE
 };
 
-// Evaluation batches for a model from a source: names, channels and shapes as the model's net wants them
-// (without transforms, picture files are resized to the net's input), as `device` takes them best. Throws kConfig where they do not fit.
+// Evaluation batches for a model from a source: names, channels and shapes as the model's net wants
+// them (without transforms, image files are resized to the net's input), in the layout that suits
+// `device`. Throws kConfig on a mismatch.
 std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size, Context device);
 

@@ -28,13 +28,29 @@ struct Layer {
 class Plan final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("plan", "layers, parameters, work and exact memory of a net");
+    Arguments arguments =
+        line.Add("plan", "show layers, parameters, work and exact memory of a net");
     config_.Declare(arguments);
-    arguments.Flag("--kernels", &kernels_, "which kernel each operator got, and why others declined; on a GPU with --time what was measured");
-    arguments.Option("--plot", &plot_, "draw the memory plan of training into this file (.svg, .png): time across, bytes up").Takes("FILE");
-    arguments.Option("--plot-net", &plot_net_, "draw the net into this file (.svg, .png): layers from above, with shapes and parameters").Takes("FILE");
-    arguments.Flag("--time", &time_, "time a few steps of training, and say how long an epoch and the run take");
-    arguments.Option("--memory", &memory_, "say the largest batch whose training takes no more than this, as 8GiB, without recomputation").Takes("BYTES");
+    arguments.Flag("--kernels", &kernels_,
+                   "show the kernel chosen for each operator and why others were rejected; on a "
+                   "GPU with --time also the measured kernels");
+    arguments
+        .Option("--plot", &plot_,
+                "draw the memory plan of training into this file (.svg, .png): x axis time, y axis "
+                "bytes")
+        .Takes("FILE");
+    arguments
+        .Option("--plot-net", &plot_net_,
+                "draw the net into this file (.svg, .png): layers top to bottom, with shapes and "
+                "parameters")
+        .Takes("FILE");
+    arguments.Flag("--time", &time_,
+                   "time a few training steps and estimate the time of an epoch and of the run");
+    arguments
+        .Option("--memory", &memory_,
+                "print the largest batch whose training fits into this size, such as 8GiB, without "
+                "recomputation")
+        .Takes("BYTES");
     arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
                        "  mxtrain plan config.yaml --plot memory.svg --plot-net net.svg\n  mxtrain plan config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
   }
@@ -96,7 +112,7 @@ class Plan final : public Command {
     Fit fit{memory->bytes, 0, TotalBytes(session, 1)};
     if (fit.total > fit.memory) return fit;
     fit.batch = 1;
-    // What fits, and the least that is known not to.
+    // The largest batch that fits, and the smallest known not to.
     int64_t too_many = kMost + 1;
     for (int64_t batch = 2; fit.batch + 1 < too_many; batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
       const int64_t total = TotalBytes(session, batch);
@@ -111,7 +127,8 @@ class Plan final : public Command {
   }
 
   static void PrintDisk(const DiskForecast& disk) {
-    std::cout << format("on disk: {} a checkpoint; at most {} of them at once, {}\n", FormatBytes(disk.checkpoint_bytes), disk.most_files,
+    std::cout << format("on disk: {} per checkpoint; at most {} at once, {}\n",
+                        FormatBytes(disk.checkpoint_bytes), disk.most_files,
                         FormatBytes(disk.checkpoint_bytes * disk.most_files));
   }
 
@@ -122,11 +139,13 @@ class Plan final : public Command {
   }
 
   static void PrintTime(const TimeForecast& time) {
-    std::cout << format("time: {:.1f} ms a step, from {} steps on {}", 1000 * time.step_seconds, time.timed_steps,
-                        time.synthetic ? "synthetic data" : "the training data");
+    std::cout << format("time: {:.1f} ms per step, from {} steps on {}", 1000 * time.step_seconds,
+                        time.timed_steps, time.synthetic ? "synthetic data" : "the training data");
     if (time.steps_per_epoch > 0) {
-      std::cout << format("; {} an epoch of {} steps, {} for {} steps, validation and saves not counted", report::FormatDuration(time.epoch_seconds()),
-                          time.steps_per_epoch, report::FormatDuration(time.run_seconds()), time.total_steps);
+      std::cout << format(
+          "; {} per epoch of {} steps, {} for {} steps, without validation and saves",
+          report::FormatDuration(time.epoch_seconds()), time.steps_per_epoch,
+          report::FormatDuration(time.run_seconds()), time.total_steps);
     }
     std::cout << "\n";
   }
@@ -183,13 +202,16 @@ class Plan final : public Command {
     }
     return "";
   }
-  // What the plan's size is, beside the bound.
+  // The plan's size relative to the bound.
   static std::string Verdict(const executor::MemorySummary& m) {
     const double ratio = m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1;
     switch (m.optimality) {
-      case executor::Optimality::kMeetsBound: return "1.000, the smallest there can be";
-      case executor::Optimality::kProvenSmallest: return format("{:.4f}, the smallest there can be: the bound is proven out of reach", ratio);
-      case executor::Optimality::kNotProven: return format("{:.4f}, not proven to be the smallest", ratio);
+      case executor::Optimality::kMeetsBound:
+        return "1.000, optimal";
+      case executor::Optimality::kProvenSmallest:
+        return format("{:.4f}, optimal: the bound is proven unreachable", ratio);
+      case executor::Optimality::kNotProven:
+        return format("{:.4f}, not proven optimal", ratio);
     }
     return "";
   }
@@ -255,21 +277,29 @@ class Plan final : public Command {
                         "both/none", "both/bound");
     row("training", training);
     row("inference", inference);
-    std::cout << "  of activations, their gradients and workspaces: each array by itself (none), written over its input, in memory shared over time, or\n"
-                 "  both, which is what training takes; the lower bound is what is alive at one time\n";
+    std::cout << "  of activations, their gradients and workspaces: one buffer per array (none), "
+                 "in place, memory shared over time, or both, which\n"
+                 "  training uses; the lower bound is the peak of live bytes\n";
     const size_t workers = session.MakeTrainOptions().workers.size();
-    if (workers > 1) std::cout << format("  training is that of each of {} workers, on its part of the batch\n", workers);
-    std::cout << format("\nbeside that, in training: parameters {}, gradients {}, optimizer {},{} one batch {}, outputs {}; {} in all\n",
-                        FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients), FormatBytes(outer.optimizer),
-                        outer.averages > 0 ? format(" averages {},", FormatBytes(outer.averages)) : "", FormatBytes(outer.inputs), FormatBytes(outer.outputs), FormatBytes(outer.Sum() + training.full_bytes));
+    if (workers > 1)
+      std::cout << format("  training: for each of {} workers, on its part of the batch\n",
+                          workers);
+    std::cout << format(
+        "\nin addition, in training: parameters {}, gradients {}, optimizer {},{} one batch {}, "
+        "outputs {}; {} in total\n",
+        FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients),
+        FormatBytes(outer.optimizer),
+        outer.averages > 0 ? format(" averages {},", FormatBytes(outer.averages)) : "",
+        FormatBytes(outer.inputs), FormatBytes(outer.outputs),
+        FormatBytes(outer.Sum() + training.full_bytes));
   }
 
-  // "aBcd16b", "bfloat16 aBcd16b": the type where it is not the usual one.
+  // "aBcd16b", "bfloat16 aBcd16b": with the type unless it is the usual one.
   static std::string FormOf(const TensorSpec& spec) {
     return spec.type == DType::kFloat32 ? spec.layout.Name() : format("{} {}", NameOf(spec.type), spec.layout.Name());
   }
 
-  // Asks every row again, as the passes did, and prints the answers.
+  // Asks every kernel again, as the passes did, and prints the answers.
   static void PrintKernels(Session& session, const executor::BindRequest& request) {
     const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
     std::cout << "\nkernels in training:\n";
@@ -281,7 +311,9 @@ class Plan final : public Command {
       if (node.kind != Node::Kind::kForward) continue;
       std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name), node.plan->kernel);
       if (!node.plan->out.empty()) std::cout << format(" -> {}", FormOf(node.specs[0]));
-      for (const auto& [row, reason] : executor::Refusals(graph, node, request, session.runtime())) std::cout << format("; {} declined: {}", row, reason);
+      for (const auto& [kernel, reason] :
+           executor::Refusals(graph, node, request, session.runtime()))
+        std::cout << format("; {} rejected: {}", kernel, reason);
       std::cout << "\n";
     }
     const KernelChoices* choices = ChoicesOf(session.runtime().backend(session.ctx()));

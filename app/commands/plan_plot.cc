@@ -26,7 +26,7 @@ struct Style {
   plot::Colour colour;
 };
 constexpr std::array<Style, kClasses> kStyles = {{{"activations", plot::kSky},
-                                                  {"activations made again", plot::kBlue},
+                                                  {"recomputed activations", plot::kBlue},
                                                   {"saved for backward", plot::kGreen},
                                                   {"gradients", plot::kOrange},
                                                   {"workspace", plot::kPurple}}};
@@ -43,7 +43,7 @@ Class ClassOf(const ExecNode& node, int output) {
   return node.forward >= 0 && node.kind != Node::Kind::kBackward ? kAgain : kGradient;
 }
 
-// Every piece of the arena, named after the first array in it.
+// Every block of the arena, named after the first array in it.
 std::vector<Box> Boxes(const ExecGraph& graph, const MemoryPlan& plan) {
   std::vector<Box> boxes(plan.buffers.size());
   for (size_t b = 0; b < boxes.size(); ++b) boxes[b].buffer = &plan.buffers[b];
@@ -56,11 +56,11 @@ std::vector<Box> Boxes(const ExecGraph& graph, const MemoryPlan& plan) {
     name(plan.workspace_of[id], kWorkspace);
     for (int buffer : plan.temp_space_of[id]) name(buffer, kWorkspace);
   }
-  std::erase_if(boxes, [](const Box& b) { return b.buffer->outer || b.buffer->bytes == 0; });
+  std::erase_if(boxes, [](const Box& b) { return b.buffer->external || b.buffer->bytes == 0; });
   return boxes;
 }
 
-// A step of which some `count` make up `bytes`: a power of two.
+// A power of two that divides `bytes` into about `count` steps.
 double ByteStep(double bytes, int count) { return std::exp2(std::ceil(std::log2(std::max(bytes / count, 1.0)))); }
 
 class Plot {
@@ -113,7 +113,8 @@ class Plot {
     drawing_.AddLine({{kLeft, kTop}, {kLeft, Y(0)}, {kLeft + kPlotWidth, Y(0)}}, {});
     drawing_.AddText({kLeft + kPlotWidth / 2, kHeight - 16}, "time: nodes of one step, in order of execution", {.anchor = plot::Anchor::kMiddle});
     const char* name = unit > 1024 ? "MiB" : unit > 1 ? "KiB" : "bytes";
-    drawing_.AddText({24, kTop + kPlotHeight / 2}, format("place in the arena, {}", name), {.anchor = plot::Anchor::kMiddle, .upwards = true});
+    drawing_.AddText({24, kTop + kPlotHeight / 2}, format("offset in the arena, {}", name),
+                     {.anchor = plot::Anchor::kMiddle, .upwards = true});
   }
 
   void Draw(const Box& box) {
@@ -128,7 +129,7 @@ class Plot {
     }
   }
 
-  // The sum of what is alive at each time.
+  // The sum of live bytes over time.
   void Alive(const std::vector<Box>& boxes) {
     std::vector<int64_t> change(graph_.nodes.size() + 1);
     for (const Box& box : boxes) {

@@ -1,5 +1,6 @@
 #pragma once
-// A memory plan as a picture: time across (nodes in their order), bytes up, a box for each piece of memory.
+// A figure of a memory plan: x axis time (nodes in order), y axis bytes, a box for each block of
+// memory.
 #include <string>
 
 #include "app/report/plot/drawing.h"
@@ -7,7 +8,7 @@
 
 namespace mxtrain::commands {
 
-// Boxes bear their arrays' names where there is room, and as tooltips; `title` stands above.
+// Boxes show the names of their arrays if there is room, and as tooltips; `title` is above.
 plot::Drawing PlotMemory(const executor::ExecGraph& graph, const executor::MemoryPlan& plan, const std::string& title);
 
 }  // namespace mxtrain::commands

@@ -91,7 +91,7 @@ class Listing final : public PredictionSink {
     return json;
   }
 
-  // Any number of classes stands in one cell, parted by semicolons, and so do their scores.
+  // Multi-label classes share one cell, separated by semicolons; so do their scores.
   static std::string CsvCells(const AnswerHead& head, const HeadPrediction& p) {
     std::string cells;
     if (head.answer == Answer::kAnyClasses) {
@@ -114,7 +114,7 @@ class Listing final : public PredictionSink {
   size_t width_;
 };
 
-// A folder into which files are put under names of their own, none over another.
+// A folder that takes files under unique names and overwrites none.
 class Shelf {
  public:
   explicit Shelf(fs::path folder) : folder_(std::move(folder)) {
@@ -134,20 +134,22 @@ class Shelf {
   fs::path folder_;
 };
 
-// A class's name as that of a folder. What a file system cannot hold is cut, and told apart by a checksum of the whole.
+// A class name as a folder name. Names too long for the file system are truncated and made unique
+// by a checksum of the whole name.
 std::string FolderName(std::string name) {
   constexpr size_t kLongest = 255;
   std::replace_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
   if (name.size() > kLongest) {
     const std::string sum = mxtrain::format("~{:016x}", Checksum(name));
     size_t end = kLongest - sum.size();
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // not within a letter of UTF-8
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80)
+      --end;  // not inside a UTF-8 character
     name = name.substr(0, end) + sum;
   }
   return name.empty() || name == "." || name == ".." ? "_" + name : name;
 }
 
-// What lies in the folders of a folder: where a former run has put its copies, whatever they are called.
+// The files in the sub-folders of a folder: copies of an earlier run, under any name.
 class Shelves {
  public:
   explicit Shelves(const fs::path& parent) {
@@ -159,7 +161,7 @@ class Shelves {
       }
     }
   }
-  // The files of these bytes in other folders than these.
+  // Files with the same bytes in other folders.
   std::vector<std::string> Holding(const std::string& bytes, const std::vector<std::string>& folders) {
     std::vector<std::string> holding;
     const auto alike = by_size_.find(bytes.size());
@@ -174,7 +176,8 @@ class Shelves {
   }
 
  private:
-  std::map<uintmax_t, std::vector<std::pair<fs::path, std::optional<uint64_t>>>> by_size_;  // checksums as they are asked for
+  std::map<uintmax_t, std::vector<std::pair<fs::path, std::optional<uint64_t>>>>
+      by_size_;  // checksums are computed on demand
 };
 
 class Sorter final : public PredictionSink {
@@ -182,12 +185,18 @@ class Sorter final : public PredictionSink {
   Sorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score, report::Console& console)
       : folder_(folder), answer_(heads[head].answer), names_(heads[head].names), head_(head), least_score_(least_score), console_(console), before_(folder_) {
     if (answer_ == Answer::kAnyClasses && names_.Contains(kUnsure)) {
-      Throw(ErrorKind::kUsage, "--copy-to puts pictures without a class into the folder '{0}', but a class is called '{0}' too", kUnsure);
+      Throw(
+          ErrorKind::kUsage,
+          "--copy-to puts images without a class into the folder '{0}', but there is a class '{0}'",
+          kUnsure);
     }
     if (least_score > 0 && names_.Contains(kUnsure)) {
-      Throw(ErrorKind::kUsage, "--min-score puts pictures into the folder '{0}', but a class is called '{0}' too; leave --min-score out", kUnsure);
+      Throw(ErrorKind::kUsage,
+            "--min-score puts images into the folder '{0}', but there is a class '{0}'; remove "
+            "--min-score",
+            kUnsure);
     }
-    Shelf{folder_};  // where it cannot be made, that is said before the first picture
+    Shelf{folder_};  // fail before the first image if it cannot be created
   }
 
   void Take(const Prediction& p) override {
@@ -207,8 +216,10 @@ class Sorter final : public PredictionSink {
     console_.Message(LogLevel::kInfo, mxtrain::format("{} sorted into the folders of {}{}", sorted_, folder_.string(), unsure));
     if (elsewhere_.empty()) return;
     console_.Message(LogLevel::kWarning,
-                     mxtrain::format("{} copies of these pictures lie in another folder too, from a sort before this one; remove those, or sort into a new "
-                                     "folder: {}", elsewhere_.size(), FirstOf(elsewhere_, 3)));
+                     mxtrain::format("{} copies of these images are also in another folder, from "
+                                     "an earlier run; remove those, or sort into a new "
+                                     "folder: {}",
+                                     elsewhere_.size(), FirstOf(elsewhere_, 3)));
   }
 
  private:
@@ -220,7 +231,7 @@ class Sorter final : public PredictionSink {
   report::Console& console_;
   Shelves before_;
   int64_t sorted_ = 0, unsure_ = 0;
-  std::vector<std::string> elsewhere_;  // copies in other folders than this run's
+  std::vector<std::string> elsewhere_;  // copies in folders other than this run's
 };
 
 class Annotator final : public PredictionSink {
@@ -229,7 +240,7 @@ class Annotator final : public PredictionSink {
 
   void Take(const Prediction& p) override {
     io::Image image;
-    // The net has seen the picture; it may be gone by now.
+    // The net has seen the image; it may be gone by now.
     if (auto refusal = decoder_.Decode(ReadFile(p.name), {}, &image)) Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
     io::DrawLabel(Label(p), &image);
     fs::path name = fs::path(p.name).filename();

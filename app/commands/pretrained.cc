@@ -9,18 +9,21 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char* kRuleForm = "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop what it finds";
+constexpr const char* kRuleForm =
+    "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
 
 std::vector<NameMap::Rule> ReadRules(const std::string& path) {
   auto sources = std::make_shared<config::SourceMap>();
   config::Diagnostics diagnostics(sources);
   const config::Value root = config::ParseYaml(sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()), &diagnostics);
   std::vector<NameMap::Rule> rules;
-  if (!root.is_list()) diagnostics.Error(root.place, format("a map of names is a list, not {}", root.Describe()), kRuleForm);
+  if (!root.is_list())
+    diagnostics.Error(root.place, format("a name map must be a list, got {}", root.Describe()),
+                      kRuleForm);
   for (const config::Value& item : root.list) {
     const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() && (item.list[1].is_scalar() || item.list[1].is_null());
     if (!good) {
-      diagnostics.Error(item.place, format("{} is no rule", item.Describe()), kRuleForm);
+      diagnostics.Error(item.place, format("{} is not a rule", item.Describe()), kRuleForm);
       continue;
     }
     rules.push_back({item.list[0].text, item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
@@ -34,7 +37,7 @@ NameMap ReadMap(const std::string& path) {
   try {
     return NameMap(ReadRules(path));
   } catch (const config::DiagnosticError&) {
-    throw;  // names the file and the place
+    throw;  // the message names file and place
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), path);
   }
@@ -47,8 +50,10 @@ void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trai
   const std::map<std::string, NDArray> arrays = LoadWeights(runtime, weights.file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
-    Throw(ErrorKind::kConfig, "no array of {} fits the net: {}; train.weights.map can say how names of the file become names of the net", weights.file,
-          account.Text());
+    Throw(ErrorKind::kConfig,
+          "no array of {} fits the net: {}; use train.weights.map to map names in the file to "
+          "names of the net",
+          weights.file, account.Text());
   }
   console.Message(LogLevel::kInfo, format("weights of {}: {}", weights.file, account.Text()));
 }

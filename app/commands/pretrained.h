@@ -1,13 +1,14 @@
 #pragma once
-// train.weights: first values of a net from a file, with the map of names that the configuration gives.
+// train.weights: initial weights from a file, with the name map of the configuration.
 #include "app/config/config.h"
 #include "app/report/console.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain::commands {
 
-// Gives the arrays of the file to the trainer and says what became of them. Does nothing where the configuration names no file. Throws what
-// LoadWeights throws, kConfig for a map that cannot be read and for a file of which no array fits.
+// Passes the arrays of the file to the trainer and reports which were used. Does nothing if the
+// configuration names no file. Throws as LoadWeights, and kConfig for an invalid map and for a file
+// without any matching array.
 void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trainer* trainer, report::Console& console);
 
 }  // namespace mxtrain::commands

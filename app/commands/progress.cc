@@ -15,12 +15,14 @@ void Progress::Add(int64_t count) {
   std::lock_guard lock(mutex_);
   done_ += count;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-  // What is done in a moment is not worth a line.
+  // Short tasks print nothing.
   const bool due = console_.bar() ? seconds >= next_seconds_ : seconds >= std::max(next_seconds_, kFirstLineSeconds) && done_ * 100 >= total_;
   if (!due || done_ >= total_ || !(console_.bar() || console_.lines())) return;
   const double rate = static_cast<double>(done_) / std::max(seconds, 1e-9);
-  const std::string text = format("{} {}/{} {}  {} a second  {} left", doing_, done_, total_, what_, report::FormatNumber(rate),
-                                  report::FormatDuration(static_cast<double>(total_ - done_) / std::max(rate, 1e-9)));
+  const std::string text =
+      format("{} {}/{} {}  {} per second  {} left", doing_, done_, total_, what_,
+             report::FormatNumber(rate),
+             report::FormatDuration(static_cast<double>(total_ - done_) / std::max(rate, 1e-9)));
   if (console_.bar()) {
     console_.ShowBar(text);
     next_seconds_ = seconds + kBarSeconds;

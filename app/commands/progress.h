@@ -1,5 +1,6 @@
 #pragma once
-// How far a pass over many things has come: a moving bar on a terminal, elsewhere a line after 1 % and then every 30 s, as in training.
+// Progress of a loop over many items: a bar on a terminal, elsewhere a line after 1 % and then
+// every 30 s, as in training.
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -9,10 +10,10 @@
 
 namespace mxtrain::commands {
 
-// Thread-safe. Gone from the terminal when it is destroyed.
+// Thread-safe. Removed from the terminal on destruction.
 class Progress {
  public:
-  // "reading 1200/60000 pictures  350 a second  2:48 left": `doing` "reading", `what` "pictures".
+  // "reading 1200/60000 images  350 per second  2:48 left": `doing` "reading", `what` "images".
   Progress(report::Console& console, std::string doing, std::string what, int64_t total);
   ~Progress() { console_.ShowBar(""); }
   Progress(const Progress&) = delete;
@@ -29,7 +30,7 @@ class Progress {
   const Clock::time_point begin_ = Clock::now();
   std::mutex mutex_;
   int64_t done_ = 0;
-  double next_seconds_ = 0;  // when something is said again
+  double next_seconds_ = 0;  // time of the next line
 };
 
 }  // namespace mxtrain::commands

@@ -52,7 +52,7 @@ Summary SummaryOf(const TBlob& value) {
   }
 }
 
-// Looks at what a step computes, tensor by tensor, until something is not finite.
+// Inspects the results of a step, tensor by tensor, until one is not finite.
 class Watch {
  public:
   void See(const std::string& name, const TBlob& value) {
@@ -72,10 +72,10 @@ class Watch {
   }
 
  private:
-  NonFinite found_;  // written on the thread that computes, read when the run has ended
+  NonFinite found_;  // written by the computing thread, read after the run
 };
 
-// Sets the watch when the step before the failing one has been made.
+// Starts watching after the step before the failing one.
 class WatchStep final : public TrainListener {
  public:
   WatchStep(Trainer* trainer, Watch* watch, int64_t step) : trainer_(trainer), watch_(watch), step_(step) {}
@@ -97,10 +97,14 @@ class WatchStep final : public TrainListener {
 
 Json ReadBundle(const std::string& bundle) {
   const std::string file = bundle + "/bundle.json";
-  if (!fs::exists(file)) Throw(ErrorKind::kData, "{} is no bundle of a diverged run (RUN/diverged-STEP): it holds no bundle.json", bundle);
+  if (!fs::exists(file))
+    Throw(ErrorKind::kData,
+          "{} is not a bundle of a diverged run (RUN/diverged-STEP): it contains no bundle.json",
+          bundle);
   const Json json = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.value("step", Json()).is_number_integer() || !json.value("threads", Json()).is_number_integer()) {
-    Throw(ErrorKind::kData, "{} is no bundle of a diverged run: it does not say step and threads", file);
+    Throw(ErrorKind::kData,
+          "{} is not a bundle of a diverged run: it does not contain step and threads", file);
   }
   return json;
 }
@@ -108,8 +112,10 @@ Json ReadBundle(const std::string& bundle) {
 class ReplayCommand final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("replay", "make the failing step of a diverged run again, and say where the first bad number arose");
-    arguments.Option("bundle", &bundle_, "folder diverged-STEP of the run").Required().Takes("BUNDLE");
+    Arguments arguments = line.Add("replay",
+                                   "repeat the failing step of a diverged run and report where the "
+                                   "first non-finite value arose");
+    arguments.Option("bundle", &bundle_, "folder RUN/diverged-STEP").Required().Takes("BUNDLE");
     arguments.Examples("  mxtrain replay runs/photos-0001/diverged-000123");
   }
 
@@ -154,17 +160,20 @@ std::string NonFinite::Text() const {
   const std::string count = nans > 0 && infinities > 0 ? format("{} NaN and {} infinite", nans, infinities)
                             : nans > 0                 ? format("{} NaN", nans)
                                                        : format("{} infinite", infinities);
-  return format("step {}: the first bad numbers stand in {}: {} of {} values; what was computed before it reaches {:.3g}", step, tensor, count, size,
-                largest_before);
+  return format(
+      "step {}: the first non-finite values are in {}: {} of {} values; the tensor computed before "
+      "it reaches {:.3g}",
+      step, tensor, count, size, largest_before);
 }
 
 NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Console& console) {
   const Json json = ReadBundle(bundle);
   const int64_t step = json["step"];
   CommonFlags same = flags;
-  same.threads = json["threads"];  // other numbers of threads round otherwise
+  same.threads = json["threads"];  // rounding depends on the number of threads
   ConfigArguments arguments;
   arguments.file = bundle + "/config.yaml";
+  arguments.trusts_plugins = false;
   Session session(arguments, same, console);
   session.BuildNet();
   auto train = session.TrainIter();
@@ -188,7 +197,10 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   } catch (const DivergedError& e) {
     return watch.found(e.step());
   }
-  if (StopFlag() != 1) console.Message(LogLevel::kWarning, "this time every loss was finite: data, plug-ins or the machine differ from those of the run");
+  if (StopFlag() != 1)
+    console.Message(LogLevel::kWarning,
+                    "every loss was finite this time: data, plug-ins or the machine differ from "
+                    "those of the run");
   return watch.found(step);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
-// What is kept when a run diverges, and how its failing step is made again to find where the first bad number arose.
+// What is saved when a run diverges, and how its failing step is repeated to find where the first
+// non-finite value arose.
 //
-// A bundle is a folder: bundle.json (step, threads, what was said), config.yaml, batch.txt (the examples of the failing batch, one per line)
-// and `checkpoint`, the last save before, unless there was none. Data and plug-ins stay where the configuration says.
+// A bundle is a folder: bundle.json (step, threads, message), config.yaml, batch.txt (the examples
+// of the failing batch, one per line) and `checkpoint`, the last save before, if any. Data and
+// plug-ins are not copied.
 #include <string>
 
 #include "app/commands/command.h"
@@ -14,7 +16,7 @@ namespace mxtrain::commands {
 // Writes RUN/diverged-STEP and returns its path. Throws kFileSystem.
 std::string WriteBundle(const report::RunFolder& run, const DivergedError& error, int threads);
 
-// The first value that is not finite, in the order in which a step computes.
+// The first non-finite value, in the order in which a step computes.
 struct NonFinite {
   int64_t step = 0;    // counted from 1
   std::string tensor;  // "conv1_output", "backward of conv1, gradient 1": empty when every value was finite
@@ -24,7 +26,7 @@ struct NonFinite {
   std::string Text() const;
 };
 
-// Trains from the bundle's checkpoint to its step and looks at everything that this step computes.
+// Trains from the bundle's checkpoint to its step and inspects everything that this step computes.
 NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Console& console);
 
 }  // namespace mxtrain::commands

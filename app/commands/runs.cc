@@ -16,10 +16,14 @@ using report::RunSummary;
 class Runs final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("runs", "a table of the runs in a folder, and of those of the sweeps there");
-    arguments.Option("folder", &folder_, "folder of run folders").Takes("FOLDER").ShowsDefault();
-    arguments.Option("--sort", &sort_, "name, best (the best of each metric first) or time").OneOf({"name", "best", "time"}).ShowsDefault();
-    arguments.Option("--format", &format_, "table, csv or jsonl (as --json: an object per line)")
+    Arguments arguments = line.Add("runs", "list the runs in a folder, including its sweeps");
+    arguments.Option("folder", &folder_, "folder that contains run folders")
+        .Takes("FOLDER")
+        .ShowsDefault();
+    arguments.Option("--sort", &sort_, "name, best (best value of each metric first) or time")
+        .OneOf({"name", "best", "time"})
+        .ShowsDefault();
+    arguments.Option("--format", &format_, "table, csv or jsonl (like --json: one object per line)")
         .OneOf({"table", "csv", "jsonl"})
         .ShowsDefault();
     arguments.Examples("  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
@@ -28,11 +32,13 @@ class Runs final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
     if (!std::filesystem::is_directory(folder_))
-      Throw(ErrorKind::kFileSystem, "there is no folder {}; mxtrain train makes runs/ where it is started", folder_);
+      Throw(ErrorKind::kFileSystem,
+            "there is no folder {}; mxtrain train creates runs/ in the working folder", folder_);
     std::vector<std::string> damaged;
     std::vector<RunSummary> runs = report::ReadRuns(folder_, &damaged);
     for (const std::string& text : damaged) console.Message(LogLevel::kWarning, text);
-    if (runs.empty() && damaged.empty()) console.Message(LogLevel::kInfo, format("{} holds no runs", folder_));
+    if (runs.empty() && damaged.empty())
+      console.Message(LogLevel::kInfo, format("{} contains no runs", folder_));
     Sort(&runs);
     if (format_ == "csv") {
       std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
@@ -50,7 +56,7 @@ class Runs final : public Command {
   }
 
  private:
-  // The cells of a run; "" for what is not known.
+  // The cells of a run; "" for unknown values.
   struct Row {
     Row(const RunSummary& run, const std::string& folder) : name(std::filesystem::path(run.path).lexically_relative(folder).string()) {
       if (!run.best) return;

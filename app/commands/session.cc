@@ -7,6 +7,7 @@
 #include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/pipeline_spec.h"
+#include "app/commands/plugin_trust.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
@@ -45,7 +46,8 @@ std::string ShortList(const std::vector<double>& values, const std::vector<std::
   return values.size() > kShown ? text + ", ..." : text;
 }
 
-// FIELD=SHAPE for a field whose columns make up what the net declares; where they do not, the shapes are compared later, with a place.
+// FIELD=SHAPE if the columns match the shape that the net declares; mismatches are reported later,
+// with their place.
 std::optional<std::string> FieldShape(const config::Column& column, const std::vector<config::NetInput>& declared) {
   for (const config::NetInput& input : declared) {
     const bool fits = input.name == column.input && input.shape.known() && input.shape.Size() == static_cast<int64_t>(column.columns.size());
@@ -54,29 +56,30 @@ std::optional<std::string> FieldShape(const config::Column& column, const std::v
   return std::nullopt;
 }
 
-// One column for an input of channels, height and width: paths of picture files.
+// One column for an input of channels, height and width: paths of image files.
 bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [&](const config::NetInput& input) {
     return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 && input.shape.Size() != 1;
   });
 }
 
-// What is an input of the net is data; labels are all others: those of losses, and those that metrics alone read.
+// Inputs of the net are data; all others are labels: those of losses, and those that only metrics
+// read.
 void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
-  std::vector<std::string> data, labels, shapes, pictures;
+  std::vector<std::string> data, labels, shapes, images;
   for (const config::Column& column : c.columns) {
     const bool input = std::any_of(net.inputs.begin(), net.inputs.end(), [&](const config::NetInput& i) { return i.name == column.input; });
     for (const std::string& name : column.columns) (input ? data : labels).push_back(format("{}={}", column.input, name));
-    if (IsImage(column, net.inputs)) pictures.push_back(column.input);
+    if (IsImage(column, net.inputs)) images.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
-  if (!pictures.empty()) kwargs->emplace_back("picture_fields", params::Print(pictures));
+  if (!images.empty()) kwargs->emplace_back("picture_fields", params::Print(images));
   kwargs->emplace_back("data_fields", params::Print(data));
   kwargs->emplace_back("label_fields", params::Print(labels));
   kwargs->emplace_back("field_shapes", params::Print(shapes));
 }
 
-// How the cells of a table are told apart, and what becomes of empty ones.
+// How a table's cells are separated, and how empty ones are handled.
 void AddReading(const config::SourceConfig& c, Kwargs* kwargs) {
   kwargs->emplace_back("delimiter", c.delimiter);
   kwargs->emplace_back("missing", c.missing);
@@ -96,7 +99,7 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const
   return kwargs;
 }
 
-// How many channels the net wants of its pictures.
+// How many channels the net expects in its images.
 std::optional<int64_t> ImageChannels(const io::Source& source, const std::vector<config::NetInput>& inputs) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
   for (const io::FieldSpec& field : fields) {
@@ -109,7 +112,7 @@ std::optional<int64_t> ImageChannels(const io::Source& source, const std::vector
   return std::nullopt;
 }
 
-// What a loss is about, in a number that people read.
+// The default metric of a loss.
 const char* MetricOf(LossReport::Head::Kind kind) {
   using Kind = LossReport::Head::Kind;
   switch (kind) {
@@ -134,14 +137,14 @@ executor::MemoryBudget BudgetOf(const config::TrainConfig& train) {
   return {train.memory_budget.bytes, train.memory_budget.percent / 100};
 }
 
-// What is frozen stands last, and so decides.
+// Frozen parameters come last and take precedence.
 LrPatterns LrPatternsOf(const config::TrainConfig& train) {
   LrPatterns patterns = train.lr_mult;
   for (const std::string& pattern : train.freeze) patterns.emplace_back(pattern, 0);
   return patterns;
 }
 
-// Which device `auto` is, where the machine was made for more than one answer.
+// Reports which device `auto` is, if there is a choice.
 void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) {
   if (device.type == DeviceType::kGPU) {
     console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(), runtime.backend(device).Describe(device.id).name));
@@ -184,15 +187,23 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, rep
   loaded_ = config::LoadConfig(request, &diagnostics_);
   FollowWeights();
   std::vector<std::string> plugins = flags.plugins;
-  plugins.insert(plugins.end(), loaded_.config.plugins.begin(), loaded_.config.plugins.end());
+  const std::vector<std::string>& wanted = loaded_.config.plugins;
+  if (arguments.trusts_plugins) {
+    plugins.insert(plugins.end(), wanted.begin(), wanted.end());
+  } else {
+    RequirePluginsNamed(wanted, plugins, arguments.file);
+  }
   runtime_ = MakeRuntime(flags, loaded_.config.seed, MakeRegistry(plugins, ctx().type), console);
   if (loaded_.config.train.math == "tf32") {
-    console.Message(LogLevel::kInfo, ctx().type == DeviceType::kGPU ? "train.math: tf32: factors of products of float32 are rounded to 10 bits of fraction"
-                                                                   : "train.math: tf32 is for GPUs; the CPU computes as with fast");
+    console.Message(
+        LogLevel::kInfo,
+        ctx().type == DeviceType::kGPU
+            ? "train.math: tf32: operands of float32 products are rounded to 10 mantissa bits"
+            : "train.math: tf32 is for GPUs; on the CPU it is the same as fast");
   }
 }
 
-// runs/latest is another run tomorrow: the resolved configuration names the one that it leads to today.
+// runs/latest changes: the resolved configuration names its current target.
 void Session::FollowWeights() {
   std::string& file = loaded_.config.train.weights.file;
   const std::string run = FollowLink(file);
@@ -206,7 +217,8 @@ void Session::BuildNet(int64_t resumed_batch) {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
     const std::string& source = config().data.train.source;
     if (name != "classes" || source.empty()) return std::nullopt;
-    if (diagnostics_.num_errors() > 0) return 1;  // those come first; any number serves to find the net's own
+    if (diagnostics_.num_errors() > 0)
+      return 1;  // report those first; any batch size will do to check the net
     if (source == "csv") return ClassesOfTable();
     OpenSource(false);
     if (class_names_.empty()) return std::nullopt;
@@ -224,9 +236,10 @@ void Session::BuildNet(int64_t resumed_batch) {
   CheckPatterns();
   ChooseMetrics();
   if (!config().data.train.label_delim.empty() && net_.labels.size() == 1 && HasSoftmax(net_.symbol)) {
-    diagnostics_.Error(loaded_.PlaceOf("data.train.label_delim"),
-                       "label_delim gives any number of classes, and SoftmaxOutput compares with one",
-                       "end the net in LogisticRegressionOutput");
+    diagnostics_.Error(
+        loaded_.PlaceOf("data.train.label_delim"),
+        "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
+        "end the net with LogisticRegressionOutput");
   }
   diagnostics_.ThrowIfErrors();
   WeighClasses();
@@ -234,15 +247,18 @@ void Session::BuildNet(int64_t resumed_batch) {
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
 }
 
-// Pictures have their channels first; most other tools write them last.
+// Images are channels first; most other tools write channels last.
 void Session::CheckInputOrder() {
   constexpr int64_t kMostChannels = 4;
   const config::SourceConfig& c = config().data.train;
   for (const config::NetInput& input : net_.inputs) {
-    const bool pictures = c.source == "csv" ? std::any_of(c.columns.begin(), c.columns.end(), [this](const auto& column) { return IsImage(column, net_.inputs); })
-                                            : !c.source.empty();
+    const bool images =
+        c.source == "csv"
+            ? std::any_of(c.columns.begin(), c.columns.end(),
+                          [this](const auto& column) { return IsImage(column, net_.inputs); })
+            : !c.source.empty();
     const TShape& s = input.shape;
-    if (!pictures || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
+    if (!images || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
     const config::Place& place = config().net.input.place ? config().net.input.place : config().net.inputs.place;
     diagnostics_.Error(place ? place : config().net.place, format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width", input.name, s.ToString(), s[0], s[2], s[1]),
                        format("write [{}, {}, {}]", s[2], s[0], s[1]));
@@ -250,9 +266,9 @@ void Session::CheckInputOrder() {
   diagnostics_.ThrowIfErrors();
 }
 
-// data.batch_size: auto. The configuration and its resolved form hold the number from now on.
+// data.batch_size: auto. Stores the number in the configuration and its resolved form.
 void Session::ChooseBatch(int64_t resumed_batch) {
-  constexpr int64_t kMost = 256;  // larger ones need other learning rates, and are no faster
+  constexpr int64_t kMost = 256;  // larger ones need other learning rates and are not faster
   const auto bytes_of = [this](int64_t batch) {
     executor::BindRequest request = MakeBindRequest(true);
     request.shapes = config::BatchShapes(net_, batch);
@@ -264,11 +280,13 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
-  console_.Message(LogLevel::kInfo, resumed_batch > 0 ? format("batch_size: auto: {}, as in the run that is resumed", batch)
-                                                      : format("batch_size: auto: {}, which takes {}", batch, FormatBytes(bytes_of(batch))));
+  console_.Message(LogLevel::kInfo,
+                   resumed_batch > 0 ? format("batch_size: auto: {}, as in the resumed run", batch)
+                                     : format("batch_size: auto: {}, which takes {}", batch,
+                                              FormatBytes(bytes_of(batch))));
 }
 
-// Patterns on names of parameters, against those that the net has.
+// Checks parameter name patterns against the parameters of the net.
 void Session::CheckPatterns() {
   std::vector<std::string> parameters = net_.symbol.ListArguments();
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
@@ -286,7 +304,8 @@ void Session::CheckPatterns() {
   for (const auto& [pattern, init] : config().train.initializers) check("initializers", pattern);
 }
 
-// train.metrics that nobody wrote are those of the first loss; the resolved configuration says which.
+// If train.metrics is not given, uses the defaults of the first loss; the resolved configuration
+// names them.
 void Session::ChooseMetrics() {
   if (config().train.metrics) return;
   std::vector<config::Named> chosen;
@@ -298,8 +317,8 @@ void Session::ChooseMetrics() {
   config::CheckMetrics(loaded_, &diagnostics_);
 }
 
-// train.class_weights become a parameter of the net's SoftmaxOutput. Where the data are needed for that and not there, those that read them
-// say so.
+// train.class_weights becomes a parameter of the net's SoftmaxOutput. If that needs data that is
+// missing, the code that reads the data reports it.
 void Session::WeighClasses() {
   const config::ClassWeights& given = config().train.class_weights;
   if (given.empty() || (given.numbers.empty() && !std::filesystem::exists(config().data.train.path))) return;
@@ -319,13 +338,15 @@ void Session::WeighClasses() {
 std::vector<double> Session::ClassWeights(const ClassifierHead& head) const {
   const config::ClassWeights& given = config().train.class_weights;
   if (given.automatic && config().data.train.balanced) {
-    Throw(ErrorKind::kConfig, "auto and data.train.balanced both even out the classes: keep one of the two");
+    Throw(ErrorKind::kConfig,
+          "auto and data.train.balanced both compensate for class imbalance: keep one of the two");
   }
   if (given.automatic) return BalancedWeights(io::CountClasses(*train_source_, head.label, head.classes));
   const auto classes = static_cast<size_t>(head.classes);
   if (!given.numbers.empty()) {
     if (given.numbers.size() != classes)
-      Throw(ErrorKind::kConfig, "{} numbers for the {} classes of the net", given.numbers.size(), classes);
+      Throw(ErrorKind::kConfig, "got {} numbers for the {} classes of the net",
+            given.numbers.size(), classes);
     return given.numbers;
   }
   std::vector<std::string> names = class_names_;
@@ -349,18 +370,21 @@ std::shared_ptr<const io::Source> Session::OpenSource(bool validation) {
   source = io::MakeSource(c.source, DataParams(validation));
   if (!validation) class_names_ = source->class_names();
   if (!validation && c.source == "csv") CompleteTable();
-  if (validation && HoldsOut()) return source;  // the warnings are those of the training set
+  if (validation && HoldsOut()) return source;  // the training set has reported the warnings
   for (const std::string& text : source->remarks()) console_.Message(LogLevel::kWarning, text);
   return source;
 }
 
 void Session::RequirePath(const config::SourceConfig& c) const {
   if (std::filesystem::exists(c.path)) return;
-  Throw(ErrorKind::kData, "{}: there is no {}; a relative path is relative to the file that names it, on the command line to the working folder",
+  Throw(ErrorKind::kData,
+        "{}: {} does not exist; paths are relative to the file that names them, on the command "
+        "line to the working folder",
         diagnostics_.sources().Where(c.place), c.path);
 }
 
-// ${classes} of a table, whose columns are told apart by the inputs of a net that is not built yet: those of its first label of words.
+// ${classes} of a table: the classes of its first label of words. Labels are the columns that are
+// not inputs of the net, which is not built yet.
 std::optional<int64_t> Session::ClassesOfTable() const {
   const config::SourceConfig& c = config().data.train;
   RequirePath(c);
@@ -379,7 +403,7 @@ std::optional<int64_t> Session::ClassesOfTable() const {
   return classes > 0 ? std::optional<int64_t>(classes) : std::nullopt;
 }
 
-// Labels of losses that compare numbers.
+// Labels of losses that take numbers.
 std::vector<std::string> Session::Targets() const {
   std::vector<std::string> targets;
   const LossReport losses(net_.symbol);
@@ -395,12 +419,15 @@ void Session::CheckTargets() const {
   for (const std::string& target : Targets()) {
     const std::vector<std::string> classes = table.ClassesOf(target);
     if (classes.empty()) continue;
-    Throw(ErrorKind::kConfig, "{}: the column of '{}' holds words ({}), and its loss compares numbers; name a column of numbers, or end the net in SoftmaxOutput",
+    Throw(ErrorKind::kConfig,
+          "{}: the column of '{}' contains words ({}), but its loss takes numbers; use a numeric "
+          "column, or end the net with SoftmaxOutput",
           diagnostics_.sources().Where(config().data.train.place), target, FirstOf(classes, 4));
   }
 }
 
-// The training set of a table is complete with what it is measured to; whoever reads a table for this net gets the same numbers.
+// The training set of a table determines means and deviations; other tables for this net use the
+// same values.
 void Session::CompleteTable() {
   table_params_ = train_source_->found();
   CheckTargets();
@@ -421,8 +448,13 @@ void Session::CompleteTable() {
   if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
   train_source_ = io::MakeSource("csv", DataParams(false));
   if (!standardizes) return;
-  console_.Message(LogLevel::kInfo, format("normalize: auto: means and standard deviations of {} columns, of {} rows{}", means.size(), train_source_->size(),
-                                           fields.size() > inputs ? "; losses are of standardized labels, metrics and predictions in the labels' own units" : ""));
+  console_.Message(
+      LogLevel::kInfo,
+      format("normalize: auto: means and standard deviations of {} columns, from {} rows{}",
+             means.size(), train_source_->size(),
+             fields.size() > inputs ? "; losses are of standardized labels, metrics and "
+                                      "predictions in the labels' own units"
+                                    : ""));
 }
 
 const config::SourceConfig& Session::SourceOf(bool validation) const {
@@ -441,7 +473,7 @@ Kwargs Session::DataParams(bool validation) const {
   return kwargs;
 }
 
-// Every input of the net must have its columns before a table of numbers can be read.
+// Every input of the net must have columns before a table can be read.
 void Session::CheckColumns(const config::SourceConfig& c) {
   if (c.source != "csv") return;
   std::vector<std::string> names;
@@ -455,13 +487,16 @@ void Session::CheckColumns(const config::SourceConfig& c) {
     }
   }
   diagnostics_.ThrowIfErrors();
-  if (net_.inputs.empty()) return;  // the net could not be built, which is told
+  if (net_.inputs.empty()) return;  // the net could not be built, which has been reported
   for (const std::string& name : names) {
     const auto same = [&name](const config::NetInput& input) { return input.name == name; };
     const std::vector<MetricSpec> metrics = Metrics();
     const bool read = std::any_of(net_.inputs.begin(), net_.inputs.end(), same) || std::any_of(net_.labels.begin(), net_.labels.end(), same) ||
                       std::any_of(metrics.begin(), metrics.end(), [&name](const MetricSpec& m) { return m.label == name; });
-    if (!read) console_.Message(LogLevel::kWarning, format("{}: columns '{}': no input, loss or metric reads them", diagnostics_.sources().Where(c.place), name));
+    if (!read)
+      console_.Message(LogLevel::kWarning,
+                       format("{}: columns '{}' are not read by any input, loss or metric",
+                              diagnostics_.sources().Where(c.place), name));
   }
 }
 
@@ -475,7 +510,7 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   const int workers = config().data.workers == 0 && pass == Pass::kWhole ? std::min(UsableCpuCount(), 256) : config().data.workers;
   if (workers > 0) kwargs.emplace_back("workers", params::Print(workers));
   if (config().data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(config().data.prefetch));
-  // A picture source has one data and one label field; the net's names are given to them.
+  // An image source has one data and one label field; the net's names are given to them.
   if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
   if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
   if (const std::optional<int64_t> channels = ImageChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
@@ -503,16 +538,20 @@ std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> so
   return iter;
 }
 
-// Training has whole batches alone.
+// Training uses only full batches.
 void Session::CheckBatch(const io::Source& source, const config::SourceConfig& c) {
   const int64_t batch = config().data.batch_size;
   if (batch <= source.size()) return;
   const config::Place place = loaded_.PlaceOf("data.batch_size");
-  diagnostics_.Error(place ? place : c.place, format("data.batch_size = {} is more than the {} examples there are", batch, source.size()), "take a smaller one");
+  diagnostics_.Error(
+      place ? place : c.place,
+      format("data.batch_size = {} exceeds the number of examples, {}", batch, source.size()),
+      "use a smaller batch");
   diagnostics_.ThrowIfErrors();
 }
 
-// Mixed examples have labels that are distributions; the loss takes them as they are, so that its smoothing is the pipeline's.
+// Labels of mixed examples are distributions, which the loss uses unchanged; the pipeline does the
+// label smoothing.
 void Session::AddMixing(Kwargs* pipeline) const {
   const config::TrainConfig& train = config().train;
   if (train.mixup.alpha == 0 && train.cutmix.alpha == 0) return;
@@ -532,7 +571,7 @@ void Session::AddMixing(Kwargs* pipeline) const {
   add("cutmix", train.cutmix);
 }
 
-// `normalize: auto` is measured on the training set once, also for validation.
+// `normalize: auto` is computed once on the training set, also for validation.
 void Session::MeasureFor(const config::SourceConfig& c) {
   if (statistics_ || !io::WantsStatistics(ChainOf(c))) return;
   OpenSource(false);
@@ -543,11 +582,12 @@ void Session::MeasureFor(const config::SourceConfig& c) {
     for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);
     return text;
   };
-  console_.Message(LogLevel::kInfo, format("normalize: auto: mean [{}], std [{}], of {} pictures", short_list(statistics_->mean),
-                                           short_list(statistics_->std), statistics_->pictures));
+  console_.Message(LogLevel::kInfo, format("normalize: auto: mean [{}], std [{}], from {} images",
+                                           short_list(statistics_->mean),
+                                           short_list(statistics_->std), statistics_->images));
 }
 
-// What is held out of the training set takes that one's geometry unless it has transforms of its own.
+// Held-out data uses the training set's resizing and cropping unless it has its own transforms.
 std::vector<io::TransformSpec> Session::ChainOf(const config::SourceConfig& c) const {
   const bool inherits = &c == &config().data.val && HoldsOut() && c.transforms.empty();
   return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms)) : ToTransforms(c.transforms);
@@ -557,7 +597,7 @@ std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c
   return statistics_ ? io::WithStatistics(ChainOf(c), *statistics_) : ChainOf(c);
 }
 
-// Shapes of the net's parameters when its pictures have this size.
+// Shapes of the net's parameters when its images have this size.
 std::vector<TShape> Session::ParameterShapes(const std::string& input, const TShape& size) const {
   std::map<std::string, TShape> known = config::BatchShapes(net_, 1);
   TShape& batch = known.at(input);
@@ -571,8 +611,8 @@ std::vector<TShape> Session::ParameterShapes(const std::string& input, const TSh
   return parameters;
 }
 
-// Whether the net, with the same parameters, takes pictures of another height and width: convolutions and a global pooling do, a layer that is
-// fully connected to pixels does not.
+// Whether the net accepts images of another height and width with the same parameters: convolutions
+// and a global pooling do, a fully connected layer on pixels does not.
 bool Session::TakesSize(const config::NetInput& input, const TShape& size) const {
   if (size.ndim() != 3 || input.shape.ndim() != 3 || size[0] != input.shape[0]) return false;
   try {
@@ -583,8 +623,8 @@ bool Session::TakesSize(const config::NetInput& input, const TShape& size) const
   }
 }
 
-// The shapes of the data against those that the net declares: the one error that everybody makes. Evaluation may have larger or smaller
-// pictures than training where the net takes them.
+// Compares the shapes of the data with those that the net declares. Evaluation images may be larger
+// or smaller than training images if the net accepts them.
 void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass) {
   std::vector<std::string> names;
   for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
@@ -592,19 +632,25 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
     const auto descs = iter.provide_data();
     const auto found = std::find_if(descs.begin(), descs.end(), [&](const DataDesc& d) { return d.name == input.name; });
     if (found == descs.end()) {
-      diagnostics_.Error(c.place, format("the data do not give the net's input '{}'; they give {}", input.name, join(names, ", ")),
-                         "name the columns of each input with `columns`" + DidYouMean(input.name, names));
+      diagnostics_.Error(
+          c.place,
+          format("the data does not provide the net's input '{}'; it provides {}", input.name,
+                 join(names, ", ")),
+          "list the columns of each input in `columns`" + DidYouMean(input.name, names));
       continue;
     }
     const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
     if (given == input.shape || (pass != Pass::kTraining && TakesSize(input, given))) continue;
-    diagnostics_.Error(c.place, format("the data give {} for input '{}', which the net declares as {}", given.ToString(), input.name, input.shape.ToString()),
-                       format("change net.input to {}, or add a transform that makes {}", given.ToString(), input.shape.ToString()));
+    diagnostics_.Error(c.place,
+                       format("the data has shape {} for input '{}', but the net declares {}",
+                              given.ToString(), input.name, input.shape.ToString()),
+                       format("change net.input to {}, or add a transform that produces {}",
+                              given.ToString(), input.shape.ToString()));
   }
   diagnostics_.ThrowIfErrors();
 }
 
-// The classes that the data have against those that the net tells apart.
+// Compares the classes of the data with those of the net.
 void Session::CheckClassCount() {
   const LossReport loss(net_.symbol);
   if (class_names_.empty() || loss.heads().size() != 1 || loss.heads()[0].kind != LossReport::Head::Kind::kSoftmax) return;
@@ -612,11 +658,13 @@ void Session::CheckClassCount() {
   const TShape output = net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size)).outputs[static_cast<size_t>(head.output)];
   const auto classes = static_cast<int64_t>(class_names_.size());
   if (output.ndim() != 2 || output[1] == classes) return;
-  const std::string text = format("'{}' tells {} classes apart, the data have {} ({})", head.name, output[1], classes, FirstOf(class_names_, 12));
-  if (output[1] > classes) return console_.Message(LogLevel::kWarning, text + "; the other outputs will never be meant");
-  config::Diagnostic finding = config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
-  finding.help = "num_hidden: ${classes} of the layer before it follows the data";
-  diagnostics_.Add(finding);
+  const std::string text = format("'{}' has {} classes, but the data has {} ({})", head.name,
+                                  output[1], classes, FirstOf(class_names_, 12));
+  if (output[1] > classes)
+    return console_.Message(LogLevel::kWarning, text + "; the other outputs are unused");
+  config::Diagnostic diagnostic = config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
+  diagnostic.help = "set num_hidden: ${classes} in the layer before it to follow the data";
+  diagnostics_.Add(diagnostic);
   diagnostics_.ThrowIfErrors();
 }
 
@@ -638,7 +686,7 @@ std::shared_ptr<const io::Source> Session::EvaluationSource() {
 }
 
 std::unique_ptr<DataIter> Session::ValIter() {
-  OpenSource(false);  // its classes are those of validation
+  OpenSource(false);  // its classes are also those of validation
   OpenSource(true);
   return val_source_ ? MakeIter(val_source_, config().data.val, Pass::kEvaluation) : nullptr;
 }
@@ -669,8 +717,10 @@ std::vector<Context> Session::Workers() const {
   const int shares = std::max(config().train.kvstore.workers, 1);
   if (devices_.size() == 1) return std::vector<Context>(static_cast<size_t>(shares), ctx());
   if (shares > 1) {
-    Throw(ErrorKind::kConfig, "train.kvstore.workers={} shares a batch on one device, and --device names {} that share it; leave one of them out", shares,
-          devices_.size());
+    Throw(ErrorKind::kConfig,
+          "train.kvstore.workers={} splits a batch on one device, but --device splits it over {}; "
+          "remove one of them",
+          shares, devices_.size());
   }
   return devices_;
 }
@@ -681,7 +731,7 @@ std::string Session::DeviceNames() const {
   return format("{}", join(names, ", "));
 }
 
-// As far as they decide how nets are bound.
+// Only those that affect how nets are bound.
 TrainOptions Session::BindingOptions() const {
   const config::TrainConfig& t = config().train;
   TrainOptions o;
@@ -738,7 +788,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   std::vector<DataDesc> arrays;
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
     for (const config::NetInput& input : *inputs) {
-      const auto known = shapes.find(input.name);  // a label may have no shape of its own
+      const auto known = shapes.find(input.name);  // a label may have no declared shape
       arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
     }
   }

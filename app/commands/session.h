@@ -1,5 +1,6 @@
 #pragma once
-// What commands that work on a configuration share: plug-ins, runtime, the checked configuration, its net and its data.
+// Shared by commands that work on a configuration: plug-ins, runtime, the checked configuration,
+// its net and its data.
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,26 +20,29 @@ namespace mxtrain::commands {
 
 // A registry with the built-in operators and the plug-ins of flags and configuration.
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device = DeviceType::kCPU);
-// Names with a leading underscore are internal, or kept for files of the reference system; these are the others.
+// The public names; those with a leading underscore are internal, or kept for MXNet's files.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
-// Says which device `--device auto` is, where that is a GPU. Throws kDevice for one that is not there.
+// Reports which device `--device auto` is, if it is a GPU. Throws kDevice for a missing device.
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
 
-// A configuration, read and checked as far as that needs no data. Everything wrong with it is thrown at once as DiagnosticError.
+// A configuration, read and checked as far as possible without data. Throws DiagnosticError with
+// all errors.
 class Session {
  public:
   Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console);
 
-  // Builds the net; `classes` is asked for only when the net uses ${classes}. Checks shapes for one batch. `data.batch_size: auto` becomes a
-  // number here: `resumed_batch`, that of the run which is resumed, where it is not 0.
+  // Builds the net; `classes` is called only if the net uses ${classes}. Checks shapes for one
+  // batch. Resolves `data.batch_size: auto`: to `resumed_batch`, that of the resumed run, if it is
+  // not 0.
   void BuildNet(int64_t resumed_batch = 0);
-  // The records to train on or to validate with, opened once; null where the configuration names none.
+  // The training or validation records, opened once; null if the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation);
   std::unique_ptr<DataIter> TrainIter();
-  // The records of the validation data, of the training data where there are none.
+  // The records of the validation data, or of the training data if there is none.
   std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> ValIter();  // null without validation data
-  // One pass over all records, none left out or replaced, pictures decoded in full; with the transforms of training or of validation.
+  // One pass over all records, none skipped or replaced, images fully decoded; with the transforms
+  // of training or validation.
   std::unique_ptr<DataIter> WholeIter(bool validation);
 
   const config::Config& config() const { return loaded_.config; }
@@ -52,7 +56,7 @@ class Session {
 
   std::vector<MetricSpec> Metrics() const;
   std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
-  // Options of a training run as configuration and flags say them.
+  // Options of a training run from configuration and flags.
   TrainOptions MakeTrainOptions() const;
   KeptStates StatesOfTraining() const;
   // A request to bind the net for one batch of synthetic data: `plan`, `bench`.
@@ -79,13 +83,14 @@ class Session {
   void CheckTargets() const;
   std::vector<std::string> Targets() const;
   void ChooseBatch(int64_t resumed_batch);
-  // Whether validation is a part of the training set.
+  // Whether validation data is a part of the training set.
   bool HoldsOut() const { return config().data.val.source.empty() && (config().data.val.holdout > 0 || config().data.val.folds > 0); }
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void MeasureFor(const config::SourceConfig& c);
   std::vector<io::TransformSpec> ChainOf(const config::SourceConfig& c) const;
-  std::vector<io::TransformSpec> Transforms(const config::SourceConfig& c) const;  // with the numbers that were measured
+  std::vector<io::TransformSpec> Transforms(
+      const config::SourceConfig& c) const;  // with measured values
   void AddMixing(Kwargs* pipeline) const;
   std::vector<TShape> ParameterShapes(const std::string& input, const TShape& size) const;
   bool TakesSize(const config::NetInput& input, const TShape& size) const;
@@ -101,7 +106,7 @@ class Session {
   std::vector<std::string> class_names_;
   std::shared_ptr<const io::Source> train_source_, val_source_;
   std::optional<io::PixelStatistics> statistics_;
-  Kwargs table_params_;  // of a table's source: what the training set is told apart by and measured to
+  Kwargs table_params_;  // for sources of tables: format and statistics of the training set
 };
 
 }  // namespace mxtrain::commands

@@ -1,5 +1,5 @@
-// mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, a process and a run folder each, and a sorted table of them; with
-// --folds each on every fold of the training set.
+// mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, each with its own process
+// and run folder, and a sorted table; with --folds each on every fold of the training set.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -46,18 +46,24 @@ std::optional<double> NumberOf(const std::string& text) {
 class Sweep final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("sweep", "many runs of one configuration, over values of its keys, and a sorted table");
+    Arguments arguments = line.Add(
+        "sweep", "train one configuration with several values of its keys, and rank the runs");
     config_.Declare(arguments);
-    arguments.Option("--random", &random_, "so many random draws in place of all combinations; then key=low..high is a range")
+    arguments
+        .Option("--random", &random_,
+                "number of random draws instead of all combinations; allows ranges key=low..high")
         .Takes("N")
         .Positive();
     arguments
-        .Option(
-            "--folds", &folds_,
-            "cross-validation: a run for each of N equal parts of the training set, held out in turn; data.val keeps its transforms alone")
+        .Option("--folds", &folds_,
+                "cross-validation: one run for each of N equal parts of the training set, held out "
+                "in turn; only the transforms of data.val are used")
         .Takes("N")
         .Within(2, 1000);
-    arguments.Option("--out", &out_, "folder of the runs; the same command goes on there after a stop; default: runs/NAME-sweep")
+    arguments
+        .Option("--out", &out_,
+                "folder of the runs; after a stop, the same command continues there; default: "
+                "runs/NAME-sweep")
         .Takes("DIR");
     arguments.Examples(
         "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
@@ -79,20 +85,24 @@ class Sweep final : public Command {
       WriteTable();
     }
     if (StopFlag() == 1) {
-      console.Message(LogLevel::kInfo, format("stopped; the same command goes on: {} of {} runs have ended", CountEnded(), trials_.size()));
+      console.Message(LogLevel::kInfo,
+                      format("stopped after {} of {} runs; the same command continues",
+                             CountEnded(), trials_.size()));
       return 128 + StopSignal();
     }
     const std::vector<const Trial*> sorted = Sorted();
     if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); }))
       plot::Save(DrawTrials(sorted), out_ + "/results");
     Print(sorted, flags.json);
-    console.Message(LogLevel::kInfo, format("table and picture: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
+    console.Message(
+        LogLevel::kInfo,
+        format("table and figure: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
     if (folds_ > 0) console.Message(LogLevel::kInfo, format("means over folds: {}/folds.csv", out_));
     return ExitCode(console);
   }
 
  private:
-  // A run that diverged is a result; any other error is one of the command.
+  // A run that diverged is a result; any other error is an error of the command.
   static constexpr const char* kFoldKey = "data.val.fold";
   static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
   static bool WasStopped(const Trial& trial) { return trial.exit_code.value_or(0) > 128; }  // by a signal
@@ -110,11 +120,12 @@ class Sweep final : public Command {
     }
     config_.overrides = std::move(plain);
     if (axes_.empty() && folds_ == 0)
-      Throw(ErrorKind::kUsage, "say what to try: KEY=[A,B,...], or KEY=LOW..HIGH with --random N, or --folds N");
+      Throw(ErrorKind::kUsage,
+            "nothing to sweep: give KEY=[A,B,...], or KEY=LOW..HIGH with --random N, or --folds N");
     if (folds_ > 0) HoldOutFolds();
   }
 
-  // In place of the validation data that the configuration has.
+  // Replaces the validation data of the configuration.
   void HoldOutFolds() {
     for (const char* key : {"source", "path", "root", "columns", "label_delim", "split"})
       config_.overrides.push_back(format("data.val.{}=null", key));
@@ -153,7 +164,7 @@ class Sweep final : public Command {
     return name;
   }
 
-  // What makes a sweep this one: another may not go on in its folder.
+  // Identifies a sweep: a different one must not continue in its folder.
   Json Identity(const CommonFlags& flags) const {
     Json axes = Json::array();
     for (const SweepAxis& axis : axes_) {
@@ -178,19 +189,22 @@ class Sweep final : public Command {
     WriteFileAtomically(out_ + "/sweep.json", report::JsonText({{"sweep", Identity(flags)}, {"trials", trials}}, 2) + "\n");
   }
 
-  // A new folder, or one in which this very sweep was begun.
+  // A new folder, or one where the same sweep was started.
   void Open(const CommonFlags& flags) {
     MakeFolders(out_);
     const std::string file = out_ + "/sweep.json";
     const bool begun = fs::exists(file);
-    if (!begun && !report::RunFolder::IsUnused(out_)) Throw(ErrorKind::kFileSystem, "{} is not empty, and of no sweep; choose another --out", out_);
+    if (!begun && !report::RunFolder::IsUnused(out_))
+      Throw(ErrorKind::kFileSystem,
+            "{} is not empty and does not belong to a sweep; choose another --out", out_);
     own_ = report::RunFolder::Open(out_);
     if (!begun) return Save(flags);
     Json before;
     try {
       before = Json::parse(ReadFile(file));
       if (before.at("sweep") != Identity(flags)) {
-        Throw(ErrorKind::kUsage, "{} holds another sweep (see {}); choose another --out", out_, file);
+        Throw(ErrorKind::kUsage, "{} contains another sweep (see {}); choose another --out", out_,
+              file);
       }
       for (size_t i = 0; i < trials_.size(); ++i) {
         const Json& code = before.at("trials").at(i).at("exit_code");
@@ -207,9 +221,13 @@ class Sweep final : public Command {
     if (report::IsRunFolder(FolderOf(*trial))) trial->summary = report::ReadRun(FolderOf(*trial));
   }
 
-  // A sweep that was killed leaves a child, which saves and ends by itself. False where we were told to stop first.
+  // A killed sweep leaves a child, which saves and exits by itself. False if a stop was requested
+  // first.
   static bool AwaitFree(const std::string& folder, report::Console& console) {
-    if (report::RunFolder::IsBusy(folder)) console.Message(LogLevel::kInfo, format("  {} is being worked on by another process: waiting for its end", folder));
+    if (report::RunFolder::IsBusy(folder))
+      console.Message(
+          LogLevel::kInfo,
+          format("  {} is in use by another process; waiting for it to finish", folder));
     while (report::RunFolder::IsBusy(folder)) {
       if (StopFlag() == 1) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -221,7 +239,7 @@ class Sweep final : public Command {
     const std::string folder = FolderOf(*trial);
     if (!AwaitFree(folder, console)) return;
     const bool begun = report::IsRunFolder(folder);
-    if (!begun) fs::remove_all(folder);  // killed before it was a run
+    if (!begun) fs::remove_all(folder);  // killed before it became a run
     std::vector<std::string> arguments{"train", config_.file};
     for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
     for (const std::string& file : config_.more_files) arguments.insert(arguments.end(), {"-c", file});
@@ -248,7 +266,7 @@ class Sweep final : public Command {
 
   size_t CountEnded() const { return static_cast<size_t>(std::count_if(trials_.begin(), trials_.end(), Ended)); }
 
-  // The best first, those without a result last.
+  // Best first, runs without a result last.
   std::vector<const Trial*> Sorted() const {
     std::vector<const Trial*> sorted;
     for (const Trial& trial : trials_) sorted.push_back(&trial);
@@ -296,14 +314,15 @@ class Sweep final : public Command {
     return spread;
   }
 
-  // What the folds of one point gave: those of its runs that have a result.
+  // The results of the folds of one point, of runs that have one.
   struct FoldGroup {
     SweepPoint point;  // without the fold
     std::string metric;
     bool higher_is_better = false;
     std::vector<double> best, last;  // values of the best epochs, and of the last ones
   };
-  // The point whose last epochs are best on average comes first; best epochs are chosen by the very examples that they are measured on.
+  // Ranked by the mean of the last epochs: best epochs are chosen on the examples that they are
+  // measured on.
   std::vector<FoldGroup> FoldGroups() const {
     std::vector<FoldGroup> groups;
     for (size_t first = 0; first < trials_.size(); first += static_cast<size_t>(folds_)) {
@@ -428,14 +447,16 @@ class Sweep final : public Command {
       chart.names.push_back(Describe(trial->point));
       chart.series[0].values.push_back(trial->summary->best->value);
     }
-    chart.title = results > kMost ? format("the best {} of {} runs", kMost, results) : format("{} runs, the best first", results);
+    chart.title = results > kMost ? format("the best {} of {} runs", kMost, results)
+                                  : format("{} runs, best first", results);
     return chart;
   }
 
   int ExitCode(report::Console& console) const {
     const size_t failed = trials_.size() - CountEnded();
     if (failed == 0) return 0;
-    console.Message(LogLevel::kError, format("{} of {} runs failed; the same command tries them again", failed, trials_.size()));
+    console.Message(LogLevel::kError, format("{} of {} runs failed; the same command retries them",
+                                             failed, trials_.size()));
     return *std::find_if(trials_.begin(), trials_.end(), [](const Trial& t) { return !Ended(t); })->exit_code;
   }
 

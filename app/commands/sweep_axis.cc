@@ -72,7 +72,7 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
   const std::string value = Trimmed(argument.substr(equals + 1));
   if (value.starts_with('[') && value.ends_with(']')) {
     axis.values = Elements(value.substr(1, value.size() - 2));
-    if (axis.values.empty()) Throw(ErrorKind::kUsage, "{}: the list holds nothing to try", argument);
+    if (axis.values.empty()) Throw(ErrorKind::kUsage, "{}: the list is empty", argument);
     return axis;
   }
   const size_t dots = value.find("..");
@@ -80,7 +80,8 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
   const std::string from = value.substr(0, dots), to = value.substr(dots + 2);
   const auto low = NumberOf(from), high = NumberOf(to);
   if (!low || !high) return std::nullopt;  // a path such as ../data
-  if (*low >= *high) Throw(ErrorKind::kUsage, "{}: a range goes from the lower to the higher number", argument);
+  if (*low >= *high)
+    Throw(ErrorKind::kUsage, "{}: the range must go from the lower to the higher number", argument);
   axis.low = *low, axis.high = *high, axis.whole = IsWhole(from) && IsWhole(to);
   return axis;
 }
@@ -89,7 +90,8 @@ std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes) {
   std::vector<SweepPoint> points(1);
   for (const SweepAxis& axis : axes) {
     if (axis.is_range())
-      Throw(ErrorKind::kUsage, "{} is a range, which a grid cannot exhaust; say how many draws with --random N", axis.key);
+      Throw(ErrorKind::kUsage, "{} is a range; give the number of random draws with --random N",
+            axis.key);
     std::vector<SweepPoint> longer;
     for (const SweepPoint& point : points) {
       for (const std::string& value : axis.values) {
@@ -103,7 +105,7 @@ std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes) {
 }
 
 std::vector<SweepPoint> RandomPoints(const std::vector<SweepAxis>& axes, int count, uint64_t seed) {
-  constexpr int kTries = 100;  // for each point that is new
+  constexpr int kTries = 100;  // per new point
   std::mt19937_64 random(seed);
   std::vector<SweepPoint> points;
   for (int tries = 0; static_cast<int>(points.size()) < count && tries < kTries * count; ++tries) {

@@ -23,12 +23,26 @@ class Synth final : public Command {
  public:
   void Declare(CommandLine& line) override {
     const int all = static_cast<int>(ShapeNames().size());
-    Arguments arguments = line.Add("synth", "a small generated image data set: shapes, a folder per class in train/ and val/");
-    arguments.Option("dir", &dir_, "folder to make; it must not exist, or be empty").Required().Takes("DIR");
-    arguments.Option("--count", &count_, "pictures in all").Within(int64_t{4}, kMaxCount).ShowsDefault();
-    arguments.Option("--classes", &classes_, format("how many of: {}", join(ShapeNames(), ", "))).Within(2, all).ShowsDefault();
-    arguments.Option("--size", &size_, "pixels; sides lie between 3/4 and 3/2 of it").Within(kMinSize, kMaxSize).ShowsDefault();
-    arguments.Option("--val", &val_, "share of the pictures in val/").Within(0.0, 0.9).ShowsDefault();
+    Arguments arguments = line.Add(
+        "synth",
+        "generate a small image data set of shapes, one folder per class in train/ and val/");
+    arguments.Option("dir", &dir_, "folder to create; must not exist, or be empty")
+        .Required()
+        .Takes("DIR");
+    arguments.Option("--count", &count_, "total number of images")
+        .Within(int64_t{4}, kMaxCount)
+        .ShowsDefault();
+    arguments
+        .Option("--classes", &classes_,
+                format("number of classes, from: {}", join(ShapeNames(), ", ")))
+        .Within(2, all)
+        .ShowsDefault();
+    arguments.Option("--size", &size_, "size in pixels; sides are between 3/4 and 3/2 of it")
+        .Within(kMinSize, kMaxSize)
+        .ShowsDefault();
+    arguments.Option("--val", &val_, "fraction of the images in val/")
+        .Within(0.0, 0.9)
+        .ShowsDefault();
     arguments.Examples("  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
   }
 
@@ -36,14 +50,17 @@ class Synth final : public Command {
     const int64_t of_class = count_ / classes_;
     const int64_t val_of_class = val_ > 0 ? std::max<int64_t>(std::llround(static_cast<double>(of_class) * val_), 1) : 0;
     if (of_class < 2 || val_of_class >= of_class) {
-      Throw(ErrorKind::kUsage, "--count {} leaves {} pictures for each of {} classes; at least 2 are needed", count_, of_class, classes_);
+      Throw(ErrorKind::kUsage,
+            "--count {} leaves {} images for each of {} classes; at least 2 are needed", count_,
+            of_class, classes_);
     }
     if (fs::exists(dir_) && !fs::is_directory(dir_))
-      Throw(ErrorKind::kFileSystem, "{} is a file; name a folder that does not exist yet", dir_);
+      Throw(ErrorKind::kFileSystem, "{} is a file; give a folder that does not exist yet", dir_);
     if (fs::exists(dir_) && !fs::is_empty(dir_)) {
-      Throw(ErrorKind::kFileSystem, "{} is there and not empty; name another folder, or remove it first", dir_);
+      Throw(ErrorKind::kFileSystem, "{} is not empty; choose another folder, or remove it first",
+            dir_);
     }
-    // Made under another name, so that what bears the name is whole.
+    // Created under a temporary name, so that a folder with this name is complete.
     fs::path target = fs::path(dir_).lexically_normal();
     if (!target.has_filename()) target = target.parent_path();  // a slash at the end
     const fs::path made = target.string() + kUnfinished;
@@ -60,7 +77,7 @@ class Synth final : public Command {
       }
       fs::rename(made, target);
     } catch (const fs::filesystem_error& e) {
-      Throw(ErrorKind::kFileSystem, "cannot make {}: {}", dir_, e.code().message());
+      Throw(ErrorKind::kFileSystem, "cannot create {}: {}", dir_, e.code().message());
     }
     Report(flags, of_class, val_of_class);
     return 0;
@@ -68,11 +85,12 @@ class Synth final : public Command {
 
  private:
   void WriteOne(uint64_t seed, int shape, int64_t number, const fs::path& part) const {
-    const SynthImage picture = DrawSynthImage(seed, static_cast<size_t>(shape), number, size_);
+    const SynthImage image = DrawSynthImage(seed, static_cast<size_t>(shape), number, size_);
     const fs::path folder = part / ShapeNames()[static_cast<size_t>(shape)];
     if (number == 0 || !fs::exists(folder)) MakeFolders(folder.string());
-    const fs::path file = folder / format("{:06}{}", number, picture.jpeg ? ".jpg" : ".png");
-    const std::string bytes = picture.jpeg ? io::EncodeJpeg(picture.image, picture.quality) : io::EncodePng(picture.image);
+    const fs::path file = folder / format("{:06}{}", number, image.jpeg ? ".jpg" : ".png");
+    const std::string bytes =
+        image.jpeg ? io::EncodeJpeg(image.image, image.quality) : io::EncodePng(image.image);
     FileAppender(file.string(), FileAppender::Begin::kNew).Append(bytes);
   }
 
@@ -82,7 +100,8 @@ class Synth final : public Command {
     if (flags.json) {
       std::cout << report::JsonText({{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}}) << std::endl;
     } else {
-      std::cout << format("{}: {} pictures in train, {} in val; classes {}\n", dir_, train, val, join(names, ", "));
+      std::cout << format("{}: {} images in train, {} in val; classes {}\n", dir_, train, val,
+                          join(names, ", "));
     }
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kPi = std::numbers::pi_v<float>;
 
-// Random numbers of one picture, in the order of the calls.
+// Random numbers for one image, in call order.
 class Draws {
  public:
   Draws(uint64_t seed, uint64_t stream, uint64_t number) : seed_(seed), stream_(stream), number_(number) {}
@@ -42,7 +42,7 @@ Colour Mix(const Colour& a, const Colour& b, float t) {
   return {a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t};
 }
 
-// A picture while it is drawn.
+// An image while it is drawn.
 struct Canvas {
   int height, width;
   std::vector<Colour> pixels;
@@ -110,7 +110,7 @@ constexpr Shape kShapes[] = {{"disc", Disc}, {"ring", Ring},   {"square", Square
 
 // --- what is drawn
 
-// A linear gradient with waves on it; what it may be at any place lies between the two colours, give or take `waves`.
+// A linear gradient with waves; colours are between the two given ones, plus or minus `waves`.
 struct Background {
   Colour from, to;
   float direction, waves, wave_direction, wave_length, phase;
@@ -158,7 +158,7 @@ void DrawStroke(Draws& draws, float size, float length, Canvas* canvas) {
   }
 }
 
-// A colour that stands out from both ends of the background.
+// A colour that differs from both ends of the background.
 Colour ContrastTo(const Background& b, Draws& draws) {
   Colour best{};
   float best_distance = -1;
@@ -215,9 +215,9 @@ const std::vector<std::string>& ShapeNames() {
 
 SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size) {
   Draws draws(seed, StreamOf(kShapes[shape].name), static_cast<uint64_t>(number));
-  SynthImage picture;
-  picture.jpeg = draws.Chance(0.5f);
-  picture.quality = draws.Integer(75, 95);
+  SynthImage image;
+  image.jpeg = draws.Chance(0.5f);
+  image.quality = draws.Integer(75, 95);
   const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f), proportion = draws.Uniform(0.9f, 1.1f);
   Canvas canvas{static_cast<int>(side_wanted * proportion), static_cast<int>(side_wanted / proportion), {}};
   canvas.pixels.resize(static_cast<size_t>(canvas.height) * static_cast<size_t>(canvas.width));
@@ -227,12 +227,13 @@ SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size)
   for (int i = draws.Integer(2, 8); i > 0; --i) DrawStroke(draws, side, 0, &canvas);
   DrawShape(kShapes[shape], background, draws, &canvas);
   AddNoise(draws, &canvas);
-  picture.image.Resize(canvas.height, canvas.width, 3);
+  image.image.Resize(canvas.height, canvas.width, 3);
   for (size_t i = 0; i < canvas.pixels.size(); ++i) {
     for (size_t c = 0; c < 3; ++c)
-      picture.image.pixels[3 * i + c] = static_cast<uint8_t>(std::lround(std::clamp(canvas.pixels[i][c], 0.0f, 255.0f)));
+      image.image.pixels[3 * i + c] =
+          static_cast<uint8_t>(std::lround(std::clamp(canvas.pixels[i][c], 0.0f, 255.0f)));
   }
-  return picture;
+  return image;
 }
 
 }  // namespace mxtrain::commands

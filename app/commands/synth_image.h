@@ -1,7 +1,7 @@
 #pragma once
-// Generated pictures of shapes, to try things on where there are no photographs: one shape per picture, of any colour, size, place and
-// angle, on a background of gradient, waves and noise, among lines and dots. The class lies in the outline alone, so colour and coarse
-// brightness do not tell it.
+// Generated images of shapes, for experiments without photographs: one shape per image, of any
+// colour, size, position and angle, on a background of gradient, waves and noise, among lines and
+// dots. Only the outline depends on the class, not colour or brightness.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,8 +19,8 @@ struct SynthImage {
   int quality = 0;    // of a JPEG
 };
 
-// Picture `number` of the shape (an index into ShapeNames): a pure function of its arguments. Height and width lie between 3/4 and 3/2 of
-// `size` pixels and differ by up to a fifth.
+// Image `number` of the shape (an index into ShapeNames): a pure function of its arguments. Height
+// and width are between 3/4 and 3/2 of `size` pixels and differ by up to a fifth.
 SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size);
 
 }  // namespace mxtrain::commands

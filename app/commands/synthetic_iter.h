@@ -1,5 +1,5 @@
 #pragma once
-// Batches that cost nothing: one batch of pseudo-random numbers, handed out again and again.
+// Batches at no cost: one batch of pseudo-random numbers, returned again and again.
 #include <vector>
 
 #include "app/config/net.h"
@@ -10,9 +10,10 @@ namespace mxtrain::commands {
 
 class SyntheticIter final : public DataIter {
  public:
-  // Batches of these arrays, whose shapes include the batch. The data lie on `ctx`; labels, which losses on the host read too, are there, and 0.
+  // Batches of these arrays, whose shapes include the batch. Data is on `ctx`; so are labels, which
+  // losses on the host also read; they are 0.
   SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label);
-  // What a net takes.
+  // Batches for a net.
   SyntheticIter(Runtime& runtime, Context ctx, const config::Net& net, int64_t batch);
 
   std::vector<DataDesc> provide_data() const override { return data_; }

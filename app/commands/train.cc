@@ -51,13 +51,15 @@ void TellUnread(const DataIter& data, const char* what, report::Console& console
   console.Message(LogLevel::kWarning, format("{} {} could not be read, the first: {}", bad.size(), what, first));
 }
 
-// Says after an epoch where its validation had fewer examples than it should: another epoch may then be the best one.
+// Reports after an epoch if its validation read fewer examples than it should: the choice of the
+// best epoch may then be wrong.
 class UnreadListener final : public TrainListener {
  public:
   UnreadListener(const DataIter* validation, report::Console& console) : validation_(validation), console_(console) {}
   void OnEpoch(const EpochEvent&) override {
     const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
-    if (unread > std::exchange(told_, unread)) TellUnread(*validation_, "examples of validation, which its metrics lack,", console_);
+    if (unread > std::exchange(told_, unread))
+      TellUnread(*validation_, "validation examples, missing from the metrics,", console_);
   }
 
  private:
@@ -73,16 +75,30 @@ class Train final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("train", "train a net");
     config_.Declare(arguments);
-    arguments.Flag("--resume", &resume_, "continue the run, from its last checkpoint: the run folder that CONFIG names, or --out, else the newest run of this name");
-    arguments.Option("--resume-from", &resume_from_, "go on from this checkpoint, in a new run folder").Takes("FILE");
-    arguments.Flag("--extend", &extend_, "continue a finished run for train.epochs more: the one that --resume would take, or --resume-from");
-    arguments.Flag("--or-begin", &or_begin_, "with --resume or --extend: begin a run where there is none yet, as in the first night of a nightly job");
-    arguments.Flag("--dry-run", &dry_run_, "do everything up to the first step and that step, write nothing");
+    arguments.Flag("--resume", &resume_,
+                   "continue a run from its last checkpoint: the run folder given as CONFIG or "
+                   "--out, else the newest run of this name");
+    arguments
+        .Option("--resume-from", &resume_from_, "continue from this checkpoint in a new run folder")
+        .Takes("FILE");
+    arguments.Flag("--extend", &extend_,
+                   "train a completed run for train.epochs more: the run that --resume would "
+                   "continue, or --resume-from");
+    arguments.Flag("--or-begin", &or_begin_,
+                   "with --resume or --extend: start a new run if there is none yet, for example "
+                   "for nightly jobs");
+    arguments.Flag("--dry-run", &dry_run_,
+                   "do everything up to and including the first step; write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
-    arguments.Option("--name", &name_, "name of the run, in place of the configuration's").Takes("NAME");
-    arguments.Flag("--overwrite", &overwrite_, "replace what --out holds");
+    arguments.Option("--name", &name_, "name of the run; overrides the configuration's")
+        .Takes("NAME");
+    arguments.Flag("--overwrite", &overwrite_, "replace the run in --out");
     arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
-    arguments.Option("--min-metric", &min_metric_, "exit with 9 when the best value of the `best` metric is below this (above it, where less is better)").Takes("VALUE");
+    arguments
+        .Option("--min-metric", &min_metric_,
+                "exit with 9 if the best value of the `best` metric is below this (above it, if "
+                "lower is better)")
+        .Takes("VALUE");
     arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
                 "  mxtrain train runs/longer-0001 --resume\n  mxtrain train config.yaml --extend train.epochs=5\n"
                 "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
@@ -90,7 +106,8 @@ class Train final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
-    std::signal(SIGPIPE, SIG_IGN);  // where nobody reads any more what is said (`2>&1 | head`), the training goes on
+    std::signal(SIGPIPE,
+                SIG_IGN);  // training continues if the reader of its output is gone (`2>&1 | head`)
     try {
       return RunOnce(flags, console);
     } catch (const DivergedError& e) {
@@ -110,7 +127,7 @@ class Train final : public Command {
     CatchSignals();
     Session session(config_, flags, console);
     if (or_begin_ && !HasRun(NameOfRun(session))) {
-      console.Message(LogLevel::kInfo, "there is no such run yet: it begins");
+      console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
       resume_ = extend_ = false;
     }
     const ModelInfo before = ResumedModel(session);
@@ -120,11 +137,13 @@ class Train final : public Command {
     TrainOptions options = session.MakeTrainOptions();
     options.model.kernel_choices = before.kernel_choices;
     options.measure_kernels = options.measure_kernels && !dry_run_;
-    if (flags.deterministic) console.Message(LogLevel::kDebug, "every kernel of this build repeats bit for bit");
+    if (flags.deterministic)
+      console.Message(LogLevel::kDebug, "all kernels of this build are bit-reproducible");
     Describe(session, console);
     if (dry_run_) return DryRun(session, options, *train, val.get(), console);
 
-    // What can fail comes before the run folder: `--resume` and `runs/latest` must not find an empty one.
+    // Do what may fail before creating the run folder: `--resume` and `runs/latest` must not find
+    // an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
@@ -139,10 +158,12 @@ class Train final : public Command {
     } else if (!resume_) {
       TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
     }
-    if (!profile_.empty()) WriteFileAtomically(profile_, "");  // where it cannot be written, that is said before the run
+    if (!profile_.empty())
+      WriteFileAtomically(profile_, "");  // fail before the run if it cannot be written
     const report::RunFolder folder = OpenFolder(session);
     folder_ = folder;
     threads_ = session.runtime().backend(session.ctx()).threads();
+    plugins_ = session.config().plugins;
     trainer.SaveTo(folder.checkpoints());
     console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
@@ -152,8 +173,12 @@ class Train final : public Command {
       folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
       Record(session, folder, CommandsOf(folder));
     }
-    if (!was_finished) std::filesystem::remove(folder.File("result.json"));  // of the stretch before
-    if (was_finished) console.Message(LogLevel::kInfo, format("the run is finished after {} steps; --extend trains on", trainer.total_steps()));
+    if (!was_finished)
+      std::filesystem::remove(folder.File("result.json"));  // of the previous segment
+    if (was_finished)
+      console.Message(LogLevel::kInfo,
+                      format("the run is complete after {} steps; use --extend to train longer",
+                             trainer.total_steps()));
 
     if (!resume_) {
       report::TryToShow(console, "the first batch", [&] {
@@ -166,7 +191,8 @@ class Train final : public Command {
     report::JsonlListener jsonl(folder.File("events.jsonl"));
     report::TensorBoardListener tensorboard(folder.path());
     report::PlotListener plots(folder.path());
-    report::ShowingListener on_tensorboard(&tensorboard, "the run in TensorBoard", console), on_plots(&plots, "curves", console);
+    report::ShowingListener on_tensorboard(&tensorboard, "the TensorBoard files", console),
+        on_plots(&plots, "curves", console);
     report::LatestListener latest(folder);
     UnreadListener unread(val.get(), console);
     report::Listeners listeners;
@@ -185,7 +211,8 @@ class Train final : public Command {
     given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
     console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
-    const int64_t peak_memory = report::PeakMemoryBytes();  // of the process; what shows the run comes after it
+    const int64_t peak_memory =
+        report::PeakMemoryBytes();  // of the process; reports are written later
     const Json summary = ToJson(folder, result, peak_memory);
     if (!was_finished) folder.Write("result.json", report::JsonText(summary, 2) + "\n");
     report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
@@ -194,28 +221,43 @@ class Train final : public Command {
     return Report(session, folder, *train, result, peak_memory, console);
   }
 
-  // Keeps what is needed to make the failing step again, and does so at once where that is a matter of seconds.
+  // Saves what is needed to repeat the failing step, and repeats it at once if that takes only
+  // seconds.
   void Explain(const CommonFlags& flags, const DivergedError& error, report::Console& console) const {
     constexpr int64_t kStepsAtOnce = 200;
     const std::string bundle = WriteBundle(*folder_, error, threads_);
     const std::string checkpoint = bundle + "/checkpoint";
     const int64_t from = std::filesystem::exists(checkpoint) ? PeekState(checkpoint).step : 0;
-    if (error.step() - from <= kStepsAtOnce) console.Message(LogLevel::kError, Replay(bundle, flags, console).Text());
-    console.Message(LogLevel::kInfo, format("to look at it again: mxtrain replay {}", report::QuoteShell(bundle)));
+    CommonFlags trusting = flags;  // the run's own plug-ins, which a bundle of others may not load
+    std::string named;
+    for (const std::string& plugin : plugins_) {
+      trusting.plugins.push_back(plugin);
+      named += " --plugin " + report::QuoteShell(plugin);
+    }
+    if (error.step() - from <= kStepsAtOnce) console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
+    console.Message(LogLevel::kInfo, format("to repeat the failing step: mxtrain replay {}{}",
+                                            report::QuoteShell(bundle), named));
   }
 
-  // Flags that contradict each other, or that nothing would read.
+  // Rejects flags that contradict each other or would have no effect.
   void CheckFlags() const {
     const auto refuse = [](bool wrong, const char* text) {
       if (wrong) Throw(ErrorKind::kUsage, "{}", text);
     };
-    refuse(resume_ && !resume_from_.empty(), "--resume goes on in the run's own folder, --resume-from in a new one; give one of them");
-    refuse(dry_run_ && (resume_ || extend_ || !resume_from_.empty()), "--dry-run begins a run anew; leave out --resume, --resume-from and --extend");
-    refuse(or_begin_ && !resume_ && !(extend_ && resume_from_.empty()), "--or-begin says what to do where --resume or --extend find no run; give one of them");
-    refuse(overwrite_ && out_.empty(), "--overwrite replaces what --out DIR holds; say which folder");
-    refuse(overwrite_ && (resume_ || (extend_ && resume_from_.empty())), "--overwrite begins a run anew, --resume and --extend go on with it; give one of them");
-    if (const char* why = config::WhyNoRunName(name_)) Throw(ErrorKind::kUsage, "--name: no run can be called so: {}", why);
-    refuse(!name_.empty() && !out_.empty(), "--out is the run folder itself, --name the name of the next one in runs/; give one of them");
+    refuse(
+        resume_ && !resume_from_.empty(),
+        "--resume continues in the run's own folder, --resume-from in a new one; give one of them");
+    refuse(dry_run_ && (resume_ || extend_ || !resume_from_.empty()),
+           "--dry-run starts a new run; remove --resume, --resume-from and --extend");
+    refuse(or_begin_ && !resume_ && !(extend_ && resume_from_.empty()),
+           "--or-begin needs --resume or --extend");
+    refuse(overwrite_ && out_.empty(), "--overwrite needs --out DIR, the folder to replace");
+    refuse(overwrite_ && (resume_ || (extend_ && resume_from_.empty())),
+           "--overwrite starts a new run, --resume and --extend continue one; give one of them");
+    if (const char* why = config::WhyNoRunName(name_))
+      Throw(ErrorKind::kUsage, "--name: invalid run name: {}", why);
+    refuse(!name_.empty() && !out_.empty(),
+           "--out is the run folder itself, --name names a new one in runs/; give one of them");
   }
 
   void Describe(Session& session, report::Console& console) {
@@ -225,7 +267,7 @@ class Train final : public Command {
     if (!session.class_names().empty()) console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
   }
 
-  // "0 cat, 1 dog"; "10, called by their numbers" for those of digits.
+  // "0 cat, 1 dog"; "10, numbered" if the names are numbers.
   static std::string ListOfClasses(const std::vector<std::string>& names) {
     constexpr size_t kMost = 12;
     std::string text;
@@ -234,35 +276,39 @@ class Train final : public Command {
       numbers = numbers && names[i] == std::to_string(i);
       if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, names[i]);
     }
-    return numbers ? format("{}, called by their numbers", names.size()) : text + (names.size() > kMost ? ", ..." : "");
+    return numbers ? format("{}, numbered", names.size())
+                   : text + (names.size() > kMost ? ", ..." : "");
   }
 
-  // Whether the run that --resume means is there.
+  // Whether the run for --resume exists.
   bool HasRun(const std::string& name) const {
     return out_.empty() ? report::RunFolder::Has("runs", name) : std::filesystem::exists(std::filesystem::path(out_) / "config.yaml");
   }
 
-  // More than the metric can be is a slip, and no result of hours of training.
+  // Reject an unreachable target before hours of training.
   void CheckMinMetric(const Trainer& trainer) const {
     if (!min_metric_ || *min_metric_ <= 1 || !trainer.best().HigherIsBetter()) return;
-    Throw(ErrorKind::kUsage, "--min-metric {}: {} is 1 at most; {} % is {}", *min_metric_, trainer.best().first().metric, *min_metric_, *min_metric_ / 100);
+    Throw(ErrorKind::kUsage, "--min-metric {}: {} is at most 1; {} % is {}", *min_metric_,
+          trainer.best().first().metric, *min_metric_, *min_metric_ / 100);
   }
 
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
     Trainer trainer(session.runtime(), options, train, val);
     TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
     trainer.Rehearse();
-    console.Message(LogLevel::kInfo, format("everything fits: {} steps would be run; nothing was written", trainer.total_steps()));
+    console.Message(LogLevel::kInfo,
+                    format("dry run passed: training would take {} steps; nothing was written",
+                           trainer.total_steps()));
     return 0;
   }
 
-  // Its own where the run is resumed.
+  // The run's own folder if it is resumed.
   report::RunFolder ResumedFolder(const std::string& name) const {
     return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
   }
 
-  // Of the run that is resumed, for what is chosen once in its life: the number that `data.batch_size: auto` is, and kernels. Empty where none is,
-  // or nothing was saved.
+  // The state of the resumed run, for choices made once per run: the value of `data.batch_size:
+  // auto`, and kernels. Empty for a new run, or if nothing was saved.
   ModelInfo ResumedModel(const Session& session) const {
     if (!resume_from_.empty()) return PeekModel(resume_from_);
     if (!resume_) return {};
@@ -280,28 +326,29 @@ class Train final : public Command {
     return folder;
   }
 
-  // Nothing of a run that was killed before it wrote them.
+  // Empty if the run was killed before it wrote them.
   static std::string CommandsOf(const report::RunFolder& folder) {
     const std::string file = folder.File("command.txt");
     return std::filesystem::exists(file) ? ReadFile(file) : "";
   }
 
-  // What is run beside its configuration, and how; `before`: the commands of the run so far.
+  // Writes environment and command line; `before`: earlier commands of the run.
   void Record(Session& session, const report::RunFolder& folder, const std::string& before) const {
     folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
     folder.Write("command.txt", before + command_line_ + "\n");
     folder.Write("env.txt", Environment(session));
   }
 
-  // A run that goes on with other settings is another run: each of them is named.
+  // Warns about each setting that differs in the continued run.
   static void TellDifferences(const Session& session, const std::string& config_before, report::Console& console) {
     for (const auto& [name, before, now] : config::Compare(config::FlattenText("the run's configuration", config_before), config::Flatten(session.loaded().resolved))) {
-      console.Message(LogLevel::kWarning, format("the run goes on with another {}: {}, before {}", name, now.empty() ? "default" : now,
-                                                 before.empty() ? "not set" : before));
+      console.Message(LogLevel::kWarning,
+                      format("the run continues with a different {}: {}, before {}", name,
+                             now.empty() ? "default" : now, before.empty() ? "not set" : before));
     }
   }
 
-  // NAME=VALUE, a line each: the build, the machine, and the variables that are read.
+  // NAME=VALUE lines: the build, the machine, and the environment variables that are read.
   static std::string Environment(Session& session) {
     utsname system{};
     uname(&system);
@@ -314,7 +361,7 @@ class Train final : public Command {
     return text;
   }
 
-  // No checkpoint, whole or damaged; a file that was being written does not count.
+  // Whether there is no checkpoint, intact or damaged; incomplete files do not count.
   static bool NothingSaved(const report::RunFolder& folder) {
     if (!std::filesystem::is_directory(folder.checkpoints())) return true;
     const std::filesystem::directory_iterator files(folder.checkpoints());
@@ -324,8 +371,14 @@ class Train final : public Command {
   void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
     std::vector<std::string> warnings;
     if (NothingSaved(folder)) {
-      if (extend_) Throw(ErrorKind::kUsage, "{} was stopped before its first save; there is nothing to extend, --resume begins it again", folder.path());
-      console.Message(LogLevel::kWarning, format("{} was stopped before its first save; it begins again", folder.path()));
+      if (extend_)
+        Throw(ErrorKind::kUsage,
+              "{} was stopped before its first save, so there is nothing to extend; --resume "
+              "starts it again",
+              folder.path());
+      console.Message(
+          LogLevel::kWarning,
+          format("{} was stopped before its first save; starting it again", folder.path()));
       TakePretrained(session.config().train.weights, session.runtime(), trainer, console);
       RemoveAbandonedFiles(folder.checkpoints());
       return;
@@ -334,21 +387,31 @@ class Train final : public Command {
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     TellDifferences(session, checkpoint.model.config, console);
     trainer->Resume(checkpoint, extend_);
-    // Where `last` was damaged, a file under a temporary name may be all that there is: it stays until the next save.
+    // If `last` is damaged, a temporary file may be the only checkpoint: keep it until the next
+    // save.
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
   // What limits the speed, and what to change.
   static std::string Bottleneck(double wait_share, double given_share, const config::DataConfig& data) {
     constexpr double kShared = 0.8;
-    const std::string share = format("{:.0f} % of the time training waited for data", 100 * wait_share);
+    const std::string share =
+        format("training waited for data {:.0f} % of the time", 100 * wait_share);
     if (given_share < kShared) {
-      return format("limit: other programs on this machine ({:.0f} % of the processor time that training could have used was given to it; {})", 100 * given_share, share);
+      return format(
+          "limit: other programs on this machine (training got {:.0f} % of the processor time it "
+          "could have used; {})",
+          100 * given_share, share);
     }
-    if (wait_share < 0.05) return format("limit: computing ({}); a smaller net, or smaller pictures, would be faster: mxtrain plan shows the cost of each layer", share);
-    const char* cache = data.cache == "none" ? "keep decoded pictures with data.cache=ram, " : "";
-    return format("limit: {} ({}); {}store them smaller, or give reading more threads (data.workers)",
-                  wait_share < 0.3 ? "computing, and reading data" : "reading data", share, cache);
+    if (wait_share < 0.05)
+      return format(
+          "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
+          "shows the cost of each layer",
+          share);
+    const char* cache = data.cache == "none" ? "keep decoded images with data.cache=ram, " : "";
+    return format(
+        "limit: {} ({}); {}store smaller images, or use more reader threads (data.workers)",
+        wait_share < 0.3 ? "computation and reading data" : "reading data", share, cache);
   }
 
   static Json ToJson(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
@@ -374,32 +437,37 @@ class Train final : public Command {
     return format("mxtrain train {} --resume", report::QuoteShell(folder.path()));
   }
 
-  // How far a schedule came that the end of the run cut; "" for one that had come to its last rate.
+  // The progress of a schedule that the end of the run interrupted; "" if it reached its final
+  // rate.
   static std::string PlaceInSchedule(const Session& session, const TrainResult& r) {
     if (r.lr == r.last_lr) return "";
-    return format(", where the schedule '{}' stands at a learning rate of {:.3g} and is to end at {:.3g}", session.config().train.lr_schedule.name, r.lr, r.last_lr);
+    return format("; the learning rate of schedule '{}' is {:.3g}, its final rate would be {:.3g}",
+                  session.config().train.lr_schedule.name, r.lr, r.last_lr);
   }
 
-  // How the run ended, and what comes after it.
+  // How the run ended, and the next commands.
   static std::string Next(const Session& session, const report::RunFolder& folder, const TrainResult& r) {
     const std::string path = report::QuoteShell(folder.path());
     const std::string again = HowToGoOn(folder);
     const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
     switch (r.end) {
       case RunEnd::kStopped:
-        return format("stopped after {} of {} steps, and saved; to continue: {}", r.steps, r.total_steps, again);
+        return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,
+                      r.total_steps, again);
       case RunEnd::kTimeLimit:
         return format("train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
                       report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)), r.steps, r.total_steps,
                       PlaceInSchedule(session, r), again);
       case RunEnd::kNoImprovement:
-        return format("ended early after {} epochs: {} in which {} did not improve (train.early_stop); {}", r.epochs,
-                      session.config().train.early_stop.patience, r.best[0].metric, use);
+        return format(
+            "stopped early after {} epochs: {} without improvement of {} (train.early_stop); {}",
+            r.epochs, session.config().train.early_stop.patience, r.best[0].metric, use);
       case RunEnd::kTarget:
-        return format("{} has reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
-                      report::FormatNumber(*session.config().train.early_stop.target), r.epochs, use);
+        return format(
+            "{} reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
+            report::FormatNumber(*session.config().train.early_stop.target), r.epochs, use);
       case RunEnd::kComplete:
-      case RunEnd::kDiverged:  // which is thrown
+      case RunEnd::kDiverged:  // thrown as an error
         break;
     }
     return use;
@@ -414,7 +482,7 @@ class Train final : public Command {
       if (!best.value) continue;
       console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured, best.metric, report::FormatNumber(*best.value)));
     }
-    // A run of a few steps has no speed worth a figure.
+    // The speed of a run of a few steps is not meaningful.
     const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
     console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed, FormatBytes(peak_memory), folder.path()));
     if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, given_share_, session.config().data));
@@ -439,8 +507,9 @@ class Train final : public Command {
   bool resume_ = false, extend_ = false, or_begin_ = false, dry_run_ = false, overwrite_ = false;
   std::string resume_from_, out_, name_, profile_;
   std::optional<double> min_metric_;
-  std::optional<report::RunFolder> folder_;  // of the run, once it is there
-  int threads_ = 0;
+  std::optional<report::RunFolder> folder_;  // of the run, once it exists
+  int threads_ = 0;                          // as the next
+  std::vector<std::string> plugins_;         // of the configuration
   double given_share_ = 1;  // of the processor time that the training could have used (cpu_share.h)
 };
 

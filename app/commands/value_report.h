@@ -1,6 +1,6 @@
 #pragma once
-// What a model that gives values gets right: of a regression the errors of each output, of any number of classes how each is found. One for each
-// head with a label that is no softmax.
+// Evaluation of a head with a label that is not a softmax: errors per output of a regression, or
+// per-class results of a multi-label head.
 #include <string>
 #include <vector>
 
@@ -15,12 +15,14 @@ namespace mxtrain::commands {
 
 class ValueReport {
  public:
-  // `names`: of the outputs, classes or columns of a table; without as many as there are outputs they are called by their numbers, from 1.
+  // `names`: of the outputs, classes or columns of a table; unless there is one per output, outputs
+  // are numbered from 1.
   ValueReport(LossReport::Head head, std::vector<std::string> names) : head_(std::move(head)), names_(std::move(names)) {}
 
-  // From now on every example that is added is written there, as CSV: its name, the true values, the predicted ones.
+  // From now on, writes every added example there, as CSV: its name, the true values, the predicted
+  // values.
   void WriteEach(report::ResultFile* out) { each_ = out; }
-  // Takes in a batch; nothing where it holds no label of the head's shape.
+  // Adds a batch; ignored if it has no label of the head's shape.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
 
   bool empty() const { return outputs_.empty(); }
@@ -31,9 +33,9 @@ class ValueReport {
   // Sums over the examples of one output.
   struct Output {
     double count = 0, absolute = 0, squared = 0, truth = 0, truth_squared = 0;
-    int64_t hits = 0, false_alarms = 0, misses = 0;  // of a class that is there from 0.5 on
+    int64_t hits = 0, false_alarms = 0, misses = 0;  // of a class predicted from a score of 0.5
     void Add(double y, double prediction);
-    double R2() const;  // 1 - squared error / variance; 0 where the truth is one value
+    double R2() const;  // 1 - squared error / variance; 0 if all true values are equal
   };
   bool classes() const { return head_.kind == LossReport::Head::Kind::kLogistic; }
   std::string Name(size_t k) const;
@@ -46,10 +48,10 @@ class ValueReport {
   report::ResultFile* each_ = nullptr;
 };
 
-// What the outputs of a head of values are called: by the classes, where it gives any number of them, else by the columns of the table that the
-// model was trained on. Empty where nothing names them.
+// The names of the outputs of a head of values: classes for a multi-label head, else columns of the
+// table that the model was trained on. Empty if there are none.
 std::vector<std::string> NamesOfValues(const LossReport::Head& head, const std::vector<std::string>& classes, const PipelineSpec& run);
-// For every such head of a net.
+// One for every such head of a net.
 std::vector<ValueReport> ValueReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run);
 
 }  // namespace mxtrain::commands

@@ -1,4 +1,5 @@
-// mxtrain verify-resume CONFIG: a run that is stopped and resumed ends in the bits of one that is not, on the user's own configuration.
+// mxtrain verify-resume CONFIG: checks that a stopped and resumed run is bit-identical to an
+// uninterrupted one.
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -16,12 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own for checkpoints, gone with the object.
+// A temporary folder for checkpoints, removed with the object.
 class Scratch {
  public:
   Scratch() {
     std::string path = (fs::temp_directory_path() / "mxtrain-verify-XXXXXX").string();
-    if (!mkdtemp(path.data())) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path, ReasonOf(errno));
+    if (!mkdtemp(path.data()))
+      Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path, ReasonOf(errno));
     path_ = path;
   }
   ~Scratch() {
@@ -71,9 +73,13 @@ void Compare(const char* kind, const std::map<std::string, NDArray>& straight, c
 class VerifyResume final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("verify-resume", "prove that a run which is stopped and resumed ends in the same bits");
+    Arguments arguments =
+        line.Add("verify-resume",
+                 "verify that a stopped and resumed run is bit-identical to an uninterrupted one");
     config_.Declare(arguments);
-    arguments.Option("--steps", &most_, "steps of the run; it is stopped after half of them").Within(int64_t{3}, int64_t{1} << 40).ShowsDefault();
+    arguments.Option("--steps", &most_, "steps of the run; it is stopped halfway")
+        .Within(int64_t{3}, int64_t{1} << 40)
+        .ShowsDefault();
     arguments.Examples("  mxtrain verify-resume config.yaml\n  mxtrain verify-resume config.yaml --steps 200 --threads 4");
   }
 
@@ -81,18 +87,19 @@ class VerifyResume final : public Command {
     CatchSignals();
     const Scratch scratch;
     const std::string middle = scratch.File("middle");
-    console.Message(LogLevel::kInfo, format("{} steps without a stop", most_));
+    console.Message(LogLevel::kInfo, format("{} steps without interruption", most_));
     const int64_t stop = RunOnce(flags, console, scratch.File("straight"), middle, "");
     if (StopFlag() == 1) return 128 + StopSignal();
-    console.Message(LogLevel::kInfo, format("the same, resumed from a checkpoint of step {}", stop));
+    console.Message(LogLevel::kInfo,
+                    format("the same steps, resumed from a checkpoint of step {}", stop));
     RunOnce(flags, console, scratch.File("resumed"), "", middle);
     if (StopFlag() == 1) return 128 + StopSignal();
     return Report(flags, scratch.File("straight") + "/last", scratch.File("resumed") + "/last", stop, console);
   }
 
  private:
-  // Trains in a session of its own, from `from` or from the beginning; `keep` gets the checkpoint of the step after half of them. Returns that
-  // step.
+  // Trains in a separate session, from `from` or from the beginning; `keep` gets the checkpoint
+  // halfway. Returns its step.
   int64_t RunOnce(const CommonFlags& flags, report::Console& console, const std::string& folder, const std::string& keep, const std::string& from) {
     ConfigArguments arguments = config_;
     arguments.overrides.push_back(format("train.max_steps={}", most_));
@@ -103,7 +110,9 @@ class VerifyResume final : public Command {
     TrainOptions options = session.MakeTrainOptions();
     steps_ = std::min(most_, options.epochs * train->batches_per_epoch());
     const int64_t stop = steps_ / 2 + 1;
-    if (stop >= steps_) Throw(ErrorKind::kUsage, "the run makes {} steps; verify-resume needs 3, raise train.epochs", steps_);
+    if (stop >= steps_)
+      Throw(ErrorKind::kUsage,
+            "the run has {} steps; verify-resume needs at least 3: increase train.epochs", steps_);
     options.save = {0, stop, 0, 1};
     options.checkpoint_folder = folder;
     fs::create_directories(folder);
@@ -135,18 +144,22 @@ class VerifyResume final : public Command {
       for (const Difference& d : found) differences.push_back({{"array", d.name}, {"elements", d.elements}, {"largest", d.largest}});
       std::cout << report::JsonText({{"same", same}, {"steps", steps_}, {"stopped_at", stop}, {"differences", differences}}) << std::endl;
     } else if (same) {
-      std::cout << format("the same bits after {} steps: {} bytes of checkpoint\n", steps_, fs::file_size(straight));
+      std::cout << format("bit-identical after {} steps: {} bytes of checkpoint\n", steps_,
+                          fs::file_size(straight));
     }
     if (same) return 0;
     for (const Difference& d : found) console.Message(LogLevel::kError, format("{}: {} elements differ, by at most {}", d.name, d.elements, d.largest));
-    console.Message(LogLevel::kError, found.empty() ? "the arrays are the same, the state of the run (positions, metrics) is not"
-                                                    : "a resumed run does not repeat this one; please report it, with the configuration");
+    console.Message(
+        LogLevel::kError,
+        found.empty()
+            ? "the arrays are equal, but the state of the run (positions, metrics) differs"
+            : "the resumed run differs; please report this with the configuration");
     return static_cast<int>(ErrorKind::kCheckFailed);
   }
 
   ConfigArguments config_;
-  int64_t most_ = 20;  // steps that were asked for
-  int64_t steps_ = 0;  // that the run makes
+  int64_t most_ = 20;  // requested steps
+  int64_t steps_ = 0;  // of the run
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 int64_t Widened(int64_t edge) { return (edge * 8 + 6) / 7; }
 
-// Where a view begins in a picture that is `spare` pixels larger than it.
+// Where a view begins in an image that is `spare` pixels larger than it.
 int64_t Start(int64_t spare, int corner_bit, bool middle) {
   if (middle) return spare / 2;
   return corner_bit ? spare : 0;
@@ -20,7 +20,8 @@ int64_t Start(int64_t spare, int corner_bit, bool middle) {
 }  // namespace
 
 void WidenForCrops(PipelineSpec* spec, ModelInfo* model) {
-  if (model->inputs.size() != 1 || model->inputs[0].shape.ndim() != 3) Throw(ErrorKind::kUsage, "--tta crops needs a model of pictures");
+  if (model->inputs.size() != 1 || model->inputs[0].shape.ndim() != 3)
+    Throw(ErrorKind::kUsage, "--tta crops needs a model of images");
   TShape& input = model->inputs[0].shape;
   input = {input[0], Widened(input[1]), Widened(input[2])};
   const std::pair<std::string, std::string> size = {"size", params::Print(TShape{input[1], input[2]})};
@@ -36,7 +37,8 @@ void WidenForCrops(PipelineSpec* spec, ModelInfo* model) {
 
 ViewsIter::ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input, bool crops)
     : whole_(std::move(whole)), crops_(crops), data_(whole_->provide_data()) {
-  if (data_.size() != 1 || input.ndim() != 3) Throw(ErrorKind::kUsage, "--tta needs a model of pictures with one input");
+  if (data_.size() != 1 || input.ndim() != 3)
+    Throw(ErrorKind::kUsage, "--tta needs a model of images with one input");
   data_[0].shape = {whole_->batch_size(), input[0], input[1], input[2]};
   array_ = NDArray(runtime, data_[0].shape, data_[0].type, Context::cpu(), {}, "view");
   pixels_.resize(static_cast<size_t>(data_[0].shape.Size()));
@@ -63,7 +65,7 @@ bool ViewsIter::Next(DataBatch* batch) {
   return true;
 }
 
-// Even views are as they are, odd ones mirrored; views 0 and 1 are the middle, the next ones the corners.
+// Odd views are mirrored; views 0 and 1 are the centre, the next ones the corners.
 void ViewsIter::Fill(int view) {
   const TBlob from = batch_.data[0].data();
   const TShape& size = data_[0].shape;

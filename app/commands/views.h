@@ -1,9 +1,10 @@
 #pragma once
-// Test-time augmentation: a model looks at several views of each picture, and its answers are averaged.
+// Test-time augmentation: the outputs for several views of each image are averaged.
 //
-//   flip    2 views: the picture as the model's pipeline gives it, and mirrored left to right
-//   crops  10 views: the middle and the four corners of a square of 8/7 of the net's input (256 for an input of 224), each also mirrored
-//          (Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 4.1)
+//   flip    2 views: the image as the model's pipeline gives it, and mirrored left to right
+//   crops  10 views: the centre and the four corners of a square of 8/7 of the net's input (256 for
+//          an input of 224), each also mirrored (Krizhevsky et al., "ImageNet Classification with
+//          Deep Convolutional Neural Networks", 2012, section 4.1)
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,14 +14,17 @@
 
 namespace mxtrain::commands {
 
-// The pipeline and the input of a model, so that pictures come out large enough for crops: its last center_crop (or, without one, its last
-// resize, or a resize of its own) takes 8/7 of the size. Throws kUsage for a model whose input is no picture.
+// Enlarges the output of a model's pipeline for crops: its last center_crop (or, without one, its
+// last resize, or an added resize) gets 8/7 of the size. Throws kUsage for a model whose input is
+// not an image.
 void WidenForCrops(PipelineSpec* spec, ModelInfo* model);
 
-// Hands out every batch of another iterator once for each view; bytes of pictures are copied, nothing is decoded twice.
+// Returns every batch of another iterator once per view; pixels are copied, nothing is decoded
+// twice.
 class ViewsIter final : public DataIter {
  public:
-  // `input`: [C, H, W] of the net. The iterator's pictures are float32 on the host and have that size (flip), or are larger (crops).
+  // `input`: [C, H, W] of the net. The iterator's images are float32 on the host and have that size
+  // (flip), or are larger (crops).
   ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input, bool crops);
 
   int views() const { return crops_ ? 10 : 2; }
@@ -40,13 +44,13 @@ class ViewsIter final : public DataIter {
   const std::unique_ptr<DataIter> whole_;
   const bool crops_;
   std::vector<DataDesc> data_;
-  NDArray array_;  // [N, C, H, W] of the present view
+  NDArray array_;  // [N, C, H, W] of the current view
   std::vector<float> pixels_;
   DataBatch batch_;  // that the views are of
   int next_view_ = 0;
 };
 
-// The mean of a net's answers to the views of a batch.
+// The mean of a net's outputs over the views of a batch.
 class MeanOfViews {
  public:
   explicit MeanOfViews(int views) : views_(views) {}

@@ -1,6 +1,6 @@
 #pragma once
-// A configuration as typed structs, free of YAML: what the commands work with. Every key's meaning, default and range stand in one table,
-// schema_table.cc; the members here bear the same names. Paths are absolute.
+// A configuration as typed structs, independent of YAML. The meaning, default and range of every
+// key are in schema_table.cc; members have the names of their keys. Paths are absolute.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace mxtrain::config {
 
-// A thing made by a factory: its name and its parameters as text: {"random_resized_crop", {{"size", "(128, 128)"}}}.
+// The name and parameters of something that a factory creates, as text: {"random_resized_crop",
+// {{"size", "(128, 128)"}}}.
 struct Named {
   std::string name;
   Kwargs params;
@@ -32,11 +33,12 @@ struct ByteCount {
   int64_t bytes = 0;
   friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
-std::optional<ByteCount> ParseByteCount(std::string_view text);  // nothing when it is not of that form
+std::optional<ByteCount> ParseByteCount(
+    std::string_view text);  // nothing if it does not have that form
 
-// A ByteCount, or so many hundredths of what there would be without a limit: "75%".
+// A ByteCount, or a percentage of the use without a limit: "75%".
 struct ByteLimit : ByteCount {
-  double percent = 0;  // above 0: this, and no bytes
+  double percent = 0;  // above 0: used instead of bytes
   friend bool operator==(const ByteLimit&, const ByteLimit&) = default;
 };
 
@@ -46,11 +48,12 @@ struct Duration {
   friend bool operator==(const Duration&, const Duration&) = default;
 };
 
-// Numbers and kinds by patterns on names, in order.
+// Numbers and kinds by name pattern, in order.
 using PatternNumbers = std::vector<std::pair<std::string, double>>;
 using PatternKinds = std::vector<std::pair<std::string, Named>>;
 
-// Factors of the loss by class: in proportion to how rare they are, a number for each in their order, or by name (others have 1). Empty: 1 each.
+// Loss weights by class: automatic (rare classes weigh more), a number for each in order, or by
+// name (others have 1). Empty: all 1.
 struct ClassWeights {
   bool automatic = false;
   std::vector<double> numbers;
@@ -64,7 +67,7 @@ struct Column {
   std::vector<std::string> columns;
 };
 
-// The net as it was written; net.h makes a Symbol of it.
+// The net as written; net.h makes a Symbol of it.
 struct NetConfig {
   Value input, inputs, labels, layers, outputs;
   Place place;
@@ -72,17 +75,18 @@ struct NetConfig {
 
 // One data set, for training or validation.
 struct SourceConfig {
-  std::string source;  // a kind of io::MakeSource; empty: there is none, or it is held out of the training set
+  std::string source;  // a kind of io::MakeSource; empty: none, or held out of the training set
   std::string path;
-  std::string root;     // list, csv: of the pictures' paths; empty: the folder of `path`
+  std::string root;     // list, csv: base folder of image paths; empty: the folder of `path`
   std::string split;    // mnist, cifar10, cifar100: "train" or "test"
-  std::string label_delim;  // list, csv: what parts the classes of an example that has several; empty: it has one
-  double holdout = 0;   // data.val without a source: its part of the training set, which loses it
-  int folds = 0, fold = 0;  // in place of a part: one of so many equal ones
+  std::string label_delim;  // list, csv: separator of the classes of a multi-label example; empty:
+                            // single-label
+  double holdout = 0;       // data.val without a source: the fraction removed from the training set
+  int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
   bool shuffle = false;
   bool balanced = false;  // data.train
-  std::vector<Named> transforms;  // of pictures, in order
+  std::vector<Named> transforms;  // of images, in order
   std::vector<Column> columns;    // csv
   std::string delimiter, missing;  // csv, as io::CsvParam has them
   std::string normalize;           // csv, data.train: "none" or "auto"
@@ -110,7 +114,7 @@ struct EarlyStopConfig {
   double min_delta = 0;
 };
 
-// Of mixup or cutmix.
+// mixup or cutmix
 struct MixConfig {
   double alpha = 0;        // 0: off
   int64_t off_epochs = 0;  // at the end
@@ -129,7 +133,7 @@ struct ClipConfig {
   std::optional<double> value, norm;
 };
 
-// First values from a file; no file: from the initializer alone.
+// Initial weights from a file; no file: only from the initializer.
 struct WeightsConfig {
   std::string file, map;
 };
@@ -159,7 +163,8 @@ struct TrainConfig {
   bool measure_kernels = true;
   ByteLimit memory_budget;  // of the arena in training; 0: no limit
   std::string amp;        // off | bf16 | fp16
-  // Of Metric::Create, but for `output` and `label`, which tie one to a head and a label. None: as the net's first loss wants, once it is known.
+  // For Metric::Create, except `output` and `label`, which choose a head and a label. Empty: the
+  // default of the net's first loss.
   std::optional<std::vector<Named>> metrics;
   BestConfig best;
   int64_t report_every = 0;    // steps; 0: by time

@@ -21,7 +21,7 @@ int CountCharacters(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
 }
 
-// Blanks that take as much room on a terminal as `text` does: tabs stay tabs.
+// Blanks as wide as `text` on a terminal; tabs stay tabs.
 std::string BlanksLike(std::string_view text) {
   std::string blanks;
   for (char c : text) {
@@ -30,7 +30,7 @@ std::string BlanksLike(std::string_view text) {
   return blanks;
 }
 
-// Control characters would end the message, or move the cursor.
+// Control characters would break the message or move the cursor.
 std::string Printable(std::string_view line) {
   std::string text(line);
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; }, '?');
@@ -105,7 +105,8 @@ void Diagnostics::Add(Diagnostic diagnostic) {
   if (count == kMost) return;
   found_.push_back(std::move(diagnostic));
   if (++count < kMost || &count == &num_warnings_) return;
-  found_.push_back({Severity::kError, {}, format("these are {} errors, and more are not looked for", kMost), "mend these first", {}});
+  found_.push_back(
+      {Severity::kError, {}, format("stopped after {} errors", kMost), "fix these first", {}});
   ThrowIfErrors();
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-// Findings about a configuration, shown as a compiler shows them:
+// Errors and warnings about a configuration, shown like those of a compiler:
 //
 //   net.yaml:7:21: error: Convolution has no parameter 'num_filters'
 //       7 |     - Convolution: {num_filters: 20, kernel: 5}
 //         |                     ^~~~~~~~~~~
 //         help: did you mean 'num_filter'? (required, integer: number of output channels)
 //
-// All findings are collected and reported in one go, in order of position, each once.
+// All diagnostics are collected and reported together, ordered by position, each once.
 #include <memory>
 #include <span>
 #include <string>
@@ -27,13 +27,15 @@ struct Diagnostic {
   std::vector<std::string> notes;  // "in block 'bottleneck', used at net.yaml:31"
 };
 
-// One finding in the form above, ending in a line feed. Columns of the output count characters, not bytes.
+// One diagnostic in the format above, ending in a line feed. Columns of the output count
+// characters, not bytes.
 std::string Render(const Diagnostic& diagnostic, const SourceMap& sources);
 std::string Render(std::span<const Diagnostic> diagnostics, const SourceMap& sources);
-// [{"severity", "file", "line", "column", "length", "message", "help", "notes"}]: the form of --json.
+// [{"severity", "file", "line", "column", "length", "message", "help", "notes"}]: the format of
+// --json.
 std::string RenderJson(std::span<const Diagnostic> diagnostics, const SourceMap& sources);
 
-// What stops a command because of its configuration: what() is the rendered text of every finding.
+// Thrown when a configuration is invalid: what() is the rendered text of all diagnostics.
 class DiagnosticError : public Error {
  public:
   DiagnosticError(std::vector<Diagnostic> diagnostics, std::shared_ptr<const SourceMap> sources);
@@ -45,7 +47,7 @@ class DiagnosticError : public Error {
   std::shared_ptr<const SourceMap> sources_;
 };
 
-// Collects findings. Owned by whoever loads a configuration.
+// Collects diagnostics. Owned by the code that loads a configuration.
 class Diagnostics {
  public:
   explicit Diagnostics(std::shared_ptr<SourceMap> sources) : sources_(std::move(sources)) {}
@@ -58,10 +60,11 @@ class Diagnostics {
   void Add(Diagnostic diagnostic);
 
   int num_errors() const { return num_errors_; }
-  static constexpr int kMost = 100;  // errors, at the last of which DiagnosticError is thrown; as many warnings are kept
-  // In order of position; of several with the same place and message only the first.
+  static constexpr int kMost =
+      100;  // errors; the last one throws DiagnosticError. At most as many warnings are kept
+  // In order of position; duplicates (same place and message) are dropped.
   std::vector<Diagnostic> Sorted() const;
-  void ThrowIfErrors() const;  // DiagnosticError with everything found, warnings too
+  void ThrowIfErrors() const;  // DiagnosticError with all errors and warnings
 
  private:
   std::shared_ptr<SourceMap> sources_;

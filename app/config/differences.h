@@ -1,5 +1,5 @@
 #pragma once
-// What two configurations say differently.
+// The differences between two configurations.
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,14 +12,14 @@ namespace mxtrain::config {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 struct Difference {
-  std::string name, left, right;  // "" where a side has none of that name
+  std::string name, left, right;  // "" if that side lacks the name
 };
 
 // "train.optimizer.lr" and its value, for everything in a configuration; lists of scalars are one value.
 Facts Flatten(const Value& root);
-// The same of a text in YAML that the program wrote; `name` stands for it in errors.
+// The same for a YAML text written by the program; `name` is used in errors.
 Facts FlattenText(const std::string& name, const std::string& yaml);
-// Every name of either, those of `left` first; with `all` also those on which they agree.
+// All names of either side, those of `left` first; equal ones only with `all`.
 std::vector<Difference> Compare(const Facts& left, const Facts& right, bool all = false);
 
 }  // namespace mxtrain::config

@@ -21,7 +21,7 @@ std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
 }
 
-// Puts `from` over `into`.
+// Merges `from` over `into`.
 void Merge(Value from, Value* into) {
   if (!from.is_map() || !into->is_map()) {
     *into = std::move(from);
@@ -54,15 +54,22 @@ class DocumentLoader {
   }
 
  private:
-  // A run folder stands for its configuration.
+  // A run folder means its configuration.
   std::string FileOf(const std::string& given) const {
     const fs::path inside = fs::path(given) / "config.yaml";
     return fs::exists(request_.working_folder / inside) ? inside.string() : given;
   }
 
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
-    if (!fs::exists(path)) Throw(ErrorKind::kConfig, "there is no configuration {}; a relative path on the command line begins in the working folder", file);
-    if (fs::is_directory(path)) Throw(ErrorKind::kConfig, "{} is a folder without config.yaml; name a configuration file (YAML), or a run folder", file);
+    if (!fs::exists(path))
+      Throw(ErrorKind::kConfig,
+            "there is no configuration {}; relative paths on the command line are relative to the "
+            "working folder",
+            file);
+    if (fs::is_directory(path))
+      Throw(ErrorKind::kConfig,
+            "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder",
+            file);
     return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
   }
 
@@ -71,7 +78,7 @@ class DocumentLoader {
     Value root = ParseYaml(file, &diagnostics_);
     if (!root.is_map()) {
       diagnostics_.Error(root.place, format("a configuration is a map of keys, got {}", root.Describe()),
-                         "its parts are net, data and train");
+                         "its main keys are net, data and train");
       diagnostics_.ThrowIfErrors();
     }
     ExpandEnvironment(&root);
@@ -109,8 +116,9 @@ class DocumentLoader {
     try {
       text = ReadFile(path.string(), kMostBytes);
     } catch (const Error&) {
-      diagnostics_.Error(file.place, format("cannot read the included file '{}'", file.text),
-                         format("a path is relative to the file that names it; looked for {}", path.string()));
+      diagnostics_.Error(
+          file.place, format("cannot read the included file '{}'", file.text),
+          format("paths are relative to the file that names them; looked for {}", path.string()));
       return;
     }
     Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path, std::move(text)), merged);
@@ -162,7 +170,8 @@ class DocumentLoader {
   void ApplyOverride(const std::string& item, const Place& place, Value* root) {
     const size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0) {
-      diagnostics_.Error(place, format("'{}' is not of the form key.path=value", item), "write, for example, train.epochs=5");
+      diagnostics_.Error(place, format("'{}' does not have the form key.path=value", item),
+                         "write, for example, train.epochs=5");
       return;
     }
     if (item.find_first_not_of(" \t", equals + 1) == std::string::npos) {
@@ -190,7 +199,7 @@ class DocumentLoader {
     if (!at->place) at->place = old;
   }
 
-  // The member or element `key` of `at`, made where a map lacks it.
+  // The member or element `key` of `at`; created if a map lacks it.
   Value* Step(Value* at, const std::string& key, const Place& place) {
     if (at->is_list()) {
       const std::optional<int64_t> index = Value::Scalar(key).AsInteger();
@@ -199,7 +208,7 @@ class DocumentLoader {
       return nullptr;
     }
     if (at->is_scalar() && !at->text.empty()) {
-      diagnostics_.Error(place, format("there is no key '{}' below the value '{}'", key, at->text));
+      diagnostics_.Error(place, format("the value '{1}' has no key '{0}'", key, at->text));
       return nullptr;
     }
     if (!at->is_map()) *at = Value::Map({}, place);
@@ -209,7 +218,7 @@ class DocumentLoader {
     return &member->value;
   }
 
-  // The value is read in a source of its own; its places are then moved to the command line.
+  // The value is parsed as a separate source; its places are then moved to the command line.
   Value ParseOverride(const std::string& item, size_t equals, const Place& place) {
     auto own_sources = std::make_shared<SourceMap>();
     Diagnostics own(own_sources);

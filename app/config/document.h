@@ -1,10 +1,11 @@
 #pragma once
-// Reads the files and overrides of a configuration into one tree of values that know their places.
+// Reads the files and overrides of a configuration into one tree of values with source places.
 //
-// Command line > later file > earlier file; a file > what it includes. Maps merge key by key, everything else is replaced; a value on the
-// command line for a section that it may stand for (schema.h) sets that key of it and leaves the others. `${VAR}` and
-// `${VAR:-default}` read the environment at once; other `${...}` stay for whoever knows the names (expression.h), and may stand bare in
-// flow maps: {num_hidden: ${classes}}.
+// Precedence: command line > later file > earlier file; a file > the files it includes. Maps merge
+// key by key, everything else is replaced; a command line value for a section with a selector key
+// (schema.h) sets that key and leaves the others. `${VAR}` and
+// `${VAR:-default}` are read from the environment at once; other `${...}` are left for later
+// evaluation (expression.h), and may be unquoted in flow maps: {num_hidden: ${classes}}.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -17,18 +18,20 @@
 namespace mxtrain::config {
 
 struct LoadRequest {
-  std::vector<std::string> files;      // the configuration, then those given by -c; a folder stands for the config.yaml in it
+  std::vector<std::string> files;      // the configuration, then those given by -c; a folder means the config.yaml in it
   std::vector<std::string> overrides;  // "train.optimizer.lr=0.1"; a list index is a key: "net.layers.0.Convolution.num_filter=8"
   std::filesystem::path working_folder = std::filesystem::current_path();
   // The value of an environment variable. Empty: the process's own environment.
   std::function<std::optional<std::string>(const std::string& name)> environment;
 };
 
-// The merged tree, a map. Findings go to `diagnostics`; a text that is not YAML throws them at once, since nothing after it can be trusted.
-// A file of the request that cannot be read throws kFileSystem; one that is included is a finding at its `include`.
+// The merged tree, a map. Errors go to `diagnostics`; a text that is not YAML throws them at once,
+// since nothing after it can be trusted. Throws kFileSystem for a file of the request that cannot
+// be read; an unreadable included file is an error at its `include`.
 Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics);
 
-// One YAML text, already added to the source map as `file`. Damage is thrown as DiagnosticError. An empty text is an empty map.
+// One YAML text, already added to the source map as `file`. Throws DiagnosticError if it is
+// malformed. An empty text is an empty map.
 Value ParseYaml(int file, Diagnostics* diagnostics);
 
 }  // namespace mxtrain::config

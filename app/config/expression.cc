@@ -73,7 +73,7 @@ class Parser {
     if (Take("?")) {
       const bool condition = Truth(value, start);
       Constant yes = Choice();
-      if (!Take(":")) Fail(at_, "expected ':' of 'condition ? a : b'");
+      if (!Take(":")) Fail(at_, "expected the ':' of 'condition ? a : b'");
       Constant no = Choice();
       value = condition ? yes : no;
     }

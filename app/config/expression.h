@@ -1,10 +1,11 @@
 #pragma once
-// What stands in ${...}: arithmetic over named values.
+// Expressions in ${...}: arithmetic over named values.
 //
-//   or, and, not   == != < <= > >=   + -   * / // %   unary -   a ? b : c   min(a, b, ...) max(a, b, ...) abs int floor ceil round
+//   or, and, not   == != < <= > >=   + -   * / // %   unary -   a ? b : c
+//   min(a, b, ...) max(a, b, ...) abs int floor ceil round
 //   integers, numbers, true, false, 'text', names
 //
-// `/` gives a number, an integer where it divides without a rest; `//` and `%` round down, as in Python.
+// `/` gives a number, an integer if there is no remainder; `//` and `%` round down, as in Python.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,7 +27,8 @@ struct Names {
   std::function<std::vector<std::string>()> known;  // for "did you mean"; empty: none
 };
 
-// What a text may grow by when its expressions are written out, and what `+` may make of texts: else a few lines that double would fill memory.
+// The number of bytes that expanding expressions, or `+` on texts, may add: otherwise a few
+// doubling lines would fill memory.
 inline constexpr size_t kMaxAddedText = 1024;
 
 // Where an expression fails: `offset` bytes into its text.
@@ -39,12 +41,14 @@ struct ExpressionError {
 Constant Evaluate(std::string_view expression, const Names& names);
 std::string ToText(const Constant& constant);  // "true", "64", "0.5", the text itself
 
-// "${VAR:-default}" and names in capitals alone belong to the environment; everything else in ${...} is an expression.
+// "${VAR:-default}" and names in capitals are environment variables; everything else in ${...} is
+// an expression.
 bool IsEnvironmentReference(std::string_view inside_braces);
 
-// The scalar with its expressions replaced by their values: one that is an expression and nothing else takes the type of its value, else
-// the parts are joined to a string, of at most kMaxAddedText bytes more. Other values come back as they are. Throws ExpressionError with an
-// offset into `scalar.text`.
+// The scalar with its expressions replaced by their values. A scalar that is a single expression
+// takes the type of its value; otherwise the parts are joined to a string, at most kMaxAddedText
+// bytes longer. Other values are returned unchanged. Throws ExpressionError with an offset into
+// `scalar.text`.
 Value Expand(const Value& scalar, const Names& names);
 bool HasExpression(const Value& value);
 

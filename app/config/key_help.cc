@@ -24,7 +24,7 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
   return text;
 }
 
-// A key on a line, with what it may name below; sections with their keys.
+// A key on one line, followed by its choices; sections with their keys.
 std::string TextOfKey(const std::string& path, const Key& key) {
   std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help) : format("{} {}\n", path, key.Describe());
   for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ");
@@ -40,7 +40,7 @@ bool Names(const std::string& topic, const std::string& path) { return path == t
 
 bool Holds(const std::vector<std::string>& names, const std::string& topic) { return std::find(names.begin(), names.end(), topic) != names.end(); }
 
-// `also`: by what other tools call them.
+// `also`: search by names in other tools.
 std::string HelpOn(const std::string& topic, bool also) {
   std::string keys, kinds;
   std::set<std::string> told;

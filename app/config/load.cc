@@ -23,12 +23,12 @@ std::vector<std::string> KeysOf(const std::map<std::string, Constant>& constants
   return keys;
 }
 
-// Whether another tool calls the key so.
+// Whether another tool uses this name for the key.
 bool IsAlso(const KeyInfo& info, std::string_view name) {
   return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
 }
 
-// Without curly quotes and no-break spaces, which word processors and web pages put in.
+// Without curly quotes and no-break spaces, which word processors and web pages insert.
 std::string WithoutOrnament(std::string word) {
   for (const std::string_view ornament : {"\u201c", "\u201d", "\u2018", "\u2019", "\u00a0"}) {
     for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament)) word.erase(at, ornament.size());
@@ -36,7 +36,7 @@ std::string WithoutOrnament(std::string word) {
   return word;
 }
 
-// The same among the parameters of what a key may be.
+// The same for the parameters of the kinds of a key.
 std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name, const std::string& path) {
   for (const NamedKind& kind : kinds) {
     for (const auto& [other, param] : kind.params_also) {
@@ -50,11 +50,11 @@ std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name
   return "";
 }
 
-// A key that a word may mean, somewhere in the table.
+// A key anywhere in the table that a word may mean.
 struct Meant {
   std::string path;
-  bool parameter = false;  // of what a key may be
-  // Keys before parameters, and those nearer to the top first.
+  bool parameter = false;  // a parameter of one of the key's kinds
+  // Keys before parameters, and shallower ones first.
   auto Rank() const { return std::pair(parameter, std::count(path.begin(), path.end(), '.')); }
 };
 
@@ -71,8 +71,8 @@ void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::s
   }
 }
 
-// The path of the key of that name, or that other tools call so, in the whole table; "" when there is none or are several. Where training and
-// validation have it alike, training is meant.
+// The path of the key with this name, or with this name in other tools; "" if there is none or more
+// than one. If training and validation both have it, training is meant.
 std::string FindElsewhere(std::string_view name) {
   std::vector<Meant> found;
   FindMeant(Schema(), name, "", &found);
@@ -108,7 +108,8 @@ class Loader {
   }
   bool IsBroken(const Value& value) const { return std::find(broken_.begin(), broken_.end(), value.place) != broken_.end(); }
 
-  // Reads what `value` (null: absent) holds of the keys into `owner`; returns it with every default filled in.
+  // Reads the keys from `value` (null: absent) into `owner`; returns the value with every default
+  // filled in.
   Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector,
                     bool wanted) {
     Value as_map;
@@ -133,7 +134,7 @@ class Loader {
     return resolved;
   }
 
-  // Whether the selector says that this row is not for it.
+  // Whether the selector excludes this key.
   static bool IsShadowed(const std::vector<Key>& keys, const Key& key, const Value* value) {
     if (key.info.only_for.empty()) return false;
     const std::string selected = Selected(keys, key.info.selector, value);
@@ -157,7 +158,7 @@ class Loader {
       Value written = ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
       const bool optional = std::none_of(key.keys.begin(), key.keys.end(), [](const Key& k) { return k.info.required; });
       if (value || optional) return written;
-      loaded_.origins.resize(origins);  // there is no such section
+      loaded_.origins.resize(origins);  // the section does not exist
       return Value{};
     }
     if (!key.read) return Value{};
@@ -189,7 +190,7 @@ class Loader {
     return written;
   }
 
-  // Whether a key beside it is this one, misspelt: one slip of the pen is one error, and ReportUnknown says it.
+  // Whether a sibling key is this one misspelled: a typo is one error, reported by ReportUnknown.
   static bool IsMisspelt(const Key& key, const Value* section) {
     if (!section || !section->is_map()) return false;
     return std::any_of(section->members.begin(), section->members.end(), [&key](const Member& member) {
@@ -206,7 +207,8 @@ class Loader {
                        format("{}{}", key.info.name, " " + key.Describe()));
   }
 
-  // Raw values (the net) name each of their scalars, so that an override deep inside shows: as deep as a path is one that people write.
+  // Raw values (the net) record the origin of each scalar, so that deep overrides show, up to paths
+  // of a length that people write.
   void RecordOrigins(const Value& value, const std::string& path, bool deep) {
     if (!deep || value.is_scalar() || value.is_null() || path.size() > kLongestPath) {
       loaded_.origins.push_back({path, value.place});
@@ -240,8 +242,9 @@ class Loader {
     if (!none && std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
     const std::string owner = none ? format("{} without a '{}'", path, key.info.selector) : format("{} '{}'", path, selected);
     diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key),
-                       key.info.only_for == std::vector<std::string>{""} ? format("it goes without a '{}'", key.info.selector)
-                                                                         : format("it is a key of {}", join(key.info.only_for, ", ")));
+                       key.info.only_for == std::vector<std::string>{""}
+                           ? format("this key is for data.val without a '{}'", key.info.selector)
+                           : format("it is valid only for {}", join(key.info.only_for, ", ")));
   }
 
   std::string Suggest(const std::vector<Key>& keys, const std::string& written, const std::string& path) const {
@@ -286,25 +289,29 @@ std::unique_ptr<Metric> MetricOf(const Named& metric) { return Metric::Create(me
 // "top_5_accuracy" of {top_k: 5}.
 std::string NameInReports(const Named& metric) { return MetricOf(metric)->name(); }
 
-// Where several metrics are of one kind, each is called OUTPUT_KIND; the outputs are known with the net.
+// If several metrics are of the same kind, each is called OUTPUT_KIND; the outputs are known once
+// the net is built.
 bool IsCalled(const std::string& name, const std::string& kind) { return name == kind || name.ends_with("_" + kind); }
 
-// Without a source validation is a part of the training set, or one of its folds.
+// Without a source, validation data is a part of the training set, or one of its folds.
 void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const SourceConfig& val = loaded.config.data.val;
   if (!val.place || !val.source.empty() || diagnostics->num_errors() > 0) return;
   if (val.holdout == 0 && val.folds == 0) {
     diagnostics->Error(val.place, "data.val needs the key 'source', 'split' or 'folds'",
-                       "split: 0.1 holds a tenth of the training set out, folds: 5 a fifth");
+                       "split: 0.1 holds out a tenth of the training set, folds: 5 a fifth");
   } else if (val.holdout > 0 && val.folds > 0) {
     diagnostics->Error(loaded.PlaceOf("data.val.folds"), "data.val.split and data.val.folds exclude each other", "keep one of them");
   } else if (val.folds == 0 && val.fold > 0) {
-    diagnostics->Error(loaded.PlaceOf("data.val.fold"), format("data.val.fold = {} needs data.val.folds", val.fold), "say of how many");
+    diagnostics->Error(loaded.PlaceOf("data.val.fold"),
+                       format("data.val.fold = {} needs data.val.folds", val.fold),
+                       "set data.val.folds to the number of folds");
   } else if (val.folds == 1 || (val.folds > 0 && val.fold >= val.folds)) {
     diagnostics->Error(loaded.PlaceOf(val.folds == 1 ? "data.val.folds" : "data.val.fold"),
                        val.folds == 1 ? "data.val.folds = 1 leaves nothing to train on"
-                                      : format("data.val.fold = {} is none of {} folds", val.fold, val.folds),
-                       val.folds == 1 ? "5 or 10 are usual" : "they count from 0");
+                                      : format("data.val.fold = {} is out of range for {} folds",
+                                               val.fold, val.folds),
+                       val.folds == 1 ? "use 5 or 10, for example" : "folds count from 0");
   }
 }
 
@@ -312,11 +319,12 @@ void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
   if (plain || diagnostics->num_errors() > 0 || Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule()) return;
-  diagnostics->Error(train.lr_schedule.place, format("optimizer {} wants a learning rate that stays as it is", train.optimizer.name),
-                     "leave out train.lr_schedule");
+  diagnostics->Error(train.lr_schedule.place,
+                     format("optimizer {} requires a constant learning rate", train.optimizer.name),
+                     "remove train.lr_schedule");
 }
 
-// An example with several classes, or none, has no one class that it could be taken for.
+// Accuracy is undefined for an example with several classes or none.
 void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   if (loaded.config.data.train.label_delim.empty()) return;
   for (const Named& metric : *loaded.config.train.metrics) {
@@ -324,17 +332,20 @@ void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
                            metric.name == "perplexity";
     const bool other_label = std::any_of(metric.params.begin(), metric.params.end(), [](const auto& p) { return p.first == "label"; });
     if (!one_class || other_label) continue;
-    diagnostics->Error(metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
-                       format("metric {} is for one class to an example; label_delim gives any number", metric.name),
-                       "train.metrics: [multilabel_accuracy, multilabel_f1, auc] measure those");
+    diagnostics->Error(
+        metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
+        format("metric {} requires exactly one class per example; label_delim allows any number",
+               metric.name),
+        "train.metrics: [multilabel_accuracy, multilabel_f1, auc] are for multi-label data");
   }
 }
 
-// Each transform by itself, so that what is wrong with one is said at its line.
+// Checks each transform separately, so that errors are reported at its line.
 void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnostics) {
   for (const Named& transform : transforms) {
     const bool last = &transform == &transforms.back();
-    if (transform.name == "normalize") {  // its numbers are those of the pictures' channels, which are not known here
+    if (transform.name ==
+        "normalize") {  // its values are per channel, and the channels are not known here
       if (!last) diagnostics->Error(transform.place, "normalize is not the last of the transforms", "move it to the end");
       continue;
     }
@@ -347,13 +358,15 @@ void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnost
     for (const auto& [key, text] : transform.params) {
       const std::optional<double> angle = key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
       if (!angle || *angle == 0 || std::abs(*angle) >= 1) continue;
-      diagnostics->Warning(transform.place, format("{}: {} is less than a degree", transform.name, text),
-                           format("angles are in degrees; {} of a turn, as Keras counts, is {}", text, 360 * *angle));
+      diagnostics->Warning(transform.place,
+                           format("{}: {} is less than a degree", transform.name, text),
+                           format("angles are in degrees; {} of a full turn, as in Keras, is {}",
+                                  text, 360 * *angle));
     }
   }
 }
 
-// Where a run ends for being good enough: by a metric that can get there.
+// early_stop.target must be reachable by its metric.
 void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   const std::optional<double>& target = train.early_stop.target;
@@ -362,20 +375,22 @@ void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   for (const Named& metric : *train.metrics) {
     const std::unique_ptr<Metric> measured = MetricOf(metric);
     if (!measured->higher_is_better() || !IsCalled(best, measured->name())) continue;
-    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"), format("train.early_stop.target = {}: {} is 1 at most", *target, best),
+    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"),
+                       format("train.early_stop.target = {}: {} is at most 1", *target, best),
                        format("{} % is {}", *target, *target / 100));
   }
 }
 
-// Without a step there is a model only where it comes from a file.
+// Without training steps, the model must come from a file.
 void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   if (train.epochs > 0 || !train.weights.file.empty()) return;
-  diagnostics->Error(loaded.PlaceOf("train.epochs"), "train.epochs = 0 trains nothing, and train.weights names no model to save in its place",
+  diagnostics->Error(loaded.PlaceOf("train.epochs"),
+                     "train.epochs = 0 trains nothing, and train.weights names no model to save",
                      "set train.weights.file, or at least one epoch");
 }
 
-// Relations between keys that no single row can say.
+// Constraints between keys, which the table cannot express.
 void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
   auto not_both = [&](const std::string& a, const std::string& b) {
@@ -388,7 +403,9 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckOptimizer(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
   auto not_zero = [&](const std::string& key, std::optional<double> bound) {
-    if (bound == 0) diagnostics->Error(place_of(key), format("{} = 0 leaves nothing of the gradient", key), "leave it out for no clipping");
+    if (bound == 0)
+      diagnostics->Error(place_of(key), format("{} = 0 removes the whole gradient", key),
+                         "remove the key to disable clipping");
   };
   not_zero("train.clip.value", train.clip.value);
   not_zero("train.clip.norm", train.clip.norm);
@@ -397,11 +414,12 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckEpochs(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
     diagnostics->Error(place_of("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
-                       "patience: 5 ends the run after five epochs without improvement");
+                       "patience: 5 stops the run after five epochs without improvement");
   }
 }
 
-// Of a configuration without a name of its own; the run's config.yaml, which is called like all others, keeps it.
+// The default name of a configuration; config.yaml of a run, which has the same name in every run,
+// keeps its own.
 void TakeName(const std::string& name, LoadedConfig* loaded) {
   loaded->config.name = name;
   if (Member* written = loaded->resolved.Find("name")) written->value = Value::Scalar(name, {}, true);
@@ -425,15 +443,18 @@ void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
     const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
     if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
     diagnostics->Error(loaded.PlaceOf("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
-                       format("train.metrics holds {}", join(names, ", ")));
+    format("train.metrics contains {}", join(names, ", ")));
   }
 }
 
 const char* WhyNoRunName(std::string_view name) {
   constexpr size_t kLongest = 200;
-  if (name.find('/') != std::string_view::npos) return "a name is that of one folder, and holds no '/'; --out DIR says where a run lies";
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "there is a control character in the name";
-  return name.size() > kLongest ? "a name has at most 200 bytes" : nullptr;
+  if (name.find('/') != std::string_view::npos)
+    return "it names a single folder and must not contain '/'; use --out DIR to choose the "
+           "location";
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return "it contains a control character";
+  return name.size() > kLongest ? "it is longer than 200 bytes" : nullptr;
 }
 
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
@@ -442,7 +463,8 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   CheckRelations(loaded, diagnostics);
   if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
   if (loaded.config.name.empty() && !request.files.empty()) TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
-  if (const char* why = WhyNoRunName(loaded.config.name)) diagnostics->Error(loaded.PlaceOf("name"), format("no run can be called so: {}", why));
+  if (const char* why = WhyNoRunName(loaded.config.name))
+    diagnostics->Error(loaded.PlaceOf("name"), format("invalid run name: {}", why));
   return loaded;
 }
 
@@ -469,7 +491,7 @@ bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics, const
     return true;
   } catch (const ExpressionError& error) {
     Place place = scalar->place;
-    // The text of a scalar begins after its quote, where it has one.
+    // The text of a quoted scalar begins after its quote.
     const std::string_view line = place ? diagnostics->sources().Line(place.file, place.line) : std::string_view();
     const size_t found = line.find(scalar->text.substr(0, scalar->text.find('\n')), static_cast<size_t>(std::max(0, place.column - 1)));
     if (found != std::string_view::npos) {
@@ -495,11 +517,13 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
   };
   names.known = [&values] { return KeysOf(values); };
   for (const Member& member : vars.members) {
-    if (member.value.is_null()) continue;  // takes the name of an included file away
+    if (member.value.is_null()) continue;  // removes the variable of an included file
     Value value = member.value;
     if (IsEnvironmentReference(member.key)) {
-      diagnostics->Error(member.place, format("vars: a name in capitals alone, '{}', is an environment variable", member.key),
-                         "use small letters");
+      diagnostics->Error(
+          member.place,
+          format("vars: a name in capitals, '{}', is an environment variable", member.key),
+          "use lower case");
     } else if (!value.is_scalar()) {
       diagnostics->Error(value.place ? value.place : member.place,
                          format("vars.{}: expected a number, a text or a truth value, got {}", member.key, value.Describe()));

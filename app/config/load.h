@@ -15,35 +15,37 @@ namespace mxtrain::config {
 // One key of the configuration and where its value came from.
 struct KeyOrigin {
   std::string path;
-  Place place;  // nowhere: the default
+  Place place;  // no place: the default
 };
 
-// Why a run cannot be called so: its folder is NAME-0001 in runs/, and nowhere else. Null for a name that is good.
+// Why the run name is invalid (its folder must be runs/NAME-0001). Null for a valid name.
 const char* WhyNoRunName(std::string_view name);
 
 struct LoadedConfig {
   Config config;
   Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml gives the run's config.yaml
   std::vector<KeyOrigin> origins;
-  Place PlaceOf(std::string_view path) const;  // nowhere for a default
+  Place PlaceOf(std::string_view path) const;  // no place for a default
 };
 
-// Reads, merges and checks. Findings go to `diagnostics`, and the result is meaningful only when it holds no error; the net's own grammar
-// is checked by BuildNet (net.h), so that a caller reports both at once.
+// Reads, merges and checks. Errors go to `diagnostics`; the result is meaningful only if there are
+// none. The net itself is checked by BuildNet (net.h), so that a caller can report both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
-// What other keys say of train.metrics, which are known: `best`, early_stop.target, label_delim. LoadConfig does so where they are written; who
-// chooses them for a net does so then.
+// Checks the keys that depend on train.metrics: `best`, early_stop.target, label_delim. LoadConfig
+// calls it if the metrics are given; code that chooses default metrics for a net calls it
+// afterwards.
 void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics);
 
 // The text of origin.txt: "train.epochs  default", a line each.
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources);
 
-// The values of `vars`, in order; each may use those above it; null takes away what an included file names. Findings go to `diagnostics`.
+// The values of `vars`, in order; each may use those above it; null removes a variable of an
+// included file. Errors go to `diagnostics`.
 std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* diagnostics);
-// A scalar as it stands in an expression.
+// A scalar as a constant of an expression.
 Constant ToConstant(const Value& scalar);
-// Expand (expression.h) with the finding at its place. False after a finding.
+// Expand (expression.h) that reports errors at the scalar's place. False after an error.
 bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics, const std::vector<std::string>& notes = {});
 
 }  // namespace mxtrain::config

@@ -1,17 +1,20 @@
 #pragma once
 // The net grammar: from `net`, `blocks` and `vars` of a configuration to a Symbol.
 //
-//   layers:                                     each takes the one before it, unless it says `inputs`
+//   layers:                                     each takes the previous one, unless it has `inputs`
 //     - Flatten                                 an operator of the registry
-//     - FullyConnected: {num_hidden: 10, name: fc, inputs: a.output, weight: w, attrs: {lr_mult: 0}, when: ${deep}}
-//     - Variable: {name: w, shape: [10, 4], init: {normal: 0.01}, lr_mult: 2}     a parameter, that any argument may name
+//     - FullyConnected: {num_hidden: 10, name: fc, inputs: a.output, weight: w, when: ${deep},
+//                        attrs: {lr_mult: 0}}
+//     - Variable: {name: w, shape: [10, 4], init: {normal: 0.01}, lr_mult: 2}
+//                                               a parameter that any argument may refer to
 //     - bottleneck: {width: 64, name: unit1}    a block: its layers, their names below "unit1_"
 //     - repeat: {count: 3, index: i, layers: [...]}
 //
-// Reserved keys of a layer: name, inputs, attrs, when. Any other key is a parameter of the operator or, where it has none of that name, one
-// of its arguments: the name of a layer, a Variable, another layer's parameter ("fc_weight"), or of a label. An input is NAME or
-// NAME.OUTPUT. Inside a block: its parameters in ${...}, its own layers, its inputs (`input`, unless it names them) and the Variables
-// outside.
+// Reserved keys of a layer: name, inputs, attrs, when. Any other key is a parameter of the operator
+// or, if there is none of that name, one of its arguments: the name of a layer, a Variable, another
+// layer's parameter ("fc_weight") or a label. An input is NAME or NAME.OUTPUT. Visible inside a
+// block: its parameters in ${...}, its own layers, its inputs (`input`, unless named) and the
+// Variables outside.
 #include <functional>
 #include <map>
 #include <optional>
@@ -42,19 +45,19 @@ struct Net {
   std::map<std::string, Origin, std::less<>> origins;  // by node name
 };
 
-// The value of a name that neither `vars` nor parameters hold: "classes", the number of classes found in the data. Asked only when the net
-// uses it; nothing when it is not known.
+// The value of a name that is neither in `vars` nor a parameter: "classes", the number of classes
+// in the data. Called only if the net uses it; returns nothing if it is unknown.
 using BuiltinValues = std::function<std::optional<int64_t>(std::string_view name)>;
 
-// Findings go to `diagnostics`; the result is meaningful only when it has no error. An erroneous layer is reported once: what depends on it
-// stays silent.
+// Errors go to `diagnostics`; the result is meaningful only if there are none. An invalid layer is
+// reported once: layers that depend on it are not.
 Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics);
 
 // Shapes of the inputs and the declared labels for a batch: {batch, shape...}, for Symbol::InferShape.
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch);
 
-// An error of the library (shapes that contradict, ...) as a finding at the layer that it names: the node whose quoted name comes first in
-// its message. Without one, at `fallback`.
+// Reports an error of the library (such as a shape mismatch) at the layer that it names: the node
+// whose quoted name comes first in the message; else at `fallback`.
 Diagnostic ToDiagnostic(const Net& net, const Error& error, const Place& fallback);
 
 }  // namespace mxtrain::config

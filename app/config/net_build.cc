@@ -8,10 +8,11 @@
 namespace mxtrain::config {
 namespace {
 
-// An output of a block that is an output of a block in it, and so on, named twice at each: as many ways as 2 to the depth.
+// Limits lookups through nested block outputs: if each level names its output twice, there are
+// 2^depth paths.
 constexpr int64_t kMaxResolved = 1'000'000;
 
-// One thing that an input may be: a variable of the net or a visible output of a layer.
+// A possible source of an input: a variable of the net or a visible output of a layer.
 struct Origin {
   Entry::Kind kind = Entry::Kind::kBroken;
   int index = -1, output = 0;
@@ -21,7 +22,8 @@ bool IsLabel(const OperatorProperty& op, int argument, const std::string& name) 
   return !op.HasGradient(argument) && (name == "label" || name.ends_with("_label"));
 }
 
-// Arguments that become parameters of the layer when nothing is given for them. What else an operator reads must be named.
+// Arguments that become parameters of the layer if not given. All other inputs of an operator must
+// be named.
 bool MayBeMade(const OperatorProperty& op, int argument, const std::string& name) {
   static const std::set<std::string, std::less<>> kParameters = {"weight", "bias", "gamma", "beta", "parameters", "state", "state_cell"};
   const size_t underscore = name.rfind('_');
@@ -55,7 +57,7 @@ class Builder {
     if (diagnostics_.num_errors() > 0) return built;
     if (heads.empty()) {
       diagnostics_.Error(config.net.layers.place ? config.net.layers.place : config.net.place, "the net has no layers",
-                         "a net needs at least one layer");
+                         "add at least one layer");
       return built;
     }
     WarnOfUnused();
@@ -66,16 +68,18 @@ class Builder {
  private:
   enum class State : uint8_t { kNew, kOpen, kDone, kBroken };
   struct MadeParameter {
-    int layer = -1, index = -1;  // into variables_; -1 until something else reads it
+    int layer = -1, index = -1;  // index into variables_; -1 until another layer reads it
   };
   Layer& At(int i) { return net_.layers[static_cast<size_t>(i)]; }
   State& StateOf(int i) { return state_[static_cast<size_t>(i)]; }
 
   // --- what names mean ---
-  // Finds what a reference stands for; reports it when it stands for nothing. `quiet`: broken without a word.
+  // Resolves a reference; reports an error if it cannot be resolved, unless `quiet`.
   std::vector<Origin> Resolve(const Reference& reference, bool quiet) {
     if (++num_resolved_ > kMaxResolved) {
-      diagnostics_.Error(reference.place, format("'{}' leads through too many outputs of blocks", reference.text), "let blocks name each output once", reference.notes);
+      diagnostics_.Error(reference.place,
+                         format("'{}' passes through too many outputs of blocks", reference.text),
+                         "name each output of a block once", reference.notes);
       diagnostics_.ThrowIfErrors();
     }
     const auto [entry, output] = Split(reference);
@@ -142,7 +146,7 @@ class Builder {
   }
 
   std::vector<Origin> OutputsOfLayer(int layer, const std::string& output, const Reference& by, bool quiet) {
-    if (quiet) return {Origin{Entry::Kind::kLayer, layer, 0}};  // for the order alone
+    if (quiet) return {Origin{Entry::Kind::kLayer, layer, 0}};  // only for the order
     Visit(layer);
     if (StateOf(layer) != State::kDone) return {Origin{}};
     const OperatorProperty& op = *properties_[static_cast<size_t>(layer)];
@@ -159,7 +163,7 @@ class Builder {
     return {Origin{}};
   }
 
-  // "fc1_weight": the parameter that a layer made for itself.
+  // "fc1_weight": a parameter that a layer created.
   std::optional<Origin> ParameterOfLayer(const Reference& reference) {
     for (size_t cut = reference.text.rfind('_'); cut != std::string::npos && cut > 0; cut = reference.text.rfind('_', cut - 1)) {
       const Entry* entry = FindEntry(net_, reference.scope, std::string_view(reference.text).substr(0, cut));
@@ -171,11 +175,13 @@ class Builder {
     }
     return std::nullopt;
   }
-  // Few parameters are named elsewhere, and to find one among all that its layer computes with is a walk over the net below.
+  // Done on demand: few parameters are referenced by other layers, and finding one requires a walk
+  // over the net below its layer.
   int IndexOf(MadeParameter* made, const std::string& name) {
     if (made->index < 0) {
       made->index = static_cast<int>(variables_.size());
-      const Symbol layer[] = {symbols_[static_cast<size_t>(made->layer)]};  // a group of it lays the net out for itself, and not for long
+      const Symbol layer[] = {symbols_[static_cast<size_t>(
+          made->layer)]};  // a group owns a temporary layout of the net
       variables_.push_back(Symbol::Group(layer).GetInternals()[name]);
     }
     return made->index;
@@ -185,9 +191,10 @@ class Builder {
     const std::vector<std::string> known = KnownNames(net_, reference.scope);
     const std::string nearest = Nearest(reference.text, known);
     diagnostics_.Error(reference.place, format("there is no layer or input '{}'", reference.text),
-                       !nearest.empty()
-                           ? format("did you mean '{}'?", nearest)
-                           : format("a layer gets its name by `name`, a parameter by - Variable: {{name: {}}}", reference.text),
+                       !nearest.empty() ? format("did you mean '{}'?", nearest)
+                                        : format("set a layer's name with `name`, declare a "
+                                                 "parameter with - Variable: {{name: {}}}",
+                                                 reference.text),
                        reference.notes);
   }
 
@@ -220,8 +227,8 @@ class Builder {
     std::string chain;
     const auto start = std::find(path_.begin(), path_.end(), i);
     for (auto at = start; at != path_.end(); ++at) chain += At(*at).name + " -> ";
-    diagnostics_.Error(At(i).place, format("cycle: {}{}", chain, At(i).name), "a net has no loops: let one of them read something else",
-                       At(i).notes);
+    diagnostics_.Error(At(i).place, format("cycle: {}{}", chain, At(i).name),
+                       "nets cannot have loops: change the input of one of them", At(i).notes);
     for (auto at = start; at != path_.end(); ++at) state_[static_cast<size_t>(*at)] = State::kBroken;
   }
 
@@ -248,13 +255,13 @@ class Builder {
 
   bool ReadInputs(int i, std::vector<Symbol>* inputs) {
     bool good = true, first = true;
-    // Resolving may visit other layers, so nothing of the layer is held by reference.
+    // Resolving may visit other layers, so hold no references into the layer.
     for (size_t k = 0; k < At(i).inputs.size(); ++k) {
       const LayerInput input = At(i).inputs[k];
       if (!input.named && input.entry.kind == Entry::Kind::kNone) {
         if (!TakesNothing(At(i)) && At(i).named.empty()) {
-          diagnostics_.Error(At(i).place, "there is no layer before this one, and the net has several inputs",
-                             format("say which: inputs: {}", InputNames()), At(i).notes);
+          diagnostics_.Error(At(i).place, "this is the first layer, and the net has several inputs",
+          format("choose inputs: inputs: {}", InputNames()), At(i).notes);
           good = false;
         }
         continue;
@@ -292,7 +299,7 @@ class Builder {
     try {
       return registry_.Create(layer.op, kwargs);
     } catch (const Error& error) {
-      // "OP: KEY = 'TEXT': ..." speaks of one parameter.
+      // "OP: KEY = 'TEXT': ..." is about one parameter.
       const std::string what = error.what();
       for (const Member& m : layer.params) {
         const size_t at = what.find(": " + m.key + " = '");
@@ -308,7 +315,8 @@ class Builder {
     }
   }
 
-  // Keys that are neither parameters nor arguments, for a layer whose parameters are wrong already. Only those that no argument is named.
+  // Reports keys that are neither parameters nor arguments, for a layer whose parameters are
+  // already invalid.
   void ReportStrangers(const Layer& layer, const std::vector<FieldInfo>& fields) {
     static const std::set<std::string, std::less<>> kCommon = {"data", "weight", "bias", "gamma", "beta", "label", "lhs", "rhs"};
     for (size_t k = 0; k < layer.named.size(); ++k) {
@@ -340,15 +348,19 @@ class Builder {
         continue;
       }
       if (const Entry* entry = Split(reference).first; entry && entry->kind == Entry::Kind::kLayer && entry->index == i) {
-        diagnostics_.Error(reference.place, format("the {} '{}' has the name of its own layer", key, reference.text),
-                           "names are unique: give one of them another", At(i).notes);
+        diagnostics_.Error(
+            reference.place,
+            format("the {} '{}' has the same name as its layer", key, reference.text),
+            "names must be unique: rename one of them", At(i).notes);
         good = false;
         continue;
       }
       const std::vector<Origin> origins = Resolve(reference, false);
       if (origins.size() != 1)
-        diagnostics_.Error(reference.place, format("'{}' has {} outputs, and '{}' takes one", reference.text, origins.size(), key),
-                           "write NAME.OUTPUT", At(i).notes);
+        diagnostics_.Error(
+            reference.place,
+            format("'{}' has {} outputs, but '{}' takes one", reference.text, origins.size(), key),
+            "write NAME.OUTPUT", At(i).notes);
       if (origins.size() != 1 || origins[0].kind == Entry::Kind::kBroken || StateOf(i) == State::kBroken) {
         good = false;
         continue;
@@ -357,7 +369,7 @@ class Builder {
     }
     return good;
   }
-  // A column of the data that a loss compares with. The same name is the same label.
+  // A column of the data that a loss reads as its label. Equal names share a label.
   Symbol Label(const std::string& name) {
     const auto known = labels_.find(name);
     if (known != labels_.end()) return known->second;
@@ -382,29 +394,34 @@ class Builder {
         return false;
       }
       if (k < count || named.contains(arguments[k]) || MayBeMade(op, static_cast<int>(k), arguments[k])) continue;
-      diagnostics_.Error(place,
-                         format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(), join(arguments, ", "),
-                                count == 1 ? "1 is" : format("{} are", count)),
-                         format("name what '{}' is: inputs: [...] or {}: NAME", arguments[k], arguments[k]), layer.notes);
+      diagnostics_.Error(
+          place,
+          format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(),
+                 join(arguments, ", "), count == 1 ? "1 is" : format("{} are", count)),
+          format("specify '{}' with inputs: [...] or {}: NAME", arguments[k], arguments[k]),
+          layer.notes);
       return false;
     }
     return true;
   }
 
-  // A loss behind a loss: in Keras a softmax stands before it, here SoftmaxOutput is both.
+  // A loss after a loss: Keras has a separate softmax layer, here SoftmaxOutput includes it.
   bool CheckLosses(const Layer& layer, const OperatorProperty& op, const std::vector<Symbol>& inputs) {
     if (inputs.empty() || !IsLoss(op)) return true;
     const std::string before = inputs[0].ListOutputs().at(0);
     for (size_t k = 0; k < net_.layers.size(); ++k) {
       const Layer& other = net_.layers[k];
       if (state_[k] != State::kDone || !IsLoss(*properties_[k]) || symbols_[k].ListOutputs().at(0) != before) continue;
-      diagnostics_.Error(layer.place, format("{} follows {} '{}', which is a loss too", layer.written, other.written, other.name),
-                         format("leave one of them out: {} computes its own activation", layer.written), layer.notes);
+      diagnostics_.Error(
+          layer.place,
+          format("{} follows {} '{}', which is a loss too", layer.written, other.written,
+                 other.name),
+          format("remove one of them: {} computes its own activation", layer.written), layer.notes);
       return false;
     }
     return true;
   }
-  // With a label, and no gradient from above.
+  // Has a label and takes no head gradient.
   bool IsLoss(const OperatorProperty& op) const {
     const std::vector<std::string> arguments = op.ListArguments();
     return !op.NeedsHeadGradient() && arguments.size() > 1 && IsLabel(op, 1, arguments[1]);
@@ -434,7 +451,7 @@ class Builder {
     return true;
   }
 
-  // Keras and PyTorch take the kernel for the stride where none is given; here it is 1, as in the reference system.
+  // Keras and PyTorch default the stride to the kernel size; here it is 1, as in MXNet.
   void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs) {
     if (layer.op != "Pooling") return;
     const auto value = [&kwargs](std::string_view key) -> std::string {
@@ -444,8 +461,11 @@ class Builder {
     const std::string kernel = value("kernel"), global = value("global_pool");
     const bool one = kernel.find_first_not_of("1(), ") == std::string::npos;
     if (one || !value("stride").empty() || global == "true" || global == "True" || global == "1") return;
-    diagnostics_.Warning(layer.place, format("'{}' moves its window of {} by 1, since it has no stride", layer.name, kernel),
-                         format("write stride: {}, as Keras and PyTorch would take it, or stride: 1", kernel), layer.notes);
+    diagnostics_.Warning(
+        layer.place,
+        format("'{}' has a window of {} and no stride, so the stride is 1", layer.name, kernel),
+        format("write stride: {}, the default of Keras and PyTorch, or stride: 1", kernel),
+        layer.notes);
   }
 
   // --- heads ---
@@ -459,7 +479,8 @@ class Builder {
       }
       return heads;
     }
-    // What nothing reads and needs no gradient from above; else what the last layer gives.
+    // Outputs that nothing reads and that take no head gradient; if there are none, the output of
+    // the last layer.
     for (size_t i = 0; i < net_.layers.size(); ++i) {
       if (state_[i] != State::kDone || used_[i] || properties_[i]->NeedsHeadGradient()) continue;
       heads.push_back(symbols_[i]);
@@ -478,15 +499,17 @@ class Builder {
     for (size_t i = 0; i < net_.layers.size(); ++i) {
       if (used_[i]) continue;
       const Layer& layer = net_.layers[i];
-      diagnostics_.Warning(layer.place, format("nothing reads the layer '{}', and it is no output", layer.name),
-                           "name it under net.outputs, or remove it", layer.notes);
+      diagnostics_.Warning(
+          layer.place, format("nothing reads the layer '{}', and it is not an output", layer.name),
+          "add it to net.outputs, or remove it", layer.notes);
     }
   }
 
   WrittenNet net_;
   const OperatorRegistry& registry_;
   Diagnostics& diagnostics_;
-  std::vector<Symbol> inputs_, variables_;     // variables_: declared ones, then those of layers that something else reads
+  std::vector<Symbol> inputs_,
+      variables_;  // variables_: declared ones, then parameters of layers that other layers read
   std::map<std::string, MadeParameter> made_;  // by name: "fc1_weight"
   std::map<std::string, Symbol> labels_;
   std::vector<std::string> label_names_;

@@ -13,7 +13,8 @@ namespace mxtrain::config {
 namespace {
 
 constexpr size_t kMaxLayers = 5'000;
-constexpr int64_t kMaxValues = 1'000'000;  // of layers and uses of blocks, and turns of repeats: what a net of kMaxLayers never has
+constexpr int64_t kMaxValues = 1'000'000;  // of layers, uses of blocks and iterations of repeats; a
+                                           // net of kMaxLayers never reaches it
 constexpr size_t kMaxOpenBlocks = 100;
 
 std::string Lower(std::string text) {
@@ -63,13 +64,15 @@ class Expander {
     };
     return names;
   }
-  // A repeat in a repeat writes out much from little: what is written out is counted.
+  // Nested repeats expand a small text into a large net: count the expanded values.
   void Count(const Place& place) {
     if (++num_values_ <= kMaxValues) return;
-    Error(place, format("the net has more than {} values, blocks and repeats written out", kMaxValues), "let the repeats count less");
+    Error(place,
+          format("the net has more than {} values after expanding blocks and repeats", kMaxValues),
+          "reduce the repeat counts");
     diagnostics_.ThrowIfErrors();
   }
-  // Evaluates every expression in `value`. False after a finding.
+  // Evaluates every expression in `value`. False after an error.
   bool ExpandAll(Value* value, int scope) {
     Count(value->place);
     bool good = true;
@@ -145,7 +148,8 @@ class Expander {
       dims.push_back(*dim);
     }
     if (static_cast<int>(dims.size()) > TShape::kMaxDims - 1) {
-      Error(value.place, format("a shape may have {} sizes, this has {}", TShape::kMaxDims - 1, dims.size()));
+      Error(value.place, format("a shape has at most {} sizes, this one has {}",
+                                TShape::kMaxDims - 1, dims.size()));
       return false;
     }
     *shape = TShape(std::span<const int64_t>(dims));
@@ -162,10 +166,10 @@ class Expander {
     }
     std::vector<std::string> notes = notes_;
     notes.push_back(format("the first is at {}", diagnostics_.sources().Where(s.places[name])));
-    diagnostics_.Error(
-        place, format("the name '{}' is taken", name),
-        in_repeat_ ? "inside a repeat, put its index into the name: name: conv${i}" : "names are unique in the net and in each block",
-        notes);
+    diagnostics_.Error(place, format("the name '{}' is taken", name),
+                       in_repeat_ ? "inside a repeat, use the index in the name: name: conv${i}"
+                                  : "names must be unique in the net and in each block",
+                       notes);
     return false;
   }
   std::string AutoName(int scope, const std::string& op) {
@@ -220,7 +224,7 @@ class Expander {
     *before = Entry{Entry::Kind::kBroken, -1, {}};
   }
 
-  // "Dropout: 0.3": the line that is meant, as far as it can be told.
+  // For "Dropout: 0.3": a guess at the intended line.
   void ReportBareValue(const Member& m) {
     const bool known = registry_.Has(m.key) || config_.blocks.Find(m.key);
     const std::string other = known ? "" : OperatorOfOtherTools(m.key);
@@ -229,8 +233,8 @@ class Expander {
     if (!known) return Error(m.place, format("there is no operator or block '{}'", m.key), format("did you mean '- {}'?", line));
     Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()), "write - " + line);
   }
-  // An operator with the value for the parameter that it must have, else for its first (a window of Pooling moves by its size); `written` may hold
-  // others: "Pooling: {pool_type: avg}".
+  // An operator with the value as its required parameter, else as its first one (for Pooling, the
+  // stride is the window size); `written` may contain others: "Pooling: {pool_type: avg}".
   std::string LineWith(const std::string& written, const Value& value) const {
     const std::string op = written.substr(0, written.find(':'));
     std::vector<std::string> parameters;
@@ -344,7 +348,8 @@ class Expander {
       *name = value.text;
       return true;
     }
-    Error(value.place, format("a name is made of letters, digits, '_' and '-', got {}", value.Describe()));
+    Error(value.place,
+          format("a name may contain letters, digits, '_' and '-', got {}", value.Describe()));
     return false;
   }
 
@@ -385,7 +390,8 @@ class Expander {
       }
       references.push_back({item.text, item.place, scope, notes_});
     }
-    if (references.empty()) Error(value.place, "an empty list of inputs", "leave it out to take the layer before");
+    if (references.empty())
+      Error(value.place, "the list of inputs is empty", "remove it to use the previous layer");
     return references;
   }
 
@@ -464,7 +470,8 @@ class Expander {
     if (!ExpandAll(&count, scope)) return;
     const std::optional<int64_t> times = count.AsInteger();
     if (times && *times > static_cast<int64_t>(kMaxLayers))
-      return Error(count.place, format("count: {} is more than the {} layers that a net may have", *times, kMaxLayers));
+      return Error(count.place,
+                   format("count: {} exceeds the limit of {} layers per net", *times, kMaxLayers));
     if (!times || *times < 0)
       return Error(count.place, format("count: expected an integer that is not negative, got {}", count.Describe()));
     const Value* index = params.Get("index");
@@ -488,7 +495,7 @@ class Expander {
     }
   }
 
-  // Declarations are checked once, uses as they come.
+  // Declarations are checked once, uses as they occur.
   void CheckBlocks() {
     if (!config_.blocks.is_null() && !config_.blocks.is_map())
       Error(config_.blocks.place, format("blocks: expected a map of named sub-nets, got {}", config_.blocks.Describe()));
@@ -522,7 +529,8 @@ class Expander {
       return;
     }
     if (open_blocks_.size() == kMaxOpenBlocks) {
-      Error(place, format("the block '{}' stands in {} others", block.key, kMaxOpenBlocks), "let blocks use fewer blocks");
+      Error(place, format("the block '{}' is nested in {} others", block.key, kMaxOpenBlocks),
+            "reduce the nesting of blocks");
       *before = broken;
       return;
     }
@@ -556,7 +564,7 @@ class Expander {
     *before = good ? Entry{Entry::Kind::kBlock, inside, {}} : broken;
   }
 
-  // Parameters from the use, then defaults; those may speak of parameters before them.
+  // Parameters of the use, then defaults, which may refer to earlier parameters.
   bool ReadBlockUse(const Member& block, const Place& place, const Value& use, int scope, Scope* fresh, std::string* name,
                     Place* name_place, std::vector<Reference>* inputs) {
     const Value* params = block.value.Get("params");
@@ -623,7 +631,7 @@ class Expander {
     return good;
   }
 
-  // Gives the block's inputs their names inside. `first` is what its first layer takes.
+  // Names the block's inputs inside. `first` is the input of its first layer.
   bool BindBlockInputs(const Member& block, const Place& place, int inside, const std::vector<Reference>& given, const Entry& before,
                        Entry* first) {
     std::vector<std::string> names = {"input"};
@@ -639,7 +647,9 @@ class Expander {
       return false;
     }
     if (given.empty() && names.size() > 1) {
-      Error(place, format("block '{}' takes {} inputs ({}): say which", block.key, names.size(), join(names, ", ")),
+      Error(place,
+            format("block '{}' takes {} inputs ({}): specify them with `inputs`", block.key,
+                   names.size(), join(names, ", ")),
             format("inputs: [{}]", join(names, ", ")));
       return false;
     }
@@ -661,7 +671,7 @@ class Expander {
   const BuiltinValues& builtins_;
   Diagnostics& diagnostics_;
   WrittenNet net_;
-  std::vector<std::string> notes_;  // the blocks around what is being read
+  std::vector<std::string> notes_;  // the blocks around the current position
   std::map<std::pair<int, std::string>, int> counters_;
   std::vector<std::string> open_blocks_;
   bool in_repeat_ = false, too_many_ = false;

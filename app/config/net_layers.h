@@ -1,6 +1,6 @@
 #pragma once
-// The net written out: blocks and repeats expanded, expressions evaluated, names given. Between net_expand.cc, which makes it, and
-// net_build.cc, which makes a Symbol of it.
+// The expanded net: blocks and repeats expanded, expressions evaluated, names assigned. Made by
+// net_expand.cc; net_build.cc turns it into a Symbol.
 #include <map>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace mxtrain::config {
 
-// "NAME" or "NAME.OUTPUT", as written, and the scope in which it means something.
+// "NAME" or "NAME.OUTPUT", as written, and the scope to resolve it in.
 struct Reference {
   std::string text;
   Place place;
@@ -19,7 +19,7 @@ struct Reference {
   std::vector<std::string> notes;
 };
 
-// What a name stands for. Indices are into WrittenNet's lists.
+// What a name refers to. Indices are into WrittenNet's lists.
 struct Entry {
   enum class Kind { kNone, kBroken, kInput, kVariable, kLayer, kOutside, kBlock };
   Kind kind = Kind::kNone;
@@ -33,12 +33,13 @@ struct Scope {
   std::map<std::string, Entry, std::less<>> names;
   std::map<std::string, Place, std::less<>> places;
   std::map<std::string, Constant> constants;
-  std::vector<Reference> outputs;  // of a block, by the names inside; empty: what its last layer gives
-  Entry last;                      // what the last layer gives
+  std::vector<Reference>
+      outputs;  // of a block, by the names inside; empty: the output of its last layer
+  Entry last;   // the output of the last layer
 };
 
 struct LayerInput {
-  Entry entry;  // the layer before, when `named` is empty
+  Entry entry;  // the previous layer, if `named` is empty
   std::optional<Reference> named;
 };
 
@@ -52,9 +53,10 @@ struct Layer {
   int scope = 0;
   std::vector<LayerInput> inputs;
   std::vector<Member> params;                            // expanded
-  std::vector<std::pair<std::string, Reference>> named;  // argument -> what it takes; the place is that of the value
+  std::vector<std::pair<std::string, Reference>>
+      named;  // argument -> its source; the place is that of the value
   std::vector<Place> named_keys;                         // of the keys of `named`
-  std::vector<bool> named_texts;                         // whether the value could be the name of something
+  std::vector<bool> named_texts;                         // whether the value could be a name
   Attrs attrs;
   Place attrs_place;
 };
@@ -78,15 +80,17 @@ struct WrittenNet {
 
 WrittenNet ExpandNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics);
 
-// A member of a scope by name, seen from inside: its own, then Variables of the scopes around it. Null when there is none.
+// A name as seen from inside a scope: its own members, then Variables of the enclosing scopes. Null
+// if there is none.
 const Entry* FindEntry(const WrittenNet& net, int scope, std::string_view name);
-// The names that FindEntry knows, for "did you mean".
+// The names that FindEntry finds, for "did you mean".
 std::vector<std::string> KnownNames(const WrittenNet& net, int scope);
 
-// A layer's parameters as the operator reads them, or nothing after findings. `rank`: spatial axes of its first input.
+// A layer's parameters as the operator reads them, or nothing after errors. `rank`: spatial axes of
+// its first input.
 std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
                                  Diagnostics* diagnostics);
-// The finding for a key that is neither a parameter nor an argument.
+// Reports a key that is neither a parameter nor an argument.
 void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place, const std::vector<FieldInfo>& fields,
                         const std::vector<std::string>& arguments, Diagnostics* diagnostics);
 

@@ -9,7 +9,7 @@
 namespace mxtrain::config {
 namespace {
 
-// Parameters with an element per spatial axis: a scalar is repeated.
+// Parameters with one element per spatial axis: a scalar is repeated.
 bool IsSpatial(const std::string& name) {
   static constexpr std::string_view kSpatial[] = {"kernel", "stride", "pad", "dilate", "adj", "target_shape"};
   return std::find(std::begin(kSpatial), std::end(kSpatial), name) != std::end(kSpatial);
@@ -31,7 +31,7 @@ std::optional<std::string> Text(const Value& value, const FieldInfo& field, int 
   return TextOfField(value, field);
 }
 
-// `pad` in words, as Keras and TensorFlow write it: the number that does the same; "" for anything else.
+// The number equivalent to `pad` as a word, as in Keras and TensorFlow; "" for anything else.
 std::string PadInPixels(const Layer& layer, const Value& pad) {
   const std::string& word = pad.text;
   if (word == "valid" || word == "VALID") return "write pad: 0";
@@ -41,7 +41,7 @@ std::string PadInPixels(const Layer& layer, const Value& pad) {
   return side ? format("write pad: {}, which keeps the size at stride 1", *side / 2) : "pad: k // 2 for a kernel of k keeps the size at stride 1";
 }
 
-// What to write in place of a value that the parameter does not take.
+// What to write instead of a value that the parameter does not accept.
 std::string HelpForValue(const Layer& layer, const Member& m, const FieldInfo& field) {
   if (m.key == "pad" && m.value.is_scalar()) {
     if (const std::string pixels = PadInPixels(layer, m.value); !pixels.empty()) return pixels;
@@ -78,7 +78,7 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
     const bool given =
         std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) { return m.key == field.name && !m.value.is_null(); });
     if (!field.required || given || field.name == num_args_key) continue;
-    // One slip of the pen is one error: a misspelt key that is nearest to this one has been reported.
+    // A typo is one error: a misspelled key that is nearest to this one has been reported.
     const bool misspelt = std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
       return Nearest(named.first, std::vector<std::string>{field.name}) == field.name || ParamOfOtherTools(named.first, fields) == field.name;
     });
@@ -99,9 +99,10 @@ void ReportUnknownParam(const Layer& layer, const std::string& key, const Place&
   const std::string other = ParamOfOtherTools(key, fields), advice = other.empty() ? AdviceForOtherTools(key) : "";
   if (!advice.empty()) return diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), advice, layer.notes);
   const std::string nearest = !other.empty() ? other : Nearest(key, names);
-  std::string help = fields.empty() ? "it takes none" : "";
+  std::string help = fields.empty() ? "it has no parameters" : "";
   for (const FieldInfo& field : fields) {
-    if (nearest.empty() && !field.ignored) help += (help.empty() ? "it takes " : ", ") + field.name;
+    if (nearest.empty() && !field.ignored)
+      help += (help.empty() ? "parameters: " : ", ") + field.name;
     if (field.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(field));
   }
   if (!nearest.empty() && !help.starts_with("did")) help = format("did you mean '{}'?", nearest);

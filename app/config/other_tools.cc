@@ -81,7 +81,8 @@ std::string MissingOperator(const std::string& name) {
       "SpatialTransformer", "GridGenerator",  "Correlation",   "SVMOutput",          "CTCLoss",         "ctc_loss",   "MultiBoxPrior",  "MultiBoxTarget",
       "MultiBoxDetection", "Proposal",        "RoIAlign",      "ROIAlign",           "PixelShuffle",    "SequenceMask", "SequenceLast", "SequenceReverse"};
   const bool none = std::any_of(std::begin(kNone), std::end(kNone), [&](const char* known) { return Lower(known) == Lower(name); });
-  return none ? "there is none of that kind yet; `mxtrain ops` lists what there is, and a plug-in can add more" : "";
+  return none ? "not supported yet; `mxtrain ops` lists the operators, and a plug-in can add more"
+              : "";
 }
 
 std::string ActivationOfOtherTools(const std::string& name) {
@@ -101,24 +102,36 @@ std::string ActivationOfOtherTools(const std::string& name) {
 
 std::string AdviceForOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> advice = {
-      {"callbacks", "train.early_stop, train.best, train.save and train.lr_schedule do what callbacks do elsewhere"},
-      {"label_smoothing", "it is a parameter of the loss, in the net: - SoftmaxOutput: {smooth_alpha: 0.1}"},
-      {"loss", "the loss is the last layer of the net: SoftmaxOutput, LogisticRegressionOutput, LinearRegressionOutput, ..."},
-      {"device", "the device is a flag of the command line: --device cpu, gpu or gpu:N"},
+      {"callbacks",
+       "train.early_stop, train.best, train.save and train.lr_schedule replace callbacks"},
+      {"label_smoothing",
+       "label smoothing is a parameter of the loss layer: - SoftmaxOutput: {smooth_alpha: 0.1}"},
+      {"loss",
+       "the loss is the last layer of the net: SoftmaxOutput, LogisticRegressionOutput, "
+       "LinearRegressionOutput, ..."},
+      {"device", "the device is a command line flag: --device cpu, gpu or gpu:N"},
       {"nesterov", "train.optimizer: nag is sgd with Nesterov's momentum"},
-      {"ColorJitter", "brightness, contrast, saturation and hue are a transform each"},
-      {"color_jitter", "brightness, contrast, saturation and hue are a transform each"},
-      {"Rescaling", "pixels are divided by 255 in any case; normalize then takes off a mean and divides by a deviation"},
-      {"rescale", "pixels are divided by 255 in any case; normalize then takes off a mean and divides by a deviation"},
-      {"ToTensor", "leave it out: pixels are divided by 255, channels first, in any case"},
-      {"precision", "f1 is measured in training; `mxtrain eval` gives precision and recall of each class"},
-      {"recall", "f1 is measured in training; `mxtrain eval` gives precision and recall of each class"},
-      {"activation", "an activation is a layer of its own, after this one: - Activation: {act_type: relu}"},
-      {"kernel_initializer", "train.initializer, or train.initializers by patterns on names, say how weights begin"},
-      {"kernel_regularizer", "train.optimizer: {weight_decay: ...} is L2 on all weights"},
+      {"ColorJitter", "use the transforms brightness, contrast, saturation and hue"},
+      {"color_jitter", "use the transforms brightness, contrast, saturation and hue"},
+      {"Rescaling",
+       "pixels are always divided by 255; normalize then subtracts a mean and divides by a "
+       "standard deviation"},
+      {"rescale",
+       "pixels are always divided by 255; normalize then subtracts a mean and divides by a "
+       "standard deviation"},
+      {"ToTensor", "not needed: pixels are always divided by 255 and stored channels first"},
+      {"precision",
+       "use f1 in training; `mxtrain eval` reports precision and recall of each class"},
+      {"recall", "use f1 in training; `mxtrain eval` reports precision and recall of each class"},
+      {"activation",
+       "add the activation as a layer after this one: - Activation: {act_type: relu}"},
+      {"kernel_initializer",
+       "use train.initializer, or train.initializers for patterns of parameter names"},
+      {"kernel_regularizer",
+       "use train.optimizer: {weight_decay: ...}, which is L2 on all weights"},
       {"Input", "net.input is the shape of an example: [channels, height, width]"},
       {"InputLayer", "net.input is the shape of an example: [channels, height, width]"},
-      {"ZeroPadding2D", "`pad` of the layer after it"}};
+      {"ZeroPadding2D", "use `pad` of the next layer"}};
   const auto found = advice.find(name);
   return found == advice.end() ? "" : found->second;
 }
@@ -169,7 +182,7 @@ std::string ParamOfOtherTools(const std::string& name, std::span<const FieldInfo
                                                                    {"gamma", "focal_gamma"},
                                                                    {"class_weight", "class_weights"}};
   for (const auto& [other, own] : kNames) {
-    const bool has = std::any_of(params.begin(), params.end(), [own](const FieldInfo& field) { return field.name == own; });
+    const bool has = std::any_of(params.begin(), params.end(), [own = own](const FieldInfo& field) { return field.name == own; });
     if (other == name && has) return own;
   }
   return "";

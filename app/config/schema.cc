@@ -31,7 +31,7 @@ Json TypeOfParam(const FieldInfo& field) {
   return {{"enum", choices}};
 }
 
-// The forms of a Named: its bare name, {name: X, ...} and {X: ...}.
+// The ways to write a Named: its bare name, {name: X, ...} and {X: ...}.
 Json SchemaOfKinds(const std::vector<NamedKind>& kinds) {
   Json any = Json::array();
   for (const NamedKind& kind : kinds) {
@@ -63,7 +63,7 @@ Json SchemaOfLeaf(const Key& key) {
   } else if (!info.choices.empty()) {
     leaf["enum"] = info.choices;
   } else if (info.type == "integer" || info.type == "number" || info.type == "boolean") {
-    // An expression is as good as a value.
+    // An expression may replace any value.
     leaf["anyOf"] = Json::array({Json{{"type", info.type}}, Json{{"type", "string"}, {"pattern", "\\$\\{"}}});
     if (!info.word.empty()) leaf["anyOf"].push_back({{"const", info.word}});
   } else if (info.type == "string" || info.type == "path") {
@@ -128,7 +128,7 @@ std::vector<KeyInfo> DescribeKeys() {
 
 std::string JsonSchema() {
   Json schema = SchemaOfSection(Schema(), "");
-  // What a file lacks may come from another one or from the command line.
+  // Missing keys may come from another file or the command line.
   schema.erase("required");
   Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "mxtrain configuration"}};
   root.update(schema);

@@ -1,6 +1,7 @@
 #pragma once
-// The table of all keys: path, type, default, range, help, and what other tools call the key. From it come loading, error messages,
-// origins, the resolved configuration and the JSON schema. The rows stand in schema_table.cc.
+// The table of all keys: path, type, default, range, help, and names in other tools. Loading, error
+// messages, origins, the resolved configuration and the JSON schema are derived from it. The
+// entries are in schema_table.cc.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -16,27 +17,30 @@
 
 namespace mxtrain::config {
 
-// What is known of one key, for people and for schemas. The whole path stands in `path`; "[]" is an element of a list.
+// Description of one key, for help and schemas. `path` is the full path; "[]" is an element of a
+// list.
 struct KeyInfo {
   std::string path, name, type, default_text, range, help;
   bool required = false;
   std::vector<std::string> choices;
-  std::string word;                   // that may stand in place of a number: "auto"
+  std::string word;                   // accepted instead of a number: "auto"
   std::vector<std::string> also;      // names in other tools
-  std::string selector;               // the key beside it that decides whether this one is legal, "name"
+  std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
 };
 
-// What a Named may be: one kind of thing and its parameters, in the words of the factory that makes it.
+// One choice of a Named and its parameters, as described by the factory that creates it.
 struct NamedKind {
   std::string name, help;
   std::vector<FieldInfo> params = {};                                 // the first may be written as the value itself: resize: 144
   std::vector<std::string> also = {};                                 // names in other tools
-  std::vector<std::pair<std::string, std::string>> params_also = {};  // {"gamma", "factor"}: what other tools call a parameter
-  std::function<void(const Kwargs&)> check = {};                      // throws kConfig as the factory would; empty: any parameters will do
+  std::vector<std::pair<std::string, std::string>> params_also =
+      {};  // {"gamma", "factor"}: names of parameters in other tools
+  std::function<void(const Kwargs&)> check =
+      {};  // throws kConfig as the factory would; empty: all parameters are valid
 };
 
-// What a reader of values needs beside the value.
+// Context of a value reader.
 struct ReadContext {
   Diagnostics* diagnostics;
   const std::string& path;  // of the key
@@ -44,7 +48,7 @@ struct ReadContext {
   std::span<const NamedKind> kinds = {};  // of a Named
 };
 
-// Each reads a value into a member and returns false after adding a finding.
+// Each reads a value into a member; returns false after reporting an error.
 bool Read(const Value& value, const ReadContext& context, bool* out);
 bool Read(const Value& value, const ReadContext& context, int* out);
 bool Read(const Value& value, const ReadContext& context, int64_t* out);
@@ -61,7 +65,8 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out);
 bool Read(const Value& value, const ReadContext& context, Named* out);
 bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
-// One value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing when it is not of the type.
+// A value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing if
+// it has the wrong type.
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
 std::string PhraseOfField(const FieldInfo& field);  // "an integer", "max | avg | sum"
 std::string DescribeField(const FieldInfo& field);  // "(required, integer: number of output channels)"
@@ -176,8 +181,8 @@ struct KeyType<std::vector<T>> {
   static constexpr const char* text = "list";
 };
 
-// A row of the table with its owner's type erased; `owner` is the struct that holds the member. A section has keys and a child, a leaf the
-// rest.
+// A key with its owner's type erased; `owner` is the struct that contains the member. A section has
+// keys and a child, a leaf the other members.
 struct Key {
   KeyInfo info;
   std::function<bool(void* owner, const Value& value, const ReadContext& context)> read;
@@ -192,7 +197,7 @@ struct Key {
   std::string Describe() const;
 };
 
-// Builds the rows of one struct.
+// Builds the keys of one struct.
 template <typename Owner>
 class Section {
  public:
@@ -222,7 +227,8 @@ class Section {
       };
       return *this;
     }
-    // After Range: the word may stand in place of a number, and is read as `value`, which is out of the range.
+    // Call after Range: accepts the word instead of a number, as `value`, which is outside the
+    // range.
     Row& OrWord(const std::string& word, T value) {
       key_->info.word = word;
       key_->read = [inner = key_->read, m = member_, word, value](void* owner, const Value& given, const ReadContext& context) {
@@ -256,7 +262,7 @@ class Section {
       key_->kinds = std::move(kinds);
       return *this;
     }
-    // The text is a path: relative to the folder of what names it.
+    // The text is a path, relative to the folder of the file that contains it.
     Row& IsPath() {
       key_->info.type = "path";
       key_->read = [m = member_](void* owner, const Value& value, const ReadContext& context) {
@@ -297,8 +303,9 @@ class Section {
     return Row<T>(&key, member);
   }
 
-  // A section below this one. `selector` names its key that may stand for the whole section: optimizer: sgd. One that is required must be
-  // written; one that is not takes its defaults, and then none of its own keys is required.
+  // A subsection. `selector` names its key whose value may replace the section: optimizer: sgd. A
+  // required section must be given; an optional one has defaults, and then none of its own keys is
+  // required.
   template <typename Child>
   void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help, bool required, std::string selector = "",
              std::vector<std::string> also = {}) {
@@ -315,7 +322,7 @@ class Section {
       key.set_place = [member](void* owner, const Place& place) { (static_cast<Owner*>(owner)->*member).place = place; };
     }
   }
-  // A key that is consumed before the table is asked (document.h).
+  // A key that is handled before the table is used (document.h).
   void Describe(std::string name, std::string type, std::string help) {
     Key& key = keys_.emplace_back();
     key.info.name = std::move(name);
@@ -328,17 +335,19 @@ class Section {
   std::vector<Key> keys_;
 };
 
-// Those of a metric's parameters that its factory knows: without the output and the label that it is to be measured on.
+// A metric's parameters for its factory: without `output` and `label`, which say what it is
+// measured on.
 Kwargs ParamsOfMetric(Kwargs params);
 
-// The table: the rows of Config.
+// The table: the keys of Config.
 const std::vector<Key>& Schema();
-// The key that may stand for the section at this path ("train.weights": "file"); "" where there is no such section, or no such key.
+// The selector key of the section at this path ("train.weights": "file"); "" if there is no such
+// section or key.
 std::string ShortFormOf(std::string_view path);
-// Kinds that stand outside the table as well: a Variable's init.
+// Kinds that are also used outside the table: a Variable's init.
 std::span<const NamedKind> InitializerKinds();
 
-// Every leaf and section with its whole path, in the order of the table.
+// Every leaf and section with its full path, in table order.
 std::vector<KeyInfo> DescribeKeys();
 // JSON Schema (draft 2020-12) of a configuration file, for editors.
 std::string JsonSchema();

@@ -1,4 +1,4 @@
-// The rows of the table of keys. A key stands here when the program acts on it, not before.
+// The table of configuration keys. A key is listed only if the program acts on it.
 #include <map>
 
 #include "app/config/schema.h"
@@ -92,13 +92,13 @@ Section<NetConfig> NetSection() {
   s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
   s.Add("layers", &NetConfig::layers)
       .Required()
-      .Help("operators in order, each taking the one before it")
+      .Help("operators in order; each takes the output of the previous one")
       .Also({"layer", "backbone", "modules"});
   s.Add("outputs", &NetConfig::outputs).Default({}).Help("names of the heads; losses and the last layer by default").Also({"heads"});
   return s;
 }
 
-// Validation may also be held out of the training set; it then has no source of its own.
+// Validation data may be held out of the training set; it then has no source of its own.
 Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
   const std::vector<std::string> sources = {"mnist", "cifar10", "cifar100", "image_folder", "list", "csv"};
@@ -118,77 +118,105 @@ Section<SourceConfig> SourceSection(bool validation) {
       .IsPath()
       .Default("")
       .OnlyFor("source", {"list", "csv"})
-      .Help("folder to which the pictures' paths are relative; that of the file by default")
+      .Help("folder that image paths are relative to; default: the folder of the file")
       .Also({"path_root"});
   s.Add("label_delim", &C::label_delim)
       .Default("")
       .OnlyFor("source", {"list", "csv"})
       .Help(
-          "what parts the classes of an example that has any number of them, as ';' in 'cat;dog'; its label is then a 0 or 1 for each "
-          "class")
+          "separator between the classes of a multi-label example, such as ';' in 'cat;dog'; the "
+          "label is then 0 or 1 for "
+          "each class")
       .Also({"label_delimiter", "label_sep", "multi_label", "multilabel"});
   s.Add("split", &C::split)
       .Default("train")
       .Choices({"train", "test"})
       .OnlyFor("source", {"mnist", "cifar10", "cifar100"})
-      .Help("which of the two sets");
+      .Help("which of the two sets to read");
   if (validation) {
     s.Add("split", &C::holdout)
         .Default(0)
         .Range(0, 1)
         .OnlyFor("source", {""})
-        .Help("part of the training set that is held out, where there is no source")
+        .Help("fraction of the training set held out for validation when there is no source")
         .Also({"val_split", "validation_split"});
     s.Add("folds", &C::folds)
         .Default(0)
         .Range(0, 1000)
         .OnlyFor("source", {""})
         .Help(
-            "in place of split: the training set in so many equal parts, of which `fold` is held out; mxtrain sweep --folds trains on all "
-            "of them")
+            "instead of split: number of equal parts of the training set, of which part `fold` is "
+            "held out; mxtrain sweep "
+            "--folds trains on all of them")
         .Also({"k_folds", "kfold", "n_splits", "cv"});
-    s.Add("fold", &C::fold).Default(0).Range(0, 999).OnlyFor("source", {""}).Help("which of the folds, from 0");
+    s.Add("fold", &C::fold)
+        .Default(0)
+        .Range(0, 999)
+        .OnlyFor("source", {""})
+        .Help("index of the fold to hold out, from 0");
     s.Add("stratified", &C::stratified)
         .Default(true)
         .OnlyFor("source", {""})
-        .Help("each class in proportion, where there are classes")
+        .Help("keep the class proportions when the data has classes")
         .Also({"stratify"});
   }
-  s.Add("shuffle", &C::shuffle).Default(!validation).Help("a new order every epoch; off for validation, on for training unless you say otherwise").Also({"random_order"});
+  s.Add("shuffle", &C::shuffle)
+      .Default(!validation)
+      .Help("new order every epoch; by default on for training and off for validation")
+      .Also({"random_order"});
   if (!validation) {
     s.Add("balanced", &C::balanced)
         .Default(false)
-        .Help("each class equally often in an epoch of the same length: examples of small classes several times; needs shuffle")
+        .Help(
+            "draw every class equally often; the epoch keeps its length, so examples of small "
+            "classes repeat; requires shuffle")
         .Also({"balance", "balanced_sampler", "weighted_sampler", "oversample"});
   }
   s.Add("transforms", &C::transforms)
       .Default({})
       .Kinds(TransformKinds())
       .OnlyFor("source", with_transforms)
-      .Help(validation ? "what is done to an image, in order; where it is held out of the training set, by default that one's sizes without its chance"
-                       : "what is done to an image, in order")
+      .Help(validation ? "image transforms, in order; for held-out data the default is the "
+                         "training set's resizing and cropping without "
+                         "its random transforms"
+                       : "image transforms, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
-  s.Add("columns", &C::columns).Required().OnlyFor("source", {"csv"}).Help("columns of each input and label, by their names in the net: {data: file, softmax_label: kind}; several make one array: {data: [x, y]}; other columns are passed over. A label of words names classes");
+  s.Add("columns", &C::columns)
+      .Required()
+      .OnlyFor("source", {"csv"})
+      .Help(
+          "columns of each input and label, by their names in the net: {data: file, softmax_label: "
+          "kind}; several columns "
+          "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
+          "classes");
   s.Add("delimiter", &C::delimiter)
       .Default("auto")
       .OnlyFor("source", {"csv"})
-      .Help("what parts the cells: one character, or tab; auto: that of , ; tab | which the first line holds most often")
+      .Help(
+          "separator between cells: one character, or tab; auto: whichever of , ; tab | is most "
+          "frequent in the first line")
       .Also({"sep", "separator", "delim"});
   s.Add("missing", &C::missing)
       .Default("error")
       .Choices({"error", "mean", "drop"})
       .OnlyFor("source", {"csv"})
-      .Help("empty cells (of numbers also nan, NA, n/a, null): error; mean: an input's take the mean of their column in the training set, rows without a "
-            "label are passed over; drop: their rows are passed over")
-      .Also({"missing_value_strategy", "missing_values", "na", "nan", "fillna", "dropna", "impute"});
+      .Help(
+          "empty cells (in numeric columns also nan, NA, n/a, null): error: refuse them; mean: in "
+          "inputs, use the column's mean "
+          "over the training set, and skip rows without a label; drop: skip their rows")
+      .Also(
+          {"missing_value_strategy", "missing_values", "na", "nan", "fillna", "dropna", "impute"});
   if (!validation) {
     s.Add("normalize", &C::normalize)
         .Default("none")
         .Choices({"none", "auto"})
         .OnlyFor("source", {"csv"})
-        .Help("auto: each column of numbers of an input, and of the label of a LinearRegressionOutput or MAERegressionOutput, comes less its mean and divided "
-              "by its standard deviation in the training set, in validation, eval and infer too; losses are in those units, metrics and predictions in the "
-              "label's own")
+        .Help(
+            "auto: standardize numeric input columns, and labels of LinearRegressionOutput and "
+            "MAERegressionOutput, with the mean "
+            "and standard deviation of the training set, also in validation, eval and infer; "
+            "losses are in standardized units, "
+            "metrics and predictions in the label's own")
         .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
   }
   return s;
@@ -201,25 +229,46 @@ Section<DataConfig> DataSection() {
       .Default(32)
       .Range(1)
       .OrWord("auto", 0)
-      .Help("examples per step; auto: the largest power of two up to 256 whose training takes half of the free memory, and that the data give")
+      .Help(
+          "examples per step; auto: the largest power of two up to 256 that the data can fill and "
+          "whose training takes at most "
+          "half of the free memory")
       .Also({"batch", "batchsize", "bs", "batch-size", "mini_batch"});
   s.Below("train", &C::train, SourceSection(false), "the training set", true);
   s.Below("val", &C::val, SourceSection(true), "the validation set", false);
   s.Add("workers", &C::workers)
       .Default(0)
       .Range(0, 256)
-      .Help("threads that read and decode; 0: half of the cores")
+      .Help("threads that read and decode data; 0: half of the cores")
       .Also({"num_workers", "preprocess_threads", "data_nthreads", "nw"});
-  s.Add("prefetch", &C::prefetch).Default(3).Range(1, 64).Help("batches made ahead").Also({"prefetch_buffer", "prefetch_factor"});
+  s.Add("prefetch", &C::prefetch)
+      .Default(3)
+      .Range(1, 64)
+      .Help("batches prepared ahead")
+      .Also({"prefetch_buffer", "prefetch_factor"});
   s.Add("exact_decode", &C::exact_decode)
       .Default(false)
-      .Help("JPEG at full size and accuracy, in place of faster with nearly the same pixels and no look at what is cut off");
+      .Help(
+          "decode JPEG at full size and accuracy; otherwise decoding is faster, pixels may differ "
+          "slightly, and cropped-away "
+          "parts are not decoded");
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram"})
-      .Help("ram: keep decoded pictures, after the transforms that draw nothing at random");
-  s.Add("cache_bytes", &C::cache_bytes).Default(0).Range(0).Help("most memory for the cache; 0: half of what is free at the start").Also({"cache_size"});
-  s.Add("max_bad", &C::max_bad).Default(0.01).Range(0, 1).Help("share of unreadable examples that training bears: damaged files, images of more than 100 million pixels or an edge above 65535").Also({"max_errors"});
+      .Help("ram: keep decoded images in memory, after the transforms that are not random");
+  s.Add("cache_bytes", &C::cache_bytes)
+      .Default(0)
+      .Range(0)
+      .Help("memory limit of the cache; 0: half of the memory free at the start")
+      .Also({"cache_size"});
+  s.Add("max_bad", &C::max_bad)
+      .Default(0.01)
+      .Range(0, 1)
+      .Help(
+          "maximum fraction of unreadable examples tolerated in training: damaged files, images of "
+          "more than 100 million pixels "
+          "or an edge above 65535")
+      .Also({"max_errors"});
   return s;
 }
 
@@ -303,12 +352,13 @@ Section<MixConfig> MixSection(const std::string& what) {
   s.Add("alpha", &MixConfig::alpha)
       .Required()
       .Range(0, 100)
-      .Help("pairs of examples are mixed, " + what + ", in a proportion drawn from Beta(alpha, alpha), and their labels alike; 0: off")
+      .Help("mix pairs of examples (" + what +
+            ") and their labels, in a proportion drawn from Beta(alpha, alpha); 0: off")
       .Also({"beta", "lambda", "a"});
   s.Add("off_epochs", &MixConfig::off_epochs)
       .Default(0)
       .Range(0)
-      .Help("epochs at the end of the run that are not mixed")
+      .Help("epochs at the end of the run without mixing")
       .Also({"off_epoch", "mixup_off_epoch", "close_mosaic", "until_epoch"});
   return s;
 }
@@ -319,39 +369,48 @@ Section<TrainConfig> TrainSection() {
   s.Add("epochs", &C::epochs)
       .Default(10)
       .Range(0)
-      .Help("passes over the training data; 0: the model of train.weights is saved as it is")
+      .Help("passes over the training data; 0: save the model of train.weights unchanged")
       .Also({"num_epochs", "max_epochs", "max_epoch", "num_epoch", "n_epochs"});
   s.Add("max_steps", &C::max_steps)
       .Default(0)
       .Range(0)
-      .Help("stop after so many steps; 0: no limit")
+      .Help("stop after this many steps; 0: no limit")
       .Also({"max_iter", "num_steps", "max_iters", "iterations"});
   s.Add("time_limit", &C::time_limit)
       .Default({})
-      .Help("end after so much time, as 90min: evaluated and saved, to be continued with --resume; the schedule stays that of all epochs; 0: no limit")
+      .Help(
+          "stop after this time, for example 90min, then evaluate and save; the run can be "
+          "continued with --resume; the learning "
+          "rate schedule still spans all epochs; 0: no limit")
       .Also({"max_time", "time", "timeout", "max_hours"});
   Section<EarlyStopConfig> early;
   early.Add("patience", &EarlyStopConfig::patience)
       .Default(0)
       .Range(0)
-      .Help("epochs without improvement of the `best` metric after which the run ends; 0: never")
+      .Help("stop after this many epochs without improvement of the `best` metric; 0: never")
       .Also({"early_stopping_patience", "stop_after"});
   early.Add("target", &EarlyStopConfig::target)
       .Default({})
-      .Help("value of the `best` metric at which the run ends: reached from below, from above where less is better; 0.9 is 90 %")
+      .Help(
+          "stop when the `best` metric reaches this value, from below, or from above if lower is "
+          "better; 0.9 is 90 %")
       .Also({"until", "goal", "baseline", "stopping_threshold"});
   early.Add("min_delta", &EarlyStopConfig::min_delta)
       .Default(0)
       .Range(0)
-      .Help("an improvement is one by more than this")
+      .Help("smallest change that counts as an improvement")
       .Also({"delta", "threshold", "min_change"});
-  s.Below("early_stop", &C::early_stop, std::move(early), "ends the run when it no longer improves, or is good enough", false, "patience",
+  s.Below("early_stop", &C::early_stop, std::move(early),
+          "stop the run when it no longer improves, or is good enough", false, "patience",
           {"early_stopping", "EarlyStopping", "patience"});
   s.Add("grad_accum", &C::grad_accum)
       .Default(1)
       .Range(1, 1 << 20)
-      .Help("batches whose gradients are summed in one step, as if they were one large batch; steps count updates")
-      .Also({"grad_accum_steps", "gradient_accumulation_steps", "accumulate_grad_batches", "iter_size", "subdivisions", "accumulate", "nbs"});
+      .Help(
+          "batches whose gradients are summed before each update, as if they were one large batch; "
+          "steps count updates")
+      .Also({"grad_accum_steps", "gradient_accumulation_steps", "accumulate_grad_batches",
+             "iter_size", "subdivisions", "accumulate", "nbs"});
   s.Add("optimizer", &C::optimizer)
       .Default({"sgd", {}, {}})
       .Kinds(OptimizerKinds())
@@ -364,89 +423,127 @@ Section<TrainConfig> TrainSection() {
       .Also({"scheduler", "lr_scheduler", "lr_policy"});
   s.Add("lr_mult", &C::lr_mult)
       .Default({})
-      .Help("factors of the learning rate by patterns on names of parameters, {fc*: 10, conv1_*: 0.1}; the last that matches decides, 0 freezes")
+      .Help(
+          "learning rate multipliers by parameter name pattern, {fc*: 10, conv1_*: 0.1}; the last "
+          "match wins, 0 freezes")
       .Also({"lr_multipliers", "param_groups", "layer_lr", "lr_scale"});
   s.Add("freeze", &C::freeze)
       .Default({})
-      .Help("patterns on names of parameters that do not learn; statistics of batch norm still move where something before them learns (use_global_stats holds them everywhere)")
+      .Help(
+          "name patterns of parameters that are not updated; batch norm statistics still change "
+          "where something before them learns "
+          "(use_global_stats fixes them everywhere)")
       .Also({"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
   Section<EmaConfig> ema;
   ema.Add("decay", &EmaConfig::decay)
       .Required()
       .Range(0, 1)
-      .Help("moving averages of weights and statistics, which evaluation and the checkpoints' users take: a = d a + (1 - d) w after each step, "
-            "d = min(decay, t / (t + 9)) after t steps")
+      .Help(
+          "decay of the moving averages of weights and statistics, which evaluation and users of "
+          "checkpoints read: "
+          "a = d a + (1 - d) w after each step, d = min(decay, t / (t + 9)) after t steps")
       .Also({"ema_decay", "beta", "model_ema_decay"});
-  s.Below("ema", &C::ema, std::move(ema), "averages of the weights", false, "decay");
-  s.Below("mixup", &C::mixup, MixSection("one shining through the other"), "mixes examples and labels", false, "alpha");
-  s.Below("cutmix", &C::cutmix, MixSection("a box of one in the other"), "mixes examples and labels", false, "alpha");
+  s.Below("ema", &C::ema, std::move(ema), "exponential moving average of the weights", false,
+          "decay");
+  s.Below("mixup", &C::mixup, MixSection("as a weighted sum"), "mix examples and labels", false,
+          "alpha");
+  s.Below("cutmix", &C::cutmix, MixSection("a box of one pasted into the other"),
+          "mix examples and labels", false, "alpha");
   s.Add("class_weights", &C::class_weights)
       .Default({})
       .Help(
-          "factors of SoftmaxOutput's loss by class: auto (examples / (classes * those of the class)), a number for each, or {class: "
-          "number}")
-      .Also({"class_weight", "weight_classes", "pos_weight", "loss_weights", "cls_weights", "class_loss_weights"});
+          "weights of the classes in SoftmaxOutput's loss: auto (examples / (classes * examples of "
+          "the class)), a number for "
+          "each class, or {class: number}")
+      .Also({"class_weight", "weight_classes", "pos_weight", "loss_weights", "cls_weights",
+             "class_loss_weights"});
   s.Add("initializer", &C::initializer)
       .Default({"xavier", {}, {}})
       .Kinds(MakeInitializerKinds())
-      .Help("first values of weights")
+      .Help("how weights are initialized")
       .Also({"init", "weight_init"});
   Section<WeightsConfig> weights;
   weights.Add("file", &WeightsConfig::file)
       .IsPath()
       .Default("")
-      .Help("a run folder or checkpoint, PREFIX@7 or .params of MXNet, or .safetensors; what it lacks, or has in another shape, begins anew")
+      .Help(
+          "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, or .safetensors; parameters "
+          "that it lacks, or has in "
+          "another shape, are re-initialized")
       .Also({"path", "checkpoint"});
   weights.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")
-      .Help("list of [pattern, replacement] in YAML: regular expressions that make names of the net from those of the file")
+      .Help(
+          "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
+          "into names of the net")
       .Also({"names", "name_map"});
-  s.Below("weights", &C::weights, std::move(weights), "first values from a file, for fine-tuning", false, "file",
-          {"pretrained", "pretrained_model", "pretrained_weights", "init_from", "load", "finetune", "fine_tune", "snapshot_weights"});
+  s.Below("weights", &C::weights, std::move(weights),
+          "initial weights from a file, for fine-tuning", false, "file",
+          {"pretrained", "pretrained_model", "pretrained_weights", "init_from", "load", "finetune",
+           "fine_tune", "snapshot_weights"});
   s.Add("initializers", &C::initializers)
       .Default({})
       .Kinds(MakeInitializerKinds())
-      .Help("first values by patterns on names of parameters, {fc*_weight: {normal: 0.01}}; the last that matches decides");
+      .Help(
+          "initializers by parameter name pattern, {fc*_weight: {normal: 0.01}}; the last match "
+          "wins");
   s.Add("metrics", &C::metrics)
       .Default({})
       .Kinds(MetricKinds())
-      .Help("what is measured; by default what the first loss is about: accuracy of SoftmaxOutput, rmse and mae of regressions, multilabel_accuracy of "
-            "LogisticRegressionOutput")
+      .Help(
+          "metrics; the default depends on the first loss: accuracy for SoftmaxOutput, rmse and "
+          "mae for regressions, "
+          "multilabel_accuracy for LogisticRegressionOutput")
       .Also({"metric", "eval_metric"});
   s.Add("math", &C::math)
       .Default("fast")
       .Choices({"fast", "exact", "tf32"})
-      .Help("fast: kernels whose rounding errors are up to four times those of plain sums; exact: plain sums only; tf32: as fast, and on a GPU "
-            "the factors of products are rounded to 10 bits of fraction");
+      .Help(
+          "fast: allow kernels with rounding errors up to four times those of plain sums; exact: "
+          "plain sums only; tf32: like fast, "
+          "and on a GPU the operands of products are rounded to 10 mantissa bits");
   s.Add("measure_kernels", &C::measure_kernels)
       .Default(true)
-      .Help("on a GPU: when training begins, time the kernels that cuDNN has for each convolution and keep the fastest, also in checkpoints; false, "
-            "and with --deterministic: cuDNN's own model of the GPU chooses")
+      .Help(
+          "on a GPU: time cuDNN's kernels for each convolution when training begins, and keep the "
+          "fastest, also in checkpoints; "
+          "if false, or with --deterministic, cuDNN's heuristics choose")
       .Also({"cudnn_benchmark", "benchmark", "cudnn_tune", "autotune", "tune"});
   s.Add("memory_budget", &C::memory_budget)
       .Default({})
-      .Help("most bytes for activations and gradients together, as 2GiB, or as 75% of what they take without it; what does not fit is computed twice; "
-            "0: no limit")
+      .Help(
+          "memory limit for activations and gradients together: a size such as 2GiB, or 75% of "
+          "what they take without a limit; "
+          "what does not fit is recomputed; 0: no limit")
       .Also({"memory_limit", "max_memory", "recompute", "gradient_checkpointing"});
   s.Add("amp", &C::amp)
       .Default("off")
       .Choices({"off", "bf16", "fp16"})
-      .Help("mixed precision, in training and in evaluation: convolutions, matrix products and what stands between them in bfloat16 (bf16) or "
-            "float16 (fp16, on GPUs: gradients are scaled into its range, by a factor that follows them, and a step that overflows is left out); "
-            "weights, statistics, losses and updates stay float32")
-      .Also({"mixed_precision", "precision", "dtype", "autocast", "half", "bf16", "fp16", "loss_scale", "grad_scaler"});
+      .Help(
+          "mixed precision, in training and evaluation: convolutions, matrix products and the "
+          "operators between them compute in "
+          "bfloat16 (bf16) or float16 (fp16, on GPUs, with dynamic loss scaling: a step that "
+          "overflows is skipped); weights, "
+          "statistics, losses and updates stay float32")
+      .Also({"mixed_precision", "precision", "dtype", "autocast", "half", "bf16", "fp16",
+             "loss_scale", "grad_scaler"});
   Section<BestConfig> best;
   best.Add("metric", &BestConfig::metric)
       .Default({})
-      .Help("metric that decides which checkpoint is best, the first by default; each other one of a list has its own, best-METRIC")
+      .Help(
+          "metric that selects the best checkpoint, by default the first; further metrics of a "
+          "list get their own, best-METRIC")
       .Also({"monitor"});
   s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
   s.Add("report_every", &C::report_every)
       .Default(0)
       .Range(0)
-      .Help("steps from one report to the next, in events.jsonl, on TensorBoard and on a terminal; 0: by time, five a second at most")
-      .Also({"display", "log_interval", "log_every", "log_every_n_steps", "logging_steps", "print_freq", "disp_freq"});
+      .Help(
+          "steps between reports in events.jsonl, TensorBoard and the terminal; 0: by time, at "
+          "most five per second")
+      .Also({"display", "log_interval", "log_every", "log_every_n_steps", "logging_steps",
+             "print_freq", "disp_freq"});
   Section<SaveConfig> save;
   save.Add("every", &SaveConfig::every)
       .Default({1, Interval::Unit::kEpochs})
@@ -455,7 +552,7 @@ Section<TrainConfig> TrainSection() {
   save.Add("keep", &SaveConfig::keep)
       .Default(3)
       .Range(1)
-      .Help("how many numbered checkpoints stay")
+      .Help("how many numbered checkpoints to keep")
       .Also({"save_top_k", "max_to_keep", "save_total_limit"});
   s.Below("save", &C::save, std::move(save), "checkpoints", false, "every", {"checkpoint", "checkpoints", "model_checkpoint"});
   Section<ClipConfig> clip;
@@ -474,10 +571,13 @@ Section<TrainConfig> TrainSection() {
   store.Add("type", &KVStoreConfig::type)
       .Default("auto")
       .Choices({"auto", "local", "device"})
-      .Help("where gradients are summed: local, on the first device; device, between GPUs by NCCL; auto, device where there are several GPUs")
+      .Help(
+          "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
+          "auto: device if there are "
+          "several GPUs")
       .Also({"strategy"});
   store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch on one device").Also({"num_workers"});
-  s.Below("kvstore", &C::kvstore, std::move(store), "how gradients meet", false, "type");
+  s.Below("kvstore", &C::kvstore, std::move(store), "gradient aggregation", false, "type");
   return s;
 }
 
@@ -488,15 +588,18 @@ const std::vector<Key>& Schema() {
     Section<Config> s;
     s.Add("name", &Config::name)
         .Default("")
-        .Help("of the run folder; the file's name by default")
+        .Help("name of the run folder; default: the name of the file")
         .Also({"project", "experiment", "run_name"});
-    s.Add("seed", &Config::seed).Default(0).Help("of everything that is drawn at random").Also({"random_seed", "manual_seed", "rng_seed"});
+    s.Add("seed", &Config::seed)
+        .Default(0)
+        .Help("seed of all random numbers")
+        .Also({"random_seed", "manual_seed", "rng_seed"});
     s.Below("net", &Config::net, NetSection(), "the net", true, "", {"model", "network", "architecture"});
-    s.Below("data", &Config::data, DataSection(), "what it learns from", true);
-    s.Below("train", &Config::train, TrainSection(), "how it learns", false);
+    s.Below("data", &Config::data, DataSection(), "training and validation data", true);
+    s.Below("train", &Config::train, TrainSection(), "how to train", false);
     s.Add("vars", &Config::vars).Default({}).Help("named values for ${...}").Also({"variables", "params", "define"});
     s.Add("blocks", &Config::blocks).Default({}).Help("named sub-nets: {params, inputs, layers, outputs}").Also({"block", "modules"});
-    s.Describe("include", "list", "files that stand below this one, relative to it");
+    s.Describe("include", "list", "files merged below this one; paths are relative to it");
     s.Add("plugins", &Config::plugins).Default({}).IsPath().Help("shared objects with operators").Also({"plugin"});
     return s.Take();
   }();

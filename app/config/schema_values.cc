@@ -1,4 +1,4 @@
-// Readers and writers of the types that the table's rows have.
+// Readers and writers of the types of configuration keys.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -45,7 +45,7 @@ constexpr UnitName kUnits[] = {
     {"h", Interval::Unit::kSeconds, 3600},    {"hours", Interval::Unit::kSeconds, 3600},
 };
 
-// Nothing when it is not of the form.
+// Nothing if the text does not have this form.
 std::optional<Interval> ParseInterval(const Value& value) {
   if (!value.is_scalar()) return std::nullopt;
   int64_t count = 0;
@@ -83,7 +83,7 @@ std::optional<std::string> TextOfList(const Value& value, const std::string& typ
   return parts.size() == 1 ? format("({},)", parts[0]) : format("({})", join(parts, ", "));
 }
 
-// A Named in parts: what it is called, and the map of its parameters.
+// A Named in parts: its name and the map of its parameters.
 struct NamedParts {
   const std::string* name = nullptr;
   Place place;
@@ -98,14 +98,14 @@ std::optional<NamedParts> SplitNamed(const Value& value, const ReadContext& cont
       value.members.size() == 1 && std::any_of(context.kinds.begin(), context.kinds.end(), [&](const NamedKind& kind) {
         return kind.name == value.members[0].key || std::find(kind.also.begin(), kind.also.end(), value.members[0].key) != kind.also.end();
       });
-  // Parameters alone are those of the default: optimizer: {lr: 0.1}.
+  // Parameters without a name belong to the default: optimizer: {lr: 0.1}.
   const bool has_default = context.info && context.info->type != "list" && !context.info->default_text.empty();
   if (!by_key && has_default) return NamedParts{&context.info->default_text, value.place, &value};
   if (value.members.size() != 1) return std::nullopt;
   return NamedParts{&value.members[0].key, value.members[0].place, &value.members[0].value};
 }
 
-// Several kinds in one map, where a list is due: how to write them. "" for anything else.
+// For several kinds in one map where a list is expected: how to write them. "" otherwise.
 std::string OneByOne(const Value& value, const ReadContext& context) {
   std::vector<std::string> items;
   for (const Member& m : value.members) {
@@ -116,11 +116,12 @@ std::string OneByOne(const Value& value, const ReadContext& context) {
   return items.empty() || !context.info || context.info->type != "list" ? "" : format("write a list: [{}]", join(items, ", "));
 }
 
-// On a word that is none of the names, where it is known from elsewhere; "" for others.
+// A hint for a word that is not one of the names but is known from other tools; "" for others.
 std::string AdviceOn(const std::string& word, const std::vector<std::string>& names) {
   const auto has = [&names](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (word.starts_with("val_") && has(word.substr(4))) {
-    return format("write '{}': each is measured on the training data and on those of validation", word.substr(4));
+    return format("write '{}': every metric is measured on both training and validation data",
+                  word.substr(4));
   }
   int k = 0;
   if (has("top_k") && std::sscanf(word.c_str(), "top_%d_accuracy", &k) == 1) return format("write {{top_k: {}}}", k);
@@ -174,7 +175,7 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
   return false;
 }
 
-// What the factory says against the parameters; "" for nothing.
+// The factory's error for the parameters; "" if it accepts them.
 std::string Objection(const NamedKind& kind, const Kwargs& params) {
   try {
     if (kind.check) kind.check(params);
@@ -184,7 +185,7 @@ std::string Objection(const NamedKind& kind, const Kwargs& params) {
   }
 }
 
-// Against the parameters of `named`, at the first one without which the factory says something else.
+// Reports that error at the first parameter of `named` whose removal changes it.
 bool CheckParams(const NamedKind& kind, const Named& named, const Value* params, const ReadContext& context) {
   const std::string objection = Objection(kind, named.params);
   if (objection.empty()) return true;
@@ -266,12 +267,12 @@ bool Read(const Value& value, const ReadContext& context, PatternNumbers* out) {
   out->clear();
   bool good = true;
   for (const Member& m : value.members) {
-    if (m.value.is_null()) continue;  // takes a pattern of an included file away
+    if (m.value.is_null()) continue;  // removes a pattern of an included file
     const std::optional<double> number = m.value.AsNumber();
     if (number && *number >= 0) {
       out->emplace_back(m.key, *number);
     } else {
-      good = Expected("a number of 0 or more", m.value, context);
+      good = Expected("a number that is at least 0", m.value, context);
     }
   }
   return good;
@@ -291,7 +292,7 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
     if (number && *number >= 0) {
       out->numbers.push_back(*number);
     } else {
-      good = Expected("a number of 0 or more", item, context);
+      good = Expected("a number that is at least 0", item, context);
     }
   }
   return good;
@@ -307,14 +308,16 @@ bool Read(const Value& value, const ReadContext& context, ByteLimit* out) {
   const std::string_view text = value.is_scalar() ? std::string_view(value.text) : std::string_view();
   if (!text.ends_with('%')) {
     const std::optional<ByteCount> read = ParseByteCount(text);
-    if (!read) return Expected("a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%", value, context);
+    if (!read)
+      return Expected("a size such as 2GiB, 512MiB or 1000000, or a percentage such as 75%", value,
+                      context);
     out->bytes = read->bytes;
     return true;
   }
   const char* const end = text.data() + text.size() - 1;
   const auto [stop, status] = std::from_chars(text.data(), end, out->percent);
   if (status == std::errc() && stop == end && out->percent > 0 && out->percent <= 100) return true;
-  return Expected("a part above 0% and up to 100%", value, context);
+  return Expected("a percentage above 0% and up to 100%", value, context);
 }
 bool Read(const Value& value, const ReadContext&, Value* out) {
   *out = value;
@@ -368,7 +371,8 @@ bool ReadPath(const Value& value, const ReadContext& context, std::string* out) 
   const bool optional = context.info && !context.info->required && context.info->default_text.empty();
   if (!value.is_scalar() || (value.text.empty() && !optional)) return Expected("a path", value, context);
   if (value.text.empty()) return out->clear(), true;
-  if (value.text.find('\0') != std::string::npos) return Expected("a path, which cannot hold a NUL", value, context);
+  if (value.text.find('\0') != std::string::npos)
+    return Expected("a path, which cannot contain NUL", value, context);
   const std::filesystem::path base =
       value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
@@ -386,7 +390,7 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
   if (parts->params && parts->params->is_map()) {
     for (const Member& m : parts->params->members) {
       if (m.key == "name" && parts->params == &value) continue;
-      if (m.value.is_null()) continue;  // takes a parameter of an included file's kind away
+      if (m.value.is_null()) continue;  // removes a parameter of an included file's kind
       good = AddParam(m, *kind, context, out) && good;
     }
   } else if (parts->params && !parts->params->is_null()) {
@@ -407,7 +411,7 @@ bool Read(const Value& value, const ReadContext& context, PatternKinds* out) {
   out->clear();
   bool good = true;
   for (const Member& m : value.members) {
-    if (m.value.is_null()) continue;  // takes a pattern of an included file away
+    if (m.value.is_null()) continue;  // removes a pattern of an included file
     Named named;
     good = Read(m.value, context, &named) && good;
     out->emplace_back(m.key, std::move(named));

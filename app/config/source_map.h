@@ -1,5 +1,6 @@
 #pragma once
-// The texts that a configuration was made of, so that every value can say where it came from and a message can show its line.
+// The source texts of a configuration: values refer to them by place, and messages show their
+// lines.
 #include <deque>
 #include <filesystem>
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace mxtrain::config {
 
-// Where something stands: line and column count from 1, column and length in bytes. file < 0: nowhere, a default.
+// A source location: line and column count from 1, column and length in bytes. file < 0: no
+// location, a default.
 struct Place {
   int file = -1;
   int line = 0, column = 0, length = 0;
@@ -21,14 +23,14 @@ class SourceMap {
  public:
   // `name` as messages show it; `folder` is what relative paths inside it are relative to. Returns the id for Place::file.
   int AddFile(std::string name, std::string text, std::filesystem::path folder);
-  // The overrides of the command line are a source of their own, a line each.
+  // The command line overrides form one source, one per line.
   int AddCommandLine(std::string text, std::filesystem::path working_folder);
 
   const std::string& Name(int file) const { return files_[static_cast<size_t>(file)].name; }
   const std::string& Text(int file) const { return files_[static_cast<size_t>(file)].text; }
   const std::filesystem::path& Folder(int file) const { return files_[static_cast<size_t>(file)].folder; }
   std::string_view Line(int file, int line) const;  // without its end; "" past the last
-  // "net.yaml:31" for errors of the library; "command line"; "" for nowhere.
+  // "net.yaml:31" for errors of the library; "command line"; "" without a location.
   std::string Where(const Place& place) const;
   // "net.yaml:31:5", "command line", "default": one value's origin.
   std::string Origin(const Place& place) const;

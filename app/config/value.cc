@@ -10,13 +10,13 @@
 namespace mxtrain::config {
 namespace {
 
-constexpr size_t kOneLine = 100;  // characters up to which a list or map is written on one line
+constexpr size_t kOneLine = 100;  // maximum characters of a list or map written on one line
 
 bool IsNullText(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-// Whether a string needs quotes so that YAML reads it as that string.
+// Whether YAML needs quotes to read the text as a string.
 bool NeedsQuotes(const Value& scalar) {
   const std::string& text = scalar.text;
   if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() || Value::Scalar(text).AsNumber())) return true;
@@ -77,7 +77,7 @@ void Write(const Value& value, size_t indent, std::string* out) {
     if (OnOneLine(v, indent + 2)) {
       *out += " " + Flow(v) + "\n";
     } else if (in_list && v.is_map()) {
-      // The first key stands beside the dash.
+      // The first key follows the dash.
       std::string nested;
       Write(v, indent + 2, &nested);
       *out += " " + nested.substr(indent + 2);

@@ -1,5 +1,6 @@
 #pragma once
-// A configuration as a tree of values, each with its place. Free of the YAML library: what is read into it is document.h's affair.
+// A configuration as a tree of values, each with its place. Independent of the YAML library;
+// document.h does the reading.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,7 +36,8 @@ struct Value {
   Member* Find(std::string_view key);
   const Value* Get(std::string_view key) const;  // its value; null when absent
 
-  // Readings of a plain scalar; nothing when the text is something else. Integers may have a decimal point only if it is followed by zeros.
+  // Interpretations of a plain scalar; nothing if the text is something else. Integers may have a
+  // decimal point only if followed by zeros.
   std::optional<bool> AsBool() const;
   std::optional<int64_t> AsInteger() const;
   std::optional<double> AsNumber() const;
@@ -50,7 +52,8 @@ struct Member {
   Value value;
 };
 
-// Finds members of a map while it is being filled, in time that does not grow with the map. The map outlives it, and gets members by Add alone.
+// Finds members of a map while it is filled, in constant time. The map must outlive it and be
+// extended only with Add.
 class MemberIndex {
  public:
   explicit MemberIndex(Value* map);
@@ -62,10 +65,12 @@ class MemberIndex {
   std::unordered_map<std::string, size_t> places_;
 };
 
-// What was perhaps meant by a scalar that is no number, as help: "did you mean 0.01?" for 0,01; `otherwise` where nothing comes to mind.
+// A hint for a scalar that is not a number: "did you mean 0.01?" for 0,01; `otherwise` if there is
+// none.
 std::string HintFor(const Value& value, const std::string& otherwise);
 
-// The tree as YAML that reads back to the same tree. Lists and maps that hold only scalars and are short stand on one line.
+// The tree as YAML that reads back to the same tree. Short lists and maps of scalars are written on
+// one line.
 std::string ToYaml(const Value& value);
 // The same on one line: [1, 2], {a: 1}.
 std::string ToFlow(const Value& value);

@@ -1,4 +1,4 @@
-// The only user of the YAML library: its events become values with places.
+// The only user of the YAML library: turns its events into values with places.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -14,12 +14,14 @@
 namespace mxtrain::config {
 namespace {
 
-// With aliases written out: a net of a thousand layers has a tenth of it.
+// With aliases expanded; a net of a thousand layers has a tenth of this.
 constexpr int kMaxNodes = 100'000;
-constexpr size_t kMaxCopiedText = size_t{1} << 24;  // bytes of scalars and keys that anchors and aliases may make copies of
+constexpr size_t kMaxCopiedText =
+    size_t{1} << 24;  // bytes of scalars and keys that anchors and aliases may copy
 
-// Inside ${...} the characters that YAML gives a meaning to are swapped for control characters of the same width while it reads, so that an
-// expression may stand bare in a flow map and every column stays true.
+// Inside ${...}, characters with a meaning in YAML are replaced by control characters of the same
+// width during parsing, so that an expression may appear unquoted in a flow map and columns stay
+// correct.
 constexpr std::string_view kSpecial = "{}[],:#? '\"&*";
 constexpr char kFirstStandIn = 0x0e;
 
@@ -79,7 +81,7 @@ class TreeBuilder : public YAML::EventHandler {
   // Marks count characters; places count bytes.
   Place PlaceOf(const YAML::Mark& mark, int length = 1) {
     const size_t line = std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
-    // Marks come in the order of the text: the next one of a line lies behind the last.
+    // Marks come in text order: the next one on a line is after the last.
     if (line != walk_.line || mark.column < walk_.column) walk_ = {line, 0, line_starts_[line]};
     for (; walk_.column < mark.column && walk_.at < text_.size() && text_[walk_.at] != '\n'; ++walk_.column) {
       do ++walk_.at;
@@ -88,7 +90,7 @@ class TreeBuilder : public YAML::EventHandler {
     return {file_, static_cast<int>(line) + 1, static_cast<int>(walk_.at - line_starts_[line]) + 1, length};
   }
 
-  // Where the innermost list or map that was opened by a bracket begins, for "is never closed".
+  // Where the innermost open bracket is, for "is never closed".
   std::optional<Place> OpenBracket() const {
     for (auto frame = stack_.rbegin(); frame != stack_.rend(); ++frame) {
       const char c = CharAt(frame->value.place);
@@ -103,8 +105,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
-      Fatal(PlaceOf(mark), "this does not belong to the document that ends above it",
-            "check its indentation; a file holds one YAML document");
+      Fatal(PlaceOf(mark), "this comes after the end of the document above",
+      "check its indentation; a file contains one YAML document");
     }
   }
   void OnDocumentEnd() override {}
@@ -122,7 +124,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) Fatal(PlaceOf(mark), "this alias stands inside its own anchor");
+    if (found == anchors_.end()) Fatal(PlaceOf(mark), "this alias is inside its own anchor");
     CountCopy(found->second, PlaceOf(mark));
     Finish(found->second, YAML::NullAnchor, false);
   }
@@ -140,7 +142,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Frame {
     Value value;
     YAML::anchor_t anchor;
-    Value key;  // of a map, while its value is awaited
+    Value key;  // of a map, until its value arrives
     bool has_key;
     std::optional<MemberIndex> members;  // of a map
   };
@@ -166,7 +168,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Count(int nodes, const Place& place) {
     num_nodes_ += nodes;
-    if (num_nodes_ > kMaxNodes) Fatal(place, format("more than {} values, aliases written out", kMaxNodes), "use fewer aliases");
+    if (num_nodes_ > kMaxNodes)
+      Fatal(place, format("more than {} values after expanding aliases", kMaxNodes),
+            "use fewer aliases");
   }
 
   // Anchors are kept as copies, and aliases are copies of those.
@@ -220,7 +224,8 @@ class TreeBuilder : public YAML::EventHandler {
       Value whole = map->members.back().value;
       whole.text += "," + key.text;
       whole.place.length += key.place.length + 1;
-      diagnostics_.Error(whole.place, format("the comma ends the number in '{}'", whole.text), HintFor(whole, "a list stands in brackets: [1, 2]"));
+      diagnostics_.Error(whole.place, format("the comma ends the number in '{}'", whole.text),
+                         HintFor(whole, "write a list in brackets: [1, 2]"));
       return;
     }
     if (key.text == "<<" && !key.quoted) return MergeKey(frame, key, value);
@@ -230,12 +235,13 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (IsMerged(*map, *present)) {
       *present = {std::move(key.text), key.place, std::move(value)};
     } else {
-      diagnostics_.Error(key.place, format("duplicate key '{}'", key.text), "keep one of the two",
-                         {format("the first stands at {}", diagnostics_.sources().Where(present->place))});
+      diagnostics_.Error(
+          key.place, format("duplicate key '{}'", key.text), "keep one of the two",
+          {format("the first is at {}", diagnostics_.sources().Where(present->place))});
     }
   }
 
-  // "<<: *base": the keys of another map, below those that stand here.
+  // "<<: *base": merges the keys of another map; keys given here take precedence.
   void MergeKey(Frame* frame, const Value& key, const Value& value) {
     const std::vector<Value> sources = value.is_list() ? value.list : std::vector<Value>{value};
     for (const Value& source : sources) {
@@ -245,7 +251,7 @@ class TreeBuilder : public YAML::EventHandler {
       }
     }
   }
-  // A key that came through '<<' stands before the map in the text.
+  // A key that came from '<<' is located before the map in the text.
   static bool IsMerged(const Value& map, const Member& member) { return member.place < map.place; }
 
   const int file_;
@@ -258,14 +264,14 @@ class TreeBuilder : public YAML::EventHandler {
     size_t at = 0;
   };
   Walk walk_;                 // how far PlaceOf came on its last line
-  std::deque<Frame> stack_;   // whose members stay where they are
+  std::deque<Frame> stack_;   // references to elements stay valid
   std::map<YAML::anchor_t, Value> anchors_;
   Value root_;
   int documents_ = 0, num_nodes_ = 0;
   size_t copied_text_ = 0;
 };
 
-// What YAML forbids but its reader passes over or reports elsewhere.
+// Errors in YAML that the reader ignores or reports at another place.
 void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
   int line = 1;
   size_t line_start = 0;
@@ -282,7 +288,8 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
     if (!valid) {
       diagnostics->Error(place, "this is not UTF-8 text", "save the file as UTF-8");
     } else if (indent && text.compare(i, 2, "\u00a0") == 0) {
-      diagnostics->Error(place, "a no-break space cannot indent YAML", "use spaces; this one came with copied text");
+      diagnostics->Error(place, "a no-break space cannot indent YAML",
+                         "use spaces; it was probably pasted");
       diagnostics->ThrowIfErrors();
     } else if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
       diagnostics->Error(place, format("control character 0x{:02x}", c), "remove it");
@@ -302,9 +309,9 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
   }
 }
 
-// One line of the text, and where its first character stands.
+// One line of the text, and the place of its first character.
 struct TextLine {
-  std::string_view text;  // without indentation, comment and what ends it
+  std::string_view text;  // without indentation, comment and line end
   Place place;
 };
 
@@ -319,7 +326,8 @@ TextLine LineAt(const SourceMap& sources, int file, int number) {
   return {line, {file, number, static_cast<int>(first) + 1, std::max(1, static_cast<int>(line.size()))}};
 }
 
-// Why a key cannot begin on a line of block style: what the line above it lacks, or its own indentation. Nothing where neither shows.
+// Why a key cannot begin on a line in block style: an error in the line above, or its own
+// indentation. Nothing if neither applies.
 std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int number) {
   const TextLine here = LineAt(sources, file, number);
   int before = number - 1;
@@ -328,20 +336,41 @@ std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int num
   const TextLine above = LineAt(sources, file, before);
   const std::string text(above.text);
   const size_t colon = text.find(':'), blank = text.find(' ');
-  if (text.starts_with("//")) return Diagnostic{Severity::kError, above.place, "this is no comment to YAML", "a comment begins with '#'", {}};
+  if (text.starts_with("//"))
+    return Diagnostic{Severity::kError,
+                      above.place,
+                      "this is not a YAML comment",
+                      "a comment begins with '#'",
+                      {}};
   if (text.starts_with('-') && text.size() > 1 && text[1] != ' ' && text[1] != '-') {
-    return Diagnostic{Severity::kError, above.place, "a blank is missing after '-'", format("did you mean '- {}'?", text.substr(1)), {}};
+    return Diagnostic{Severity::kError,
+                      above.place,
+                      "missing space after '-'",
+                      format("did you mean '- {}'?", text.substr(1)),
+                      {}};
   }
   if (colon == std::string::npos && text.find_first_of("[]{}\"'") == std::string::npos) {
     const std::string meant = blank == std::string::npos ? text + ":" : text.substr(0, blank) + ":" + text.substr(blank);
-    return Diagnostic{Severity::kError, above.place, "a ':' is missing in this line", format("did you mean '{}'?", meant), {}};
+    return Diagnostic{Severity::kError,
+                      above.place,
+                      "missing ':' in this line",
+                      format("did you mean '{}'?", meant),
+                      {}};
   }
   if (colon != std::string::npos && colon + 1 < text.size() && text[colon + 1] != ' ' && blank == std::string::npos) {
-    return Diagnostic{Severity::kError, above.place, "a blank is missing after ':'", format("did you mean '{}: {}'?", text.substr(0, colon), text.substr(colon + 1)), {}};
+    return Diagnostic{
+        Severity::kError,
+        above.place,
+        "missing space after ':'",
+        format("did you mean '{}: {}'?", text.substr(0, colon), text.substr(colon + 1)),
+        {}};
   }
   if (here.place.column > above.place.column && colon != std::string::npos && colon + 1 < text.size()) {
-    return Diagnostic{Severity::kError, here.place, "this line is indented deeper than the one above, which has its value already",
-                      "keys of one map stand in one column", {}};
+    return Diagnostic{Severity::kError,
+                      here.place,
+                      "this line is indented deeper than the line above, which already has a value",
+                      "keys of a mapping must be aligned",
+                      {}};
   }
   return std::nullopt;
 }
@@ -350,7 +379,7 @@ bool IsEscapeError(const std::string& phrase) {
   return phrase.find("escape character") != std::string::npos || phrase.find("scanning hex number") != std::string::npos;
 }
 
-// Where the escape begins in which the reader gave up; `place` lies behind it.
+// The start of the escape at which the reader gave up; `place` is after it.
 Place EscapeBefore(const SourceMap& sources, Place place, const std::string& phrase) {
   const std::string_view line = sources.Line(place.file, place.line);
   const bool hexadecimal = phrase.find("hex number") != std::string::npos;
@@ -363,20 +392,24 @@ Place EscapeBefore(const SourceMap& sources, Place place, const std::string& phr
   return place;
 }
 
-// The reader's phrases in the words of someone who writes a configuration.
+// Translates the reader's error messages.
 std::pair<std::string, std::string> Explain(const std::string& phrase) {
   if (phrase.find("illegal map value") != std::string::npos) {
-    return {"a value cannot begin here", "is the line above indented as it should be? 'a: b: c' needs quotes or a line of its own"};
+    return {"a value cannot begin here",
+            "check the indentation of the line above; 'a: b: c' needs quotes or separate lines"};
   }
-  if (phrase.find("end of map not found") != std::string::npos) return {"this does not fit the map around it", "check its indentation"};
+  if (phrase.find("end of map not found") != std::string::npos)
+    return {"this does not fit the surrounding map", "check its indentation"};
   if (phrase.find("end of sequence not found") != std::string::npos)
-    return {"this does not fit the list around it", "check its indentation"};
+    return {"this does not fit the surrounding list", "check its indentation"};
   if (IsEscapeError(phrase)) {
-    return {"in double quotes '\\' begins an escape, and this is none", "write paths with '/', or in single quotes"};
+    return {"invalid escape: in double quotes '\\' starts an escape sequence",
+            "write paths with '/', or in single quotes"};
   }
   if (phrase.find("unknown token") != std::string::npos) return {"a text cannot begin with this character", "put it in quotes"};
   if (phrase.find("referenced anchor") != std::string::npos)
-    return {"there is no anchor of this name", "an anchor (&name) stands before its aliases (*name)"};
+    return {"there is no anchor of this name",
+            "an anchor (&name) must come before its aliases (*name)"};
   return {"this is not YAML: " + phrase, ""};
 }
 

@@ -51,7 +51,7 @@ std::string Join(const NamedValues& values) {
   return text;
 }
 
-// A bar, where there is room for more than that, and as many of the parts as there is room for.
+// A bar, if there is room for more than that, and as many of the parts as fit.
 std::string BarOfWidth(double done, std::span<const std::string> parts, size_t width) {
   constexpr size_t kBarWidth = 16, kLeastWithBar = 70;
   const auto filled = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kBarWidth);
@@ -133,7 +133,7 @@ void Console::Log(const std::function<void()>& step) {
     step();
   } catch (const Error& e) {
     log_.reset();
-    Write(format("warning: the log ends here: {}", e.what()));
+    Write(format("warning: the log stops here: {}", e.what()));
   }
 }
 
@@ -146,19 +146,21 @@ void Console::RepeatWarnings() {
 
 void ConsoleListener::OnStart(const RunStart& s) {
   auto say = [this](const std::string& text) { console_.Message(LogLevel::kInfo, text); };
-  say(format("data: {} training examples, {} for validation; {} steps an epoch, {} in all", s.train_examples, s.val_examples, s.steps_per_epoch,
-             s.total_steps));
-  say(format("net: {} parameters{}", s.parameters, s.learning_parameters < s.parameters ? format(", of which {} learn", s.learning_parameters) : ""));
+  say(format("data: {} training examples, {} for validation; {} steps per epoch, {} in total",
+             s.train_examples, s.val_examples, s.steps_per_epoch, s.total_steps));
+  say(format(
+      "net: {} parameters{}", s.parameters,
+      s.learning_parameters < s.parameters ? format(", {} trainable", s.learning_parameters) : ""));
   say(format("memory: parameters {}, gradients {}, optimizer {},{} activations and workspaces {}", FormatBytes(s.parameter_bytes),
              FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes),
              s.average_bytes > 0 ? format(" averages {},", FormatBytes(s.average_bytes)) : "", FormatBytes(s.arena_bytes)));
-  say(format("gradients are scaled by {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));
+  say(format("gradient scale: {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
 }
 
 void ConsoleListener::OnStep(const StepEvent& e) {
   const double done = static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
-  // The first are the last that a narrow terminal gives up.
+  // A narrow terminal drops parts from the end.
   const std::string parts[] = {format("epoch {} step {}/{}", e.epoch + 1, e.step_in_epoch, e.steps_per_epoch),
                                "loss " + FormatNumber(e.loss),
                                FormatDuration(e.seconds_left) + " left",
@@ -178,7 +180,9 @@ void ConsoleListener::OnStep(const StepEvent& e) {
 }
 
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps left out", e.loss_scale, e.steps_left_out) : "";
+  const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped",
+                                                      e.loss_scale, e.steps_skipped)
+                                             : "";
   console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
                                            Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
 }

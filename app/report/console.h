@@ -1,6 +1,6 @@
 #pragma once
-// What the program says to a person: messages and progress on stderr; results go to stdout elsewhere. Colour and a moving bar only on a terminal;
-// otherwise whole lines. Thread-safe.
+// Messages and progress on stderr; results go to stdout elsewhere. Colour and a progress bar only
+// on a terminal, otherwise whole lines. Thread-safe.
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -33,26 +33,27 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   void Message(LogLevel level, std::string_view text);
-  // The moving line at the bottom of a terminal; messages are written above it. "" removes it.
+  // The status line at the bottom of a terminal; messages are written above it. "" removes it.
   void ShowBar(const std::string& text);
   bool bar() const { return progress_ == Progress::kBar; }
   bool lines() const { return progress_ == Progress::kLines; }
   int width() const;  // columns: COLUMNS, else of the terminal, else 80
-  // Everything that is said is also written here, with the time and without colour. "" ends it.
+  // All messages are also written to this file, with the time and without colour. "" closes it.
   void LogTo(const std::string& path);
-  // Counts the warnings and repeats each different one; nothing where quiet, where they stand alone already.
+  // Counts the warnings and repeats each distinct one; does nothing in quiet mode, which shows
+  // little else.
   void RepeatWarnings();
 
  private:
   void Write(const std::string& line);
-  void Log(const std::function<void()>& step);  // the log ends with the first step that fails
+  void Log(const std::function<void()>& step);  // the first failing step closes the log
   std::mutex mutex_;
   bool color_ = false;
   Progress progress_ = Progress::kLines;
   bool quiet_, verbose_;
   std::string bar_;
   std::optional<FileAppender> log_;
-  std::vector<std::string> warnings_;  // different ones, in order
+  std::vector<std::string> warnings_;  // distinct ones, in order
   int warning_count_ = 0;
 };
 
@@ -73,8 +74,8 @@ class ConsoleListener final : public TrainListener {
 };
 
 std::string FormatDuration(double seconds);  // "1:02:03", "2:03"
-std::string FormatNumber(double value);      // for people: four digits that matter
-// Of this process, in bytes; from /proc.
+std::string FormatNumber(double value);      // four significant digits
+// Of this process, in bytes, from /proc.
 int64_t PeakMemoryBytes();
 int64_t CurrentMemoryBytes();
 

@@ -55,7 +55,7 @@ std::string EventAt(int64_t step) {
   return event;
 }
 
-// TFRecord stores checksums so, lest a checksum of data that hold one be weak.
+// TFRecord masks checksums, because a CRC of data that contains a CRC is weak.
 uint32_t Masked(uint32_t crc) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
@@ -93,7 +93,7 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
   PutBytes(&version, 3, "brain.Event:2");  // file_version
   Write(version);
   if (first_step > 0) {
-    std::string session, start = EventAt(first_step + 1);  // what was told after `first_step` steps stays
+    std::string session, start = EventAt(first_step + 1);  // events up to `first_step` are kept
     PutInteger(&session, 1, 1);                            // SessionLog: status = START
     PutBytes(&start, 7, session);                          // session_log
     Write(start);
@@ -127,14 +127,15 @@ void EventFile::AddScalar(const std::string& tag, int64_t step, double value) {
 
 void EventFile::AddPng(const std::string& tag, int64_t step, std::string_view png) {
   const auto info = io::ProbeImage(png);
-  if (!info || info->format != io::ImageFormat::kPng) Throw(ErrorKind::kData, "the picture '{}' is no PNG", tag);
-  std::string picture, fields;
-  PutInteger(&picture, 1, info->height);
-  PutInteger(&picture, 2, info->width);
-  PutInteger(&picture, 3, info->channels);  // colorspace: 1 gray, 3 RGB
-  PutBytes(&picture, 4, png);
+  if (!info || info->format != io::ImageFormat::kPng)
+    Throw(ErrorKind::kData, "the image '{}' is not a PNG", tag);
+  std::string image, fields;
+  PutInteger(&image, 1, info->height);
+  PutInteger(&image, 2, info->width);
+  PutInteger(&image, 3, info->channels);  // colorspace: 1 gray, 3 RGB
+  PutBytes(&image, 4, png);
   PutBytes(&fields, 1, tag);
-  PutBytes(&fields, 4, picture);
+  PutBytes(&fields, 4, image);
   AddValue(step, fields);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// TensorBoard's event files: TFRecord frames (length, its checksum, bytes, their checksum) that hold messages `Event` of
-// tensorflow/core/util/event.proto, of which the few fields that are needed here are written by hand.
+// TensorBoard's event files: TFRecord frames (length, its checksum, bytes, their checksum) that
+// hold messages `Event` of tensorflow/core/util/event.proto; the few fields needed here are encoded
+// by hand.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,23 +14,26 @@ namespace mxtrain::report {
 // CRC-32C (Castagnoli): RFC 3720, appendix B.4.
 uint32_t Crc32c(std::string_view bytes);
 
-// One file of a folder of ours, in which TensorBoard takes all files for one run. Events reach the disk with Flush, at the latest.
+// One file in a folder of our own; TensorBoard treats all files of a folder as one run. Flush
+// writes pending events to disk.
 class EventFile {
  public:
-  // `first_step`: steps that were done before; TensorBoard drops what older files of the folder hold of later ones. Throws kFileSystem.
+  // `first_step`: steps done before; TensorBoard ignores later steps in older files of the folder.
+  // Throws kFileSystem.
   EventFile(const std::string& folder, int64_t first_step);
 
-  // A tag "train/loss" stands under the heading "train".
+  // A tag "train/loss" appears under the heading "train".
   void AddScalar(const std::string& tag, int64_t step, double value);
-  void AddPng(const std::string& tag, int64_t step, std::string_view png);  // throws kData for bytes that are no PNG
+  void AddPng(const std::string& tag, int64_t step,
+              std::string_view png);  // throws kData unless the bytes are a PNG
   void Flush();                                                             // throws kFileSystem: a full disk ends the run
   const std::string& path() const { return file_->path(); }
 
  private:
   void Write(const std::string& event);
   void AddValue(int64_t step, const std::string& value);
-  std::optional<FileAppender> file_;  // there after construction
-  std::string pending_;               // what Flush writes
+  std::optional<FileAppender> file_;  // set by the constructor
+  std::string pending_;               // data for Flush
 };
 
 }  // namespace mxtrain::report

@@ -27,14 +27,14 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: 
 th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right; } th { background: var(--soft); vertical-align: bottom; }
 td { white-space: nowrap; } td:first-child, th:first-child { text-align: left; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: .8rem; align-items: start; margin: .8rem 0; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: .8rem; align-items: start; margin: .8rem 0; }
 figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; }
 figure svg, figure img { display: block; max-width: 100%; height: auto; }
 )";
 
 using Cells = std::vector<std::string>;
 
-// A page that grows downwards.
+// A page, built top to bottom.
 class Page {
  public:
   explicit Page(const std::string& title) {
@@ -50,8 +50,8 @@ class Page {
     for (const Cells& row : rows) Row(row, "td");
     text_ += "</table>\n";
   }
-  // Pictures between these two stand side by side where the window is wide enough.
-  void BeginPictures() { text_ += "<div class=\"pictures\">\n"; }
+  // Figures between these two are laid out side by side where the window is wide enough.
+  void BeginFigures() { text_ += "<div class=\"figures\">\n"; }
   void EndImages() { text_ += "</div>\n"; }
   void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
   void Png(const std::string& bytes, const std::string& what) {
@@ -69,7 +69,7 @@ class Page {
   std::string text_;
 };
 
-// Files of a folder with this ending, sorted; none where there is no such folder.
+// Files of a folder with this extension, sorted; none if the folder does not exist.
 std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending) {
   std::vector<fs::path> files;
   std::error_code missing;
@@ -81,7 +81,7 @@ std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending)
 }
 
 void AddImages(Page* page, const fs::path& folder) {
-  page->BeginPictures();
+  page->BeginFigures();
   for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
   for (const fs::path& file : FilesOf(folder, ".png")) {
     if (!fs::exists(fs::path(file).replace_extension(".svg"))) page->Png(ReadFile(file), file.stem());
@@ -95,18 +95,18 @@ std::string TextOf(const Json& value) {
   return value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
 }
 
-// What a person looks at first comes first.
+// Most important figures first.
 void AddCurves(Page* page, const fs::path& folder) {
   if (!fs::is_directory(folder)) return;
   page->Heading("curves");
-  page->BeginPictures();
+  page->BeginFigures();
   for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg"}) {
     if (fs::exists(folder / name)) page->Svg(ReadFile(folder / name));
   }
   page->EndImages();
 }
 
-// A row of the result. Its file is for programs; what has a unit gets it here.
+// A row of the results table, with units, which result.json omits.
 Cells ResultRow(const std::string& key, const Json& value) {
   if (key == "best" && value.is_object()) {
     return {format("best {}", Words(TextOf(value.at("metric")))), format("{} in epoch {}", TextOf(value.at("value")), TextOf(value.at("epoch")))};
@@ -123,7 +123,8 @@ void AddResult(Page* page, const fs::path& file) {
   const Json result = Json::parse(ReadFile(file));
   const bool timed = result.value("images_per_second", 0.0) > 0;  // a run of a few batches is not
   for (const auto& [key, value] : result.items()) {
-    if (value.is_null() || value.is_boolean()) continue;  // no best epoch; "stopped", which "end" says too
+    if (value.is_null() || value.is_boolean())
+      continue;  // no best epoch; "stopped", which "end" covers
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
     if (key == "last") {
       for (const auto& [metric, last] : value.items()) rows.push_back({"last " + Words(metric), TextOf(last)});
@@ -135,7 +136,7 @@ void AddResult(Page* page, const fs::path& file) {
   page->Table({}, rows);
 }
 
-// The last epochs, and the best one.
+// The last epochs and the best one.
 void AddMetrics(Page* page, const MetricsTable& table) {
   constexpr size_t kLast = 10;
   if (table.rows.empty()) return;
@@ -185,7 +186,7 @@ void WriteHtmlReport(const std::string& run_folder) {
   AddCurves(&page, run / "plots");
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
   AddEvaluation(&page, run / "eval");
-  if (fs::is_directory(run / "samples")) page.Heading("what the net sees in training");
+  if (fs::is_directory(run / "samples")) page.Heading("training input");
   AddImages(&page, run / "samples");
   AddFile(&page, "command", run / "command.txt");
   AddFile(&page, "configuration", run / "config.yaml");

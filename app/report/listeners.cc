@@ -43,7 +43,8 @@ void JsonlListener::OnStep(const StepEvent& e) {
 void JsonlListener::OnEpoch(const EpochEvent& e) {
   Json fields = {{"epoch", e.epoch}, {"step", e.step}, {"lr", e.lr}, {"seconds", e.seconds}, {"images_per_second", e.images_per_second},
                  {"train", ToJson(e.train)}, {"val", ToJson(e.val)}, {"best", e.best}, {"rates", e.rates}};
-  if (e.loss_scale > 0) fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_left_out}});
+  if (e.loss_scale > 0)
+    fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_skipped}});
   Emit(&file_, "epoch", fields);
 }
 void JsonlListener::OnSave(const SaveEvent& e) {
@@ -55,7 +56,7 @@ void TensorBoardListener::OnStart(const RunStart& s) {
   file_.emplace(run_folder_ + "/tb", s.first_step);
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(run_folder_ + "/samples", missing)) {
-    if (entry.path().extension() != ".png") continue;  // what a killed process was writing
+    if (entry.path().extension() != ".png") continue;  // incomplete file of a killed process
     if (s.first_step == 0) file_->AddPng("samples/" + entry.path().stem().string(), 0, ReadFile(entry.path()));
   }
   file_->Flush();

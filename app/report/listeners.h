@@ -11,7 +11,7 @@
 
 namespace mxtrain::report {
 
-// metrics.csv: a row per epoch. Rows of epochs that a resumed run does again are replaced.
+// metrics.csv: one row per epoch. A resumed run replaces the rows of epochs that it repeats.
 class CsvListener final : public TrainListener {
  public:
   explicit CsvListener(std::string path) : path_(std::move(path)) {}
@@ -21,14 +21,19 @@ class CsvListener final : public TrainListener {
   std::string path_;
 };
 
-// The version of events.jsonl, which the event "start" names. It rises when a field goes or changes its meaning; a new field is no change.
+// The version of events.jsonl, in the event "start". Increased when a field is removed or changes
+// its meaning, not for new fields.
 inline constexpr int kEventsSchema = 1;
 
-// events.jsonl: an object per line with "event" and "time" (seconds since 1970). A resumed run appends. Events and their fields are those
-// of mxtrain/train/events.h:
-//   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps, first_step, *_bytes
-//   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since the event before it), lr, images_per_second, wait_share
-//   epoch    epoch and step (that are done), lr, rates ([epochs done, lr] of steps spread over the epoch), seconds, images_per_second, train {}, val {}, best; in float16 loss_scale, steps_left_out
+// events.jsonl: one object per line with "event" and "time" (seconds since 1970). A resumed run
+// appends. Events and their fields are those of mxtrain/train/events.h:
+//   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps,
+//            first_step, *_bytes
+//   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since the
+//            event before it), lr, images_per_second, wait_share
+//   epoch    epoch and step (completed), lr, rates ([epochs done, lr] of steps spread over the
+//            epoch), seconds, images_per_second, train {}, val {}, best; in float16 loss_scale,
+//            steps_left_out
 //   save     file, epoch, step, seconds
 //   warning  text
 class JsonlListener final : public TrainListener {
@@ -57,8 +62,8 @@ class LatestListener final : public TrainListener {
   bool told_ = false;
 };
 
-// RUN/tb: what TensorBoard shows. Scalars of steps (step/...) and of epochs (train/..., val/..., epoch/...), over the steps; the pictures of
-// RUN/samples, at the start of a run.
+// RUN/tb: files for TensorBoard. Scalars of steps (step/...) and of epochs (train/..., val/...,
+// epoch/...), over the steps; the images of RUN/samples, at the start of a run.
 class TensorBoardListener final : public TrainListener {
  public:
   explicit TensorBoardListener(std::string run_folder) : run_folder_(std::move(run_folder)) {}
@@ -68,10 +73,10 @@ class TensorBoardListener final : public TrainListener {
 
  private:
   const std::string run_folder_;
-  std::optional<EventFile> file_;  // from the start of the run on
+  std::optional<EventFile> file_;  // open from the start of the run
 };
 
-// Passes every event on to several others; does not own them.
+// Forwards every event to several listeners; does not own them.
 class Listeners final : public TrainListener {
  public:
   void Add(TrainListener* listener) { listeners_.push_back(listener); }

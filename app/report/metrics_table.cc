@@ -26,7 +26,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// What follows "train_" or "val_"; "" for another column.
+// The part after "train_" or "val_"; "" for other columns.
 std::string MeasureOf(const std::string& column) {
   for (const char* prefix : {"train_", "val_"}) {
     if (column.starts_with(prefix)) return column.substr(std::string(prefix).size());
@@ -72,7 +72,9 @@ MetricsTable ReadMetrics(const std::string& path) {
   const std::vector<std::string> lines = Lines(ReadFile(path));
   if (lines.empty()) return table;
   table.columns = Cells(lines[0]);
-  if (table.columns[0] != "epoch") Throw(ErrorKind::kData, "{} is no table of metrics: its first column is '{}'", path, table.columns[0]);
+  if (table.columns[0] != "epoch")
+    Throw(ErrorKind::kData, "{} is not a metrics table: its first column is '{}', expected 'epoch'",
+          path, table.columns[0]);
   for (size_t i = 1; i < lines.size(); ++i) {
     std::vector<double>& row = table.rows.emplace_back();
     for (const std::string& cell : Cells(lines[i])) {

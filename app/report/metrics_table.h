@@ -1,5 +1,5 @@
 #pragma once
-// metrics.csv of a run folder, read back: a row per epoch.
+// Reads metrics.csv of a run folder: one row per epoch.
 #include <string>
 #include <vector>
 
@@ -9,21 +9,22 @@ namespace mxtrain::report {
 
 struct MetricsTable {
   std::vector<std::string> columns;  // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ..., "best"
-  std::vector<std::vector<double>> rows;  // a number for each column; NaN where a cell holds none
+  std::vector<std::vector<double>> rows;  // a number for each column; NaN for a cell without one
 
-  // The values of one column; empty where there is none of that name.
+  // The values of one column; empty if it does not exist.
   std::vector<double> Column(const std::string& name) const;
-  // What was measured, in the order of the file: "loss", "accuracy": columns train_* and val_* without what stands before them.
+  // The measures, in file order: "loss", "accuracy": the columns train_* and val_* without the
+  // prefix.
   std::vector<std::string> Measures() const;
-  // Of the last row that is marked as best; NaN for none.
+  // Value in the last row marked as best; NaN if there is none.
   double BestEpoch() const;
 };
 
-// "top_5_accuracy" as people write it.
+// "top_5_accuracy" as readable text.
 std::string Words(std::string name);
-// An empty table where there is no such file. Throws kData for a file that is no such table.
+// An empty table if the file does not exist. Throws kData for a file that is not a metrics table.
 MetricsTable ReadMetrics(const std::string& path);
-// The file with one more row; rows of the same epoch and later ones are replaced. Throws kFileSystem.
+// Adds a row to the file; replaces rows of the same and later epochs. Throws kFileSystem.
 void AppendMetrics(const std::string& path, const EpochEvent& epoch);
 
 }  // namespace mxtrain::report

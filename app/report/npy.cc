@@ -8,7 +8,7 @@
 namespace mxtrain::report {
 namespace {
 
-// Magic, version, length of what follows, a dictionary of Python, and blanks up to a multiple of 64 bytes.
+// Magic, version, header length, a Python dictionary, and blanks up to a multiple of 64 bytes.
 std::string Header(int64_t rows, const TShape& row_shape) {
   std::string shape = std::to_string(rows) + ",";
   for (int64_t d : row_shape) shape += format(" {},", d);

@@ -1,5 +1,5 @@
 #pragma once
-// A file of numbers that NumPy loads: format 1.0 of .npy, float32, little-endian, in C order.
+// A NumPy file: .npy format 1.0, float32, little-endian, C order.
 #include <cstdint>
 #include <string>
 
@@ -8,12 +8,13 @@
 
 namespace mxtrain::report {
 
-// Rows come in ascending order; those that are left out hold NaN, so that row i always is example i. The file has its name once it is whole.
+// Rows are written in ascending order; skipped rows are NaN, so that row i is always example i. The
+// file gets its name once complete.
 class NpyWriter {
  public:
   NpyWriter(std::string path, int64_t rows, const TShape& row_shape);  // throws kFileSystem
   void Write(int64_t row, const float* values);
-  void Finish();  // throws kFileSystem where not everything arrived
+  void Finish();  // throws kFileSystem if not everything was written
 
  private:
   void FillTo(int64_t row);

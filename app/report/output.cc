@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kNoCharacter = 0xffffffff;
 
-// The first character of UTF-8 text and its bytes; kNoCharacter and one byte where there is none.
+// The first character of UTF-8 text and its length in bytes; kNoCharacter and one byte if invalid.
 std::pair<uint32_t, size_t> FirstCharacter(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

@@ -1,6 +1,7 @@
 #pragma once
-// Where results go that come row by row: stdout, or a file that is seen whole or not at all. Such a file is written beside its name
-// (base/file.h), which it gets at the end; what is there and no regular file (a pipe, /dev/stdout) is written as it stands.
+// Output for results that are produced row by row: stdout, or a file that appears only when
+// complete. The file is written under a temporary name (base/file.h) and renamed at the end; an
+// existing non-regular file (a pipe, /dev/stdout) is written directly.
 #include <fstream>
 #include <optional>
 #include <string>
@@ -16,16 +17,16 @@ class ResultFile {
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  // Both throw kFileSystem, with the reason, where something did not arrive.
+  // Both throw kFileSystem, with the reason, if something could not be written.
   void Write(std::string_view bytes);
-  void Finish();  // without it there will be no file
+  void Finish();  // otherwise no file is created
 
  private:
   bool ToStdout() const { return path_.empty(); }
   void Check(bool good) const;
 
   const std::string path_;
-  std::optional<FileWriter> file_;  // of a file; else `stream_`
+  std::optional<FileWriter> file_;  // for a file; else `stream_`
   std::ofstream special_;
   std::ostream& stream_;
 };

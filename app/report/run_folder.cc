@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number of NAME-0012, or 0 for another name.
+// The number of NAME-0012, or 0 for other names.
 int NumberOf(const std::string& file, const std::string& name) {
   if (!file.starts_with(name + "-")) return 0;
   const std::string digits = file.substr(name.size() + 1);
@@ -35,7 +35,7 @@ int HighestNumber(const fs::path& parent, const std::string& name) {
   return highest;
 }
 
-// What a run writes beside config.yaml, from which on it is one: folders, then files.
+// What a run writes in addition to config.yaml, which marks a run folder: folders, then files.
 constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "eval"};
 constexpr const char* kFiles[] = {"metrics.csv", "events.jsonl", "mxtrain.log", "result.json", "report.html"};
 constexpr std::string_view kLock = ".lock";
@@ -46,7 +46,7 @@ std::vector<std::string> Parts() {
   return parts;
 }
 
-// Whether it is there, and more than an empty folder, which no one will miss.
+// Whether it exists and is not an empty folder, which may be removed.
 bool HoldsSomething(const fs::path& path) {
   std::error_code none;
   const fs::file_type type = fs::symlink_status(path, none).type();
@@ -61,16 +61,20 @@ class RunFolder::Lock {
       : file_(folder + "/" + std::string(kLock), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open") {
     struct stat info {};
     if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-      Throw(ErrorKind::kFileSystem, "cannot write into {}: its {} is no regular file; remove it", folder, kLock);
+      Throw(ErrorKind::kFileSystem, "cannot write into {}: its {} is not a regular file; remove it",
+            folder, kLock);
     }
     if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return;
       char holder[32] = {};
       const ssize_t size = pread(file_.get(), holder, sizeof holder - 1, 0);
       const std::string process = size > 0 ? format(" (process {})", std::atoll(holder)) : "";
-      Throw(ErrorKind::kFileSystem, "{} belongs to a run that is under way{}; stop that one first, or choose another --out", folder, process);
+      Throw(ErrorKind::kFileSystem,
+            "{} is in use by a running process{}; stop it first, or choose another --out", folder,
+            process);
     }
-    if (info.st_nlink > 1) return;  // a copy that shares its files, or a name that was given to another's
+    if (info.st_nlink > 1)
+      return;  // a copy that shares its files by hard links, or a link to another's lock
     const std::string own = std::to_string(getpid()) + "\n";
     // Only for the message above.
     if (ftruncate(file_.get(), 0) == 0) static_cast<void>(pwrite(file_.get(), own.data(), own.size(), 0) + 1);
@@ -86,18 +90,22 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
   if (!out.empty()) {
     const bool run = fs::exists(fs::path(out) / "config.yaml");
     if (run && !overwrite) {
-      Throw(ErrorKind::kFileSystem, "{} holds a run already; add --overwrite to replace it, --resume to go on with it, or choose another --out", out);
+      Throw(ErrorKind::kFileSystem,
+            "{} already contains a run; use --overwrite to replace it, --resume to continue it, or "
+            "choose another --out",
+            out);
     }
     for (const std::string& part : Parts()) {
-      // What no run has written is not ours to replace.
+      // Do not replace anything that no run has written.
       if (run || !HoldsSomething(fs::path(out) / part)) continue;
-      Throw(ErrorKind::kFileSystem, "{} holds {}, which is of no run; choose another --out", out, part);
+      Throw(ErrorKind::kFileSystem,
+            "{} contains {}, which does not belong to a run; choose another --out", out, part);
     }
     MakeFolders(out);
     RunFolder folder(out);
     for (const std::string& part : Parts()) {
       std::error_code error;
-      fs::remove_all(folder.File(part), error);  // of a link the link alone
+      fs::remove_all(folder.File(part), error);  // removes a link, not its target
       if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}: {}", folder.File(part), ReasonOf(error.value()));
     }
     folder.Begin(config);
@@ -108,7 +116,9 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
     const fs::path path = fs::path(parent) / format("{}-{:04}", name, number);
     std::error_code error;
     if (!fs::create_directory(path, error)) {
-      if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path.string(), ReasonOf(error.value()));
+      if (error)
+        Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path.string(),
+              ReasonOf(error.value()));
       continue;  // another process took the number
     }
     RunFolder folder(path.string());
@@ -133,7 +143,9 @@ void RunFolder::RefuseLinks() const {
   for (const char* part : kFolders) {
     std::error_code none;
     if (!fs::is_symlink(File(part), none)) continue;
-    Throw(ErrorKind::kFileSystem, "{} is a symbolic link, and what it leads to is not the run's to change; put the folder itself there", File(part));
+    Throw(ErrorKind::kFileSystem,
+          "{} is a symbolic link, and the run must not change its target; replace it by a folder",
+          File(part));
   }
 }
 
@@ -147,14 +159,17 @@ bool RunFolder::IsUnused(const std::string& path) {
 
 RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) {
   const int number = HighestNumber(parent, name);
-  if (number == 0) Throw(ErrorKind::kFileSystem, "{} holds no run of '{}' to go on with; --or-begin begins one where there is none", parent, name);
+  if (number == 0)
+    Throw(ErrorKind::kFileSystem,
+          "{} contains no run of '{}' to continue; use --or-begin to start one", parent, name);
   return Open((fs::path(parent) / format("{}-{:04}", name, number)).string());
 }
 
 void RunFolder::BecomeLatest() const {
   const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(), parent = path.parent_path();
   if (parent.filename() != "runs") return;
-  ReplaceLink(path.filename().string(), (parent / "latest").string());  // a convenience: some file systems have no links
+  ReplaceLink(path.filename().string(),
+              (parent / "latest").string());  // optional: some file systems have no links
 }
 
 bool RunFolder::Has(const std::string& parent, const std::string& name) { return HighestNumber(parent, name) > 0; }

@@ -1,7 +1,8 @@
 #pragma once
-// runs/NAME-0001: everything about one run. Never written into again without resume or overwrite, and by one process at a time: each of the
-// functions that give a folder locks it (flock on its file .lock, which ends with the process, however that ends) and throws kFileSystem,
-// naming the other process, where it is locked already. File systems without locks go unguarded.
+// runs/NAME-0001: everything about one run. Written again only by resume or overwrite, and by one
+// process at a time: each function that returns a folder locks it (flock on its file .lock,
+// released when the process ends) and throws kFileSystem, naming the other process, if it is
+// already locked. File systems without locks are not protected.
 #include <memory>
 #include <string>
 
@@ -9,26 +10,27 @@ namespace mxtrain::report {
 
 class RunFolder {
  public:
-  // A new folder under `parent` with the next number; or `out` itself when given, which must not hold a run unless `overwrite`. `config` becomes its
-  // config.yaml before anything else is made in it: a folder without one is of no run, whenever its process was killed. Throws kFileSystem.
+  // A new folder under `parent` with the next number; or `out` if given, which must not contain a
+  // run unless `overwrite`. `config` is written as config.yaml before anything else: a folder
+  // without it is never a run, even if the process was killed. Throws kFileSystem.
   static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config);
-  // An existing one, or any folder that one process at a time works in. Throws kFileSystem; also where a part of it is a link, since what that
-  // leads to is not the run's to change.
+  // An existing one, or any folder for use by one process at a time. Throws kFileSystem; also if a
+  // part of it is a link, since the run must not change its target.
   static RunFolder Open(const std::string& path);
-  // The newest run of this name under `parent`; throws kFileSystem when there is none.
+  // The newest run of this name under `parent`; throws kFileSystem if there is none.
   static RunFolder Newest(const std::string& parent, const std::string& name);
 
-  // Whether nothing is in it but what Open leaves, and files that a killed process was writing.
+  // Whether it is empty except for files of Open and incomplete files of a killed process.
   static bool IsUnused(const std::string& path);
 
   // Whether there is a run of this name under `parent`.
   static bool Has(const std::string& parent, const std::string& name);
 
-  // From now on runs/latest points at this run; nothing for one that does not lie in a folder `runs`. Called when the run has saved something: what
-  // reads weights from runs/latest then finds some, whatever a newer run has come to.
+  // Points runs/latest at this run; does nothing for a run outside a folder `runs`. Called after
+  // the first save, so that runs/latest always has weights.
   void BecomeLatest() const;
 
-  // Whether a process works in it now.
+  // Whether a process is using it now.
   static bool IsBusy(const std::string& path);
 
   const std::string& path() const { return path_; }

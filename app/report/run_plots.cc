@@ -23,7 +23,7 @@ plot::AxisSpec EpochAxis() {
   return {.label = "epoch", .whole = true};
 }
 
-// Training and validation over the epochs.
+// Training and validation by epoch.
 plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   plot::Chart chart;
   chart.title = Words(measure);
@@ -42,7 +42,7 @@ plot::Chart LearningRate(const std::vector<plot::Point>& points) {
   std::vector<double> sorted;
   for (const plot::Point& point : points) sorted.push_back(point.y);
   std::sort(sorted.begin(), sorted.end());
-  // Where most of the run has rates that a linear axis would show as 0.
+  // If most of the run has rates that a linear axis would show as 0.
   const bool log = sorted.front() > 0 && sorted[sorted.size() / 2] < sorted.back() / 20;
   plot::Chart chart;
   chart.title = "learning rate";
@@ -60,7 +60,7 @@ std::vector<plot::Point> ReadRates(const std::string& events_file) {
   for (std::string line; std::getline(file, line);) {
     if (line.find("\"rates\"") == std::string::npos) continue;
     const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (event.is_discarded()) continue;  // what a killed process left half written
+    if (event.is_discarded()) continue;  // incomplete line of a killed process
     std::vector<plot::Point>& points = epochs[event.at("epoch").get<int64_t>()];
     points.clear();
     for (const Json& rate : event.at("rates")) points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});

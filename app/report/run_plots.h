@@ -1,6 +1,6 @@
 #pragma once
-// The pictures of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn from metrics.csv and events.jsonl; so a run that
-// was resumed shows its whole life.
+// The plots of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn
+// from metrics.csv and events.jsonl, and therefore including the time before a resume.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -12,16 +12,18 @@
 
 namespace mxtrain::report {
 
-// The learning rate over the epochs, several points to each, from events.jsonl; that of the last run through an epoch counts. Empty where the file is
-// missing or of a version that did not write them.
+// The learning rate by epoch, several points each, from events.jsonl; a repeated epoch replaces
+// earlier points. Empty if the file is missing or of a version without rates.
 std::vector<plot::Point> ReadRates(const std::string& events_file);
-// By the name of their file; empty without rows. Without `rates` those of metrics.csv are drawn, at the ends of epochs.
+// By file name; empty without rows. Without `rates`, draws those of metrics.csv, at the ends of
+// epochs.
 std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table, const std::vector<plot::Point>& rates);
 // Draws them into RUN/plots. Throws kFileSystem.
 void SaveRunPlots(const std::string& run_folder);
 
-// Keeps them up to date during a run, in at most a hundredth of its time: after the checkpoint of an epoch, which needs the room of a disk more; where
-// none is saved, after the next epoch. metrics.csv must be written before.
+// Keeps the plots up to date during a run, in at most a hundredth of its time: after the checkpoint
+// of an epoch, which has priority for disk space, or, if none is saved, after the next epoch.
+// metrics.csv must be written before.
 class PlotListener final : public TrainListener {
  public:
   explicit PlotListener(std::string run_folder) : run_folder_(std::move(run_folder)) {}
@@ -33,7 +35,7 @@ class PlotListener final : public TrainListener {
 
   using Time = std::chrono::steady_clock;
   const std::string run_folder_;
-  bool behind_ = false;  // an epoch has ended since they were drawn
+  bool behind_ = false;  // an epoch has ended since the last drawing
   Time::time_point due_ = Time::now() + std::chrono::seconds(5);
 };
 

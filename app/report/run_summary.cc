@@ -31,7 +31,7 @@ void ReadResult(const std::string& path, RunSummary* run) {
   }
 }
 
-// A run without result.json was killed before its end, or is of a version that wrote none: its last checkpoint knows.
+// A run without result.json was killed, or is of an older version: read its last checkpoint.
 RunSummary::State StateOfCheckpoint(const std::string& path) {
   if (!fs::exists(path)) return RunSummary::State::kBrokenOff;
   try {
@@ -39,7 +39,7 @@ RunSummary::State StateOfCheckpoint(const std::string& path) {
     if (state.total_steps == 0) return RunSummary::State::kUnknown;
     const bool ended = (state.step >= state.total_steps || state.ended_early) && !state.open;
     return ended ? RunSummary::State::kFinished : RunSummary::State::kBrokenOff;
-  } catch (const Error&) {  // damaged, or of a form that is no longer known
+  } catch (const Error&) {  // damaged, or of an unsupported version
     return RunSummary::State::kUnknown;
   }
 }
@@ -69,7 +69,9 @@ bool IsRunFolder(const std::string& path) {
 }
 
 RunSummary ReadRun(const std::string& path) {
-  if (!IsRunFolder(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder: it holds no config.yaml and checkpoints/", path);
+  if (!IsRunFolder(path))
+    Throw(ErrorKind::kFileSystem, "{} is not a run folder: it has no config.yaml and checkpoints/",
+          path);
   RunSummary run;
   run.path = path;
   run.metrics = ReadMetrics(path + "/metrics.csv");

@@ -1,5 +1,5 @@
 #pragma once
-// What a run folder says of its run, for tables of runs.
+// Summary of a run from its folder, for tables of runs.
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +16,8 @@ struct RunSummary {
     kDiverged,
     kBrokenOff,
     kUnknown
-  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by another error; kUnknown: of a version that did not say
+  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by another error; kUnknown: of
+      // an older version
   struct Best {
     std::string metric;
     double value = 0;
@@ -26,18 +27,19 @@ struct RunSummary {
   std::string path;
   State state = State::kBrokenOff;
   MetricsTable metrics;
-  std::optional<Best> best;  // of a run that ended
+  std::optional<Best> best;  // of a completed run
   double seconds = 0;        // of training, without evaluation and saves
-  int64_t epochs = 0;        // that are done
+  int64_t epochs = 0;        // completed
 };
 
 const char* NameOf(RunSummary::State state);
 bool IsRunFolder(const std::string& path);
-// Throws kFileSystem for what is no run folder, kData for files in it that are damaged.
+// Throws kFileSystem if it is not a run folder, kData for damaged files in it.
 RunSummary ReadRun(const std::string& path);
-// The run folders in a folder and in the sweeps there, by name; what is wrong with those that cannot be read goes to `damaged`, a sentence each.
+// The run folders in a folder and in its sweeps, by name; adds an error text to `damaged` for each
+// unreadable one.
 std::vector<RunSummary> ReadRuns(const std::string& parent, std::vector<std::string>* damaged);
-// A measure in the last row: of validation, of training where there is none; nothing where it was not measured.
+// A measure in the last row: of validation, else of training; nothing if it was not measured.
 std::optional<double> LastValue(const MetricsTable& table, const std::string& measure);
 
 }  // namespace mxtrain::report

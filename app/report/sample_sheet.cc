@@ -10,29 +10,30 @@
 
 namespace mxtrain::report {
 
-plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& pictures) {
+plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& images) {
   constexpr double kMargin = 16, kGap = 12, kLeast = 112, kLine = 14, kTextSize = 11, kTitle = 30;
-  const io::Image& first = pictures.at(0).image;
+  const io::Image& first = images.at(0).image;
   const double enlarged = std::max(1.0, std::ceil(kLeast / std::max(first.width, first.height)));
   const double width = enlarged * first.width, height = enlarged * first.height;
   const double cell = std::max(width, kLeast);
   size_t lines = 0;
-  for (const SheetImage& p : pictures) lines = std::max(lines, p.lines.size());
+  for (const SheetImage& p : images) lines = std::max(lines, p.lines.size());
   const double row = height + kLine * static_cast<double>(lines) + kGap;
-  // About as wide as high, with a leaning to the screen's shape.
-  const double wanted = std::sqrt(1.5 * static_cast<double>(pictures.size()) * row / (cell + kGap));
-  const size_t columns = std::clamp<size_t>(static_cast<size_t>(std::lround(wanted)), 1, pictures.size());
-  const size_t rows = (pictures.size() + columns - 1) / columns;
+  // Somewhat wider than high, like a screen.
+  const double wanted = std::sqrt(1.5 * static_cast<double>(images.size()) * row / (cell + kGap));
+  const size_t columns =
+      std::clamp<size_t>(static_cast<size_t>(std::lround(wanted)), 1, images.size());
+  const size_t rows = (images.size() + columns - 1) / columns;
   const double sheet = static_cast<double>(columns) * (cell + kGap) - kGap;
   const double page = 2 * kMargin + std::max(sheet, plot::TextWidth(title, 15));
   plot::Drawing drawing(page, 2 * kMargin + kTitle + row * static_cast<double>(rows) - kGap);
   drawing.AddText({kMargin, kMargin + 14}, title, {.size = 15});
-  for (size_t i = 0; i < pictures.size(); ++i) {
+  for (size_t i = 0; i < images.size(); ++i) {
     const plot::Point at{kMargin + static_cast<double>(i % columns) * (cell + kGap),
                          kMargin + kTitle + static_cast<double>(i / columns) * row};
-    drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, pictures[i].image);
-    for (size_t k = 0; k < pictures[i].lines.size(); ++k) {
-      const std::string text = plot::FitText(pictures[i].lines[k], kTextSize, cell);
+    drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, images[i].image);
+    for (size_t k = 0; k < images[i].lines.size(); ++k) {
+      const std::string text = plot::FitText(images[i].lines[k], kTextSize, cell);
       drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 1}, text,
                       {.size = kTextSize, .anchor = plot::Anchor::kMiddle});
     }
@@ -68,7 +69,7 @@ io::Image ImageReader::Read(const float* planes, const TShape& batch_shape) cons
 
 namespace {
 
-// The class of each example of a batch; empty where the only label is none.
+// The class of each example of a batch; empty unless the only label is a class.
 std::vector<std::string> ClassesOf(const DataBatch& batch, const std::vector<std::string>& class_names) {
   std::vector<std::string> names;
   if (batch.label.size() != 1 || class_names.empty() || batch.label[0].shape().Size() != batch.label[0].shape()[0]) return names;
@@ -83,10 +84,10 @@ std::vector<std::string> ClassesOf(const DataBatch& batch, const std::vector<std
 
 void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names) {
   const std::vector<DataDesc> inputs = train.provide_data();
-  const auto pictures = std::count_if(inputs.begin(), inputs.end(), ImageReader::IsImage);
+  const auto images = std::count_if(inputs.begin(), inputs.end(), ImageReader::IsImage);
   DataBatch batch;
   train.Reset(0);
-  if (pictures == 0 || !train.Next(&batch)) return;
+  if (images == 0 || !train.Next(&batch)) return;
   MakeOwnFolder(folder);
   const std::vector<std::string> classes = ClassesOf(batch, class_names);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -98,8 +99,9 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReade
       SheetImage& one = sheet.emplace_back(SheetImage{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
       if (!classes.empty()) one.lines.push_back(classes[static_cast<size_t>(k)]);
     }
-    const std::string name = pictures > 1 ? "train_batch_" + inputs[i].name : "train_batch";
-    plot::SaveAs(DrawSheet("the first batch of training, as the net gets it", sheet), folder + "/" + name + ".png");
+    const std::string name = images > 1 ? "train_batch_" + inputs[i].name : "train_batch";
+    plot::SaveAs(DrawSheet("first training batch, as fed to the net", sheet),
+                 folder + "/" + name + ".png");
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Sheets of pictures as a net gets them, with lines of text below each: the first batch of a run, the worst mistakes of an evaluation.
+// Sheets of images as fed to a net, with text below each: the first batch of a run, the worst
+// mistakes of an evaluation.
 #include <string>
 #include <vector>
 
@@ -13,14 +14,14 @@ struct SheetImage {
   io::Image image;
   std::vector<std::string> lines;
 };
-// At most a few dozen pictures can be looked at; all that are given are drawn. Pictures of one size; small ones are enlarged.
-plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& pictures);
+// Draws all given images; use at most a few dozen. All have the same size; small ones are enlarged.
+plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& images);
 
-// Makes pictures of a net's input again: what `normalize` (the last of the transforms) did is undone.
+// Converts a net's input back to images by inverting `normalize` (the last transform).
 class ImageReader {
  public:
   explicit ImageReader(const std::vector<io::TransformSpec>& transforms);
-  // Whether an input is of pictures: [N, 1 or 3, H, W].
+  // Whether an input contains images: [N, 1 or 3, H, W].
   static bool IsImage(const DataDesc& input);
   // `planes`: [C, H, W] of one example.
   io::Image Read(const float* planes, const TShape& batch_shape) const;
@@ -29,9 +30,9 @@ class ImageReader {
   std::vector<double> mean_{0}, std_{1};  // one number, or one per channel
 };
 
-// The first batch of a run, as training gets it, as FOLDER/train_batch.png (train_batch_INPUT.png where several inputs are pictures), at
-// most kMostOfSheet pictures; nothing where no input is of pictures. Resets the iterator, which the run does again. Throws kFileSystem, and
-// what the iterator throws.
+// Writes the first training batch as FOLDER/train_batch.png (train_batch_INPUT.png if several
+// inputs are images), at most kMostOfSheet images; nothing if no input contains images. Resets the
+// iterator; the run resets it again. Throws kFileSystem, and what the iterator throws.
 inline constexpr int64_t kMostOfSheet = 32;
 void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names);
 

@@ -17,7 +17,8 @@ bool TryToShow(Console& console, const std::string& what, const std::function<vo
   } catch (const std::filesystem::filesystem_error& e) {
     reason = e.what();
   }
-  console.Message(LogLevel::kWarning, format("{} cannot be shown, the run goes on without: {}", what, reason));
+  console.Message(LogLevel::kWarning,
+                  format("cannot write {}; the run continues without it: {}", what, reason));
   return false;
 }
 

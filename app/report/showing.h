@@ -1,6 +1,6 @@
 #pragma once
-// What merely shows a run (curves, TensorBoard's files, sheets of pictures, the report) is no reason to end it: where it cannot be written, that is
-// a warning, and the run goes on to its next checkpoint.
+// Reports on a run (curves, TensorBoard's files, sheets of images, report.html) must not end it: a
+// failure to write one is a warning, and the run continues.
 #include <functional>
 #include <string>
 
@@ -9,11 +9,11 @@
 
 namespace mxtrain::report {
 
-// Calls `show`; what keeps a file from being written becomes a warning: "WHAT cannot be shown: ...". False where it was not shown. Other errors
-// pass.
+// Calls `show`; turns a file system error into a warning: "cannot write WHAT; ...". False on such
+// an error. Other errors propagate.
 bool TryToShow(Console& console, const std::string& what, const std::function<void()>& show);
 
-// Passes events on to a listener that shows; after the first one that could not be shown, none. Does not own it.
+// Forwards events to a reporting listener until its first failure. Does not own it.
 class ShowingListener final : public TrainListener {
  public:
   ShowingListener(TrainListener* shown, std::string what, Console& console) : shown_(shown), what_(std::move(what)), console_(console) {}

@@ -1,5 +1,6 @@
-// The library without the program: arrays that compute at once, a net as a symbol, an executor, and a loop of one's own that fits
-// y = x1 exclusive-or x2 by plain gradient descent. Built and run as the test `example_imperative`; the exit code says whether it learned.
+// The library without the program: imperative arrays, a net as a symbol, an executor, and a
+// training loop that learns y = x1 xor x2 by plain gradient descent. Built and run as the test
+// `example_imperative`; the exit code says whether it learned.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -19,7 +20,7 @@ int main() {
   const NDArray doubled = x * 2 + 1;
   std::printf("2 x + 1 of the last row: %g %g\n", doubled.ToVector()[6], doubled.ToVector()[7]);
 
-  // Symbol: what is not given becomes a variable: fc1_weight, fc1_bias, softmax_label.
+  // Symbol: missing arguments become variables: fc1_weight, fc1_bias, softmax_label.
   const auto layer = [&](const char* op, const char* name, const Kwargs& kwargs, const Symbol& input) {
     return Symbol::Create(operators, op, name, kwargs, std::vector<Symbol>{input});
   };
@@ -27,7 +28,7 @@ int main() {
   const Symbol active = layer("Activation", "tanh", {{"act_type", "tanh"}}, hidden);
   const Symbol net = layer("SoftmaxOutput", "softmax", {}, layer("FullyConnected", "fc2", {{"num_hidden", "2"}}, active));
 
-  // Executor: inputs are fed anew in each step, the other arguments are parameters with a gradient each.
+  // Executor: inputs are fed at each step; the other arguments are parameters with gradients.
   Executor::BindRequest request;
   request.inputs = {"data", "softmax_label"};
   request.shapes = {{"data", {4, 2}}, {"softmax_label", {4}}};

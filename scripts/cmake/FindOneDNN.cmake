@@ -1,5 +1,5 @@
-# oneDNN as DNNL::dnnl, and its OneDNN_VERSION. Debian's own configuration file insists on the OpenCL development files, which a CPU build
-# does not need. OneDNN_ROOT, or CMAKE_PREFIX_PATH, names another copy than the system's.
+# Finds oneDNN; defines DNNL::dnnl and OneDNN_VERSION. Debian's own configuration file requires the OpenCL development files, which a
+# CPU build does not need. OneDNN_ROOT or CMAKE_PREFIX_PATH selects another copy than the system's.
 find_path(OneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 find_library(OneDNN_LIBRARY dnnl)
 include(FindPackageHandleStandardArgs)

@@ -1,6 +1,6 @@
-# CUDA: finds the toolkit, cuBLAS and cuDNN 9 where MXTRAIN_WITH_CUDA allows it, and sets MXTRAIN_HAVE_CUDA. What device code is compiled with is
-# the target mxtrain_cuda_flags. Only the GPU half, a shared object of its own, is built with any of it.
-set(MXTRAIN_WITH_CUDA OFF CACHE STRING "The GPU half: AUTO, ON or OFF")
+# CUDA: finds the toolkit, cuBLAS and cuDNN 9 if MXTRAIN_WITH_CUDA allows it, and sets MXTRAIN_HAVE_CUDA. The target mxtrain_cuda_flags
+# has the flags for device code. Only the CUDA backend, a separate shared object, uses them.
+set(MXTRAIN_WITH_CUDA OFF CACHE STRING "CUDA backend: AUTO, ON or OFF")
 set(MXTRAIN_HAVE_CUDA OFF)
 
 if(NOT MXTRAIN_WITH_CUDA STREQUAL "OFF")
@@ -44,7 +44,7 @@ if(MXTRAIN_HAVE_CUDA)
   set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -DNDEBUG")
   add_library(mxtrain_cuda_flags INTERFACE)
   # Constant functions of the C++ library (std::bit_cast, std::min) and lambdas marked MXTRAIN_HD are allowed in device code. fmt 9
-  # mistakes nvcc for a compiler without constant functions.
+  # wrongly assumes that nvcc lacks constexpr functions.
   target_compile_options(mxtrain_cuda_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --extended-lambda -DFMT_USE_CONSTEXPR=1 -Xcompiler=-Wall,-Wextra>)
 endif()

@@ -2,8 +2,8 @@
 #
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
 # part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
-# the layer test (tests/integration/layers_test.cc) reads it. LINKS are the third-party libraries that it alone uses.
-# A module of headers alone has no object library. Its *_test.cc files become the test executable test_<name>, which may use LINKS too.
+# the layer test (tests/integration/layers_test.cc) reads it. LINKS are third-party libraries that only it uses.
+# A header-only module has no object library. Its *_test.cc files become the test executable test_<name>, which may use LINKS too.
 define_property(GLOBAL PROPERTY MXTRAIN_MODULES BRIEF_DOCS "modules, in order of declaration")
 
 function(mxtrain_module name)
@@ -31,7 +31,7 @@ function(mxtrain_module name)
   set_property(GLOBAL PROPERTY MXTRAIN_MODULE_${name}_LINKS "${ARG_LINKS}")
 endfunction()
 
-# Writes "module: dependency dependency..." a line each.
+# Writes one line per module: "module: dependency dependency...".
 function(mxtrain_write_modules file)
   get_property(modules GLOBAL PROPERTY MXTRAIN_MODULES)
   set(text "")

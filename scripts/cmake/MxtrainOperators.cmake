@@ -2,8 +2,8 @@
 #
 # Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines
 # FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every source that holds a MXTRAIN_OPERATOR(...): those of the GPU,
-# *_cuda.cu, *_cuda.cc and *_cudnn.cc, with CUDA, and all others without. A folder whose file forgets its function is found by the linker; there
-# is no static initialiser to be dropped.
+# *_cuda.cu, *_cuda.cc and *_cudnn.cc, with CUDA, and all others without. A missing function is a link error; there
+# are no static initializers that a linker could drop.
 function(mxtrain_collect_operators)
   cmake_parse_arguments(ARG "CUDA" "SOURCES;TESTS;REGISTRATIONS;FUNCTION" "FOLDERS" ${ARGN})
   set(sources)

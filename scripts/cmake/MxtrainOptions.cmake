@@ -1,4 +1,4 @@
-# Options of the build, compiler flags and the libraries that it needs.
+# Build options, compiler flags and required libraries.
 
 option(MXTRAIN_BUILD_TESTS "Build tests and benchmarks" ON)
 option(MXTRAIN_WERROR "Warnings are errors" OFF)
@@ -11,9 +11,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
-# Compiles in half the time of -O1 -g, and names every line of a finding.
+# Compiles in half the time of -O1 -g, with line numbers in sanitizer reports.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -fno-omit-frame-pointer")
-# What runs for hours is worth the time.
+# Long runs are worth the compile time.
 set(CMAKE_CXX_FLAGS_FUZZ "-O1 -g1 -fno-omit-frame-pointer")
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -24,7 +24,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
-# What the cache holds serves every clone: paths below this folder count as relative, the name of the build folder does not count.
+# Share the compiler cache between clones: paths below this folder are relative, and the name of the build folder is ignored.
 find_program(MXTRAIN_CCACHE ccache)
 set(MXTRAIN_COMPILER_LAUNCHER "")
 if(MXTRAIN_CCACHE)
@@ -34,7 +34,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${MXTRAIN_COMPILER_LAUNCHER})
 endif()
 
-# What every target of ours is compiled with.
+# Flags of all our targets.
 add_library(mxtrain_flags INTERFACE)
 target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
 if(MXTRAIN_SANITIZE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What do trained weights bring where pictures are few? Trains on all classes of a folder but the three smallest, then one epoch on those three:
-# from scratch, and with the weights of the first run.
-#   finetune.sh CONFIG TRAIN VALIDATION [key=value...]   folders with a sub-folder per class; MXTRAIN names the program, OUT the folder for runs
+# How much do trained weights help with few images? Trains on all classes of a folder except the three smallest, then one epoch on those
+# three: from scratch, and with the weights of the first run.
+#   finetune.sh CONFIG TRAIN VALIDATION [key=value...]   folders with one sub-folder per class; MXTRAIN: the program, OUT: the folder for runs
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
 config=${1:?which configuration? see the head of this script}
@@ -10,7 +10,7 @@ shift 3
 out=${OUT:-runs/finetune}
 mkdir -p "$out"
 
-# "PICTURES CLASS" of every class, the smallest first.
+# "IMAGES CLASS" of every class, the smallest first.
 sizes() {
   find -L "$1" -mindepth 2 -maxdepth 2 -type f -printf '%h\n' | sed 's|.*/||' | sort | uniq -c | sort -n | sed 's/^ *//'
 }

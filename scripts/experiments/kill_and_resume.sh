@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does a run that is killed again and again end as if nothing had been? Trains once in peace, once under fire, and compares the checkpoints.
-#   kill_and_resume.sh CONFIG [SECONDS]       killed after at most so many seconds each time; MXTRAIN names the program, OUT the folder
+# Does a run that is killed repeatedly give the same result? Trains once undisturbed, once with kills, and compares the checkpoints.
+#   kill_and_resume.sh CONFIG [SECONDS]       maximum seconds between kills; MXTRAIN: the program, OUT: the folder
 set -euo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
 config=${1:?which configuration? see the head of this script}
@@ -8,7 +8,7 @@ longest=${2:-5}
 out=${OUT:-runs/kill_and_resume}
 mkdir -p "$out"
 rm -rf "$out/peace" "$out/fire"
-# Saved often enough to get on between two kills, and equally in both: the configuration is part of a checkpoint.
+# Save often enough to make progress between kills, and equally in both runs: the configuration is part of a checkpoint.
 often=train.save.every=20steps
 
 "$mxtrain" train "$config" "$often" --out "$out/peace" --quiet
@@ -31,4 +31,4 @@ done
 
 echo "killed $kills times"
 cmp "$out/peace/checkpoints/last" "$out/fire/checkpoints/last"
-echo "the same checkpoint, byte for byte"
+echo "the checkpoints are identical"

@@ -1,5 +1,5 @@
-// What the engine itself costs: a push of an empty function, beside a bare queue of closures in the same run, and an operation of a
-// replayed sequence. Prints a table; with --json one JSON object.
+// The engine's overhead: a push of an empty function compared with a plain queue of closures in the
+// same run, and an operation of a replayed sequence. Prints a table; with --json one JSON object.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -68,7 +68,8 @@ double TimePushes(const std::vector<Triple>& triples) {
   });
 }
 
-// What any engine with a queue pays at least: closures through a mutex and a condition variable to one thread, without dependencies.
+// The minimum cost of any engine with a queue: closures passed through a mutex and a condition
+// variable to one thread, without dependencies.
 double TimeBareQueue() {
   std::mutex mutex;
   std::condition_variable changed;

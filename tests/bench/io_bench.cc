@@ -1,10 +1,11 @@
-// How fast pictures come, on one core, each way measured in turn in the same run:
+// Image throughput on one core; all methods are measured in turn in the same run:
 // - decoding alone: TurboJPEG and ours;
 // - each stage of ours, and the whole of ours (random_resized_crop 224, flip, normalise), exactly and with scaled decode;
 // - the same with OpenCV: decode, crop, resize, flip, to float. Its imdecode where the build found imgcodecs, else TurboJPEG in its place.
-// Then the pipeline on 1 and 2 threads, with the files' reading, without and with a cache, and MNIST batches. Prints a table.
+// Then the pipeline on 1 and 2 threads, with the files' reading, without and with a cache, and
+// MNIST batches. Prints a table.
 //
-//   io_bench MNIST_FOLDER IMAGE_FOLDER [PICTURES]      either may be "-" to leave it out
+//   io_bench MNIST_FOLDER IMAGE_FOLDER [IMAGES]         either may be "-" to skip it
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of this thread alone, so that what else the machine does matters less.
+// CPU time of this thread, so other load matters less.
 double ThreadSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -43,7 +44,7 @@ double ThreadSeconds() {
 const std::vector<TransformSpec> kChain = {
     {"random_resized_crop", {{"", "224"}}}, {"flip", {}}, {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}}};
 
-// Our way with one picture, to planes.
+// Our method for one image, to planes.
 class Ours {
  public:
   explicit Ours(bool exact) : exact_(exact), augmenter_(kChain, 3), planes_(3 * 224 * 224) {}
@@ -63,7 +64,7 @@ class Ours {
     decoder_.Decode(bytes, options, &image_, frame);
   }
   void Decode(const std::string& bytes) { decoder_.Decode(bytes, {}, &image_); }
-  // Of a picture that is decoded already.
+  // For an image that is already decoded.
   void Augment(const Image& image, int64_t index) {
     const Frame frame{image.height, image.width, {0, 0, image.height, image.width}, 1};
     augmenter_.ToPlanes(Begin(image.height, image.width, index), image, frame, {224, 224}, &image_, &spare_, planes_.data());
@@ -72,7 +73,7 @@ class Ours {
   void ToPlanes(const Image& image) { augmenter_.ToPlanes(image.pixels, planes_.data()); }
 
  private:
-  Augmenter::Way Begin(int height, int width, int64_t index) const {
+  Augmenter::Steps Begin(int height, int width, int64_t index) const {
     return augmenter_.Begin(height, width, RandomStream(1, 0, index), 0, augmenter_.size());
   }
   bool exact_;
@@ -89,9 +90,9 @@ class Turbo {
     int width = 0, height = 0, subsampling = 0, space = 0;
     const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
     tjDecompressHeader3(handle_, data, bytes.size(), &width, &height, &subsampling, &space);
-    cv::Mat picture(height, width, CV_8UC3);
-    tjDecompress2(handle_, data, bytes.size(), picture.data, width, 0, height, TJPF_BGR, TJFLAG_ACCURATEDCT);
-    return picture;
+    cv::Mat image(height, width, CV_8UC3);
+    tjDecompress2(handle_, data, bytes.size(), image.data, width, 0, height, TJPF_BGR, TJFLAG_ACCURATEDCT);
+    return image;
   }
 
  private:
@@ -99,43 +100,43 @@ class Turbo {
 };
 
 // The same box and the same flip, to interleaved floats of 0 .. 1.
-void AugmentWithOpenCv(const cv::Mat& picture, const CropResize& crop, cv::Mat* result) {
+void AugmentWithOpenCv(const cv::Mat& image, const CropResize& crop, cv::Mat* result) {
   cv::Mat resized;
-  cv::resize(picture(cv::Rect(crop.box.x, crop.box.y, crop.box.width, crop.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
+  cv::resize(image(cv::Rect(crop.box.x, crop.box.y, crop.box.width, crop.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
   if (crop.mirrored) cv::flip(resized, resized, 1);
   resized.convertTo(*result, CV_32F, 1 / 255.0);
 }
 
-struct Way {
+struct Method {
   const char* name;
-  std::function<void(size_t)> run;  // with picture number i
+  std::function<void(size_t)> run;  // with image number i
   double seconds = 0;
 };
 
-// Each picture goes all ways, several times; the best time of each counts.
-void Interleave(size_t pictures, std::vector<Way>* ways) {
+// Runs all methods on each image several times; the best time of each counts.
+void Interleave(size_t images, std::vector<Method>* methods) {
   constexpr int kTimes = 5;
-  for (size_t i = 0; i < pictures; ++i) {
-    std::vector<double> best(ways->size(), 1e9);
+  for (size_t i = 0; i < images; ++i) {
+    std::vector<double> best(methods->size(), 1e9);
     for (int time = 0; time < kTimes; ++time) {
-      for (size_t w = 0; w < ways->size(); ++w) {
+      for (size_t w = 0; w < methods->size(); ++w) {
         const double begin = ThreadSeconds();
-        (*ways)[w].run(i);
+        (*methods)[w].run(i);
         best[w] = std::min(best[w], ThreadSeconds() - begin);
       }
     }
-    for (size_t w = 0; w < ways->size(); ++w) (*ways)[w].seconds += best[w];
+    for (size_t w = 0; w < methods->size(); ++w) (*methods)[w].seconds += best[w];
   }
 }
 
-void MeasureWays(const Source& source, size_t most) {
+void MeasureMethods(const Source& source, size_t most) {
   cv::setNumThreads(1);
-  const size_t pictures = std::min(most, static_cast<size_t>(source.size()));
+  const size_t images = std::min(most, static_cast<size_t>(source.size()));
   std::vector<std::string> files;
   std::vector<Image> decoded;
   Sample sample;
-  for (size_t i = 0; i < pictures; ++i) {
-    source.Read(static_cast<int64_t>(i) * source.size() / static_cast<int64_t>(pictures), &sample);
+  for (size_t i = 0; i < images; ++i) {
+    source.Read(static_cast<int64_t>(i) * source.size() / static_cast<int64_t>(images), &sample);
     files.push_back(sample.data[0].encoded);
     decoded.push_back(*DecodeImage(files.back()));
   }
@@ -146,7 +147,7 @@ void MeasureWays(const Source& source, size_t most) {
   Frame frame;
   const auto index = [](size_t i) { return static_cast<int64_t>(i); };
   const auto crop = [&](size_t i) { return exact.CropResizeOf(decoded[i].height, decoded[i].width, index(i)); };
-  std::vector<Way> ways = {
+  std::vector<Method> methods = {
       {"OpenCV: the whole",
        [&](size_t i) { AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }), crop(i), &result); }},
       {"ours: the whole, exact", [&](size_t i) { exact.Whole(files[i], index(i)); }},
@@ -162,11 +163,11 @@ void MeasureWays(const Source& source, size_t most) {
       {"ours: pixels to normalised planes", [&](size_t) { exact.ToPlanes(cropped); }},
       {"ours: crop, resize, flip, normalise at once", [&](size_t i) { exact.Augment(decoded[i], index(i)); }},
   };
-  Interleave(pictures, &ways);
-  std::printf("%zu pictures, one core, %s\n", pictures, OpenCvDecoderName());
-  for (const Way& way : ways) {
-    std::printf("  %-46s %8.0f images/s  %5.2f x OpenCV\n", way.name, static_cast<double>(pictures) / way.seconds,
-                ways[0].seconds / way.seconds);
+  Interleave(images, &methods);
+  std::printf("%zu images, one core, %s\n", images, OpenCvDecoderName());
+  for (const Method& method : methods) {
+    std::printf("  %-46s %8.0f images/s  %5.2f x OpenCV\n", method.name, static_cast<double>(images) / method.seconds,
+                methods[0].seconds / method.seconds);
   }
 }
 
@@ -227,14 +228,14 @@ void MeasurePipeline(Runtime& runtime, const char* what, const std::shared_ptr<c
 
 int main(int argc, char** argv) try {
   if (argc != 3 && argc != 4) {
-    std::fprintf(stderr, "usage: io_bench MNIST_FOLDER|- IMAGE_FOLDER|- [PICTURES]\n");
+    std::fprintf(stderr, "usage: io_bench MNIST_FOLDER|- IMAGE_FOLDER|- [IMAGES]\n");
     return 2;
   }
   const std::string mnist = argv[1], folder = argv[2];
   Runtime runtime({}, nullptr);
   if (folder != "-") {
     const std::shared_ptr<const Source> photographs = MakeSource("image_folder", {{"path", folder}});
-    MeasureWays(*photographs, argc == 4 ? std::stoul(argv[3]) : 300);
+    MeasureMethods(*photographs, argc == 4 ? std::stoul(argv[3]) : 300);
     MeasurePipeline(runtime, "pipeline, random_resized_crop 224, flip, normalise", photographs, kChain,
                     {{{"workers", "1"}}, {{"workers", "2"}}, {{"workers", "1"}, {"exact_decode", "True"}}});
     MeasurePipeline(runtime, "pipeline, resize 144, random_resized_crop 128, flip, normalise", photographs,

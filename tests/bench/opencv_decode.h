@@ -1,5 +1,6 @@
 #pragma once
-// How the OpenCV way decodes: imdecode where the build has OpenCV's imgcodecs (opencv_decode_imgcodecs.cc), else what the caller gives.
+// Decoding for the OpenCV method: imdecode if the build has OpenCV's imgcodecs
+// (opencv_decode_imgcodecs.cc), else the caller's decoder.
 #include <functional>
 #include <opencv2/core.hpp>
 #include <string>

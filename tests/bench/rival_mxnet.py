@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps of MXNet 1.9.1 on the CPU, synthetic data: what rivals.py runs beside us. Prints one JSON line.
+"""Training steps of MXNet 1.9.1 on the CPU, synthetic data: run by rivals.py for comparison. Prints one JSON line.
 
   rival_mxnet.py NET --batch N [--size S] [--classes C] [--threads T] [--seconds T]
 
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5, help="least time that is measured")
+    parser.add_argument("--seconds", type=float, default=5, help="minimum measured time")
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(args.threads)  # read when the library is loaded
     import mxnet as mx

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training or inference steps of PyTorch, synthetic data: what rivals.py and gpu_check.sh run beside us. Prints one JSON line.
+"""Training or inference steps of PyTorch, synthetic data: run by rivals.py and gpu_check.sh for comparison. Prints one JSON line.
 
   rival_torch.py NET --batch N [--mode eager|channels_last|compile|channels_last+compile|onnxruntime] [--device cpu|cuda] [--amp off|bf16|fp16]
                  [--tf32] [--infer] [--size S] [--classes C] [--seconds T]
@@ -74,7 +74,7 @@ def onnxruntime_step(args, net, x):
 
 
 def rate_of(args, step):
-    """Examples per second, after steps that do not count."""
+    """Examples per second, after warm-up steps."""
     on_gpu = args.device == "cuda"
     for _ in range(5 if on_gpu else 2):
         step()
@@ -102,7 +102,7 @@ def main():
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5, help="least time that is measured")
+    parser.add_argument("--seconds", type=float, default=5, help="minimum measured time")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Speed and memory beside PyTorch: the same nets, batches and threads, every contender in turn in one run, again and again.
+"""Speed and memory compared with PyTorch: same nets, batches and threads; contenders alternate in repeated rounds.
 
   rivals.py --python PYTHON [--mxnet PYTHON] [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--output FILE] [CASE...]
 
-PYTHON is an interpreter that has torch and torchvision (for inference onnxruntime and onnx too): pip install torch torchvision, in an
-environment of its own. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.9.1), a further rival in training, which is left out of
-"best". CASE is a name of the table below (resnet50, lenet-infer1, ...); by default all that train.
+PYTHON is an interpreter that has torch and torchvision (for inference onnxruntime and onnx too): pip install torch torchvision, in its
+own environment. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.9.1), another rival in training, which is excluded from
+"best". CASE is a name of the table below (resnet50, lenet-infer1, ...); default: all training cases.
 
-A contender is a process that lives for one measurement; a round measures each of them once, so that what else the machine does falls on all.
+A contender is a process that runs for one measurement; a round measures each once, so other load affects all alike.
 Writes a table of images/s (median of the rounds, quartiles), the ratios to PyTorch as installed (eager mode, default allocator) and at its best
 (the fastest of eager, channels_last and compile, each with the default allocator and with one tuned to keep its memory), and peak memory of
-the very runs that gave the speed. A contender that fails is left out, with its last line on stderr.
+the same runs. A contender that fails is skipped, with its last line on stderr.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MXNET = "mxnet 1.9.1"
-# glibc's allocator told to keep what it once had: half of an untuned PyTorch's time is page faults.
+# Makes glibc's allocator keep its memory: half of an untuned PyTorch's time is page faults.
 TUNED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "268435456"}
 
 # name: (configuration, its changes, the rival's net, batch, its further arguments)
@@ -40,7 +40,7 @@ NETS = {
 
 
 def cases():
-    """Training cases, then inference with one picture and with 32."""
+    """Training cases, then inference with one image and with 32."""
     table = {name: (net, False) for name, net in NETS.items()}
     for name in ("resnet50", "resnet18", "mobilenet_v2"):
         config, changes, rival, _, more = NETS[name]
@@ -141,7 +141,7 @@ def main():
     parser.add_argument("--modes", default="fast,exact", help="of train.math")
     parser.add_argument("--rival-modes", default="eager,channels_last,compile")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one process")
-    parser.add_argument("--output", help="a file for the tables, in place of stdout")
+    parser.add_argument("--output", help="a file for the tables, instead of stdout")
     args = parser.parse_args()
     names = args.case or [name for name, (_, infer) in table.items() if not infer]
     unknown = [name for name in names if name not in table]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A model answers alike however its examples reach it: `eval` on IDX files, `eval` and `infer` on the same digits as PNG files.
+# A model gives the same results for all input formats: `eval` on IDX files, `eval` and `infer` on the same digits as PNG files.
 . "$(dirname "$0")/common.sh"
 count=500
 if mnist=$(find_mnist); then side=28; else
@@ -27,7 +27,7 @@ END
 expect 0 train net.yaml --out run -q
 "$helper" digits "$mnist" digits $count
 
-# The first examples of the data set alone, so that both read the same.
+# Only the first examples of the data set, so that both read the same.
 mkdir first
 for part in images-idx3 labels-idx1; do
   file=$mnist/t10k-$part-ubyte
@@ -41,7 +41,7 @@ cp stdout idx.json
 expect 0 eval run digits --json --worst 500
 cp stdout png.json
 
-# Accuracy, per-class figures and confusion matrix. The losses are sums in the order of the examples, which differs: to six digits only.
+# Accuracy, per-class figures and confusion matrix. Losses are summed in example order, which differs: compare six digits.
 figures() { sed -E 's/.*"metrics"/"metrics"/; s/"worst_mistakes".*//; s/("(loss|cross_entropy)":[0-9]\.[0-9]{6})[0-9]*/\1/g' "$1"; }
 holds "eval of IDX and PNG differ" test "$(figures idx.json)" = "$(figures png.json)"
 holds "eval counts other than $count examples" grep -q "\"examples\":$count," png.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bad inputs: for each a command, its exit code and what it says. Files are made above the table.
+# Bad inputs: a command for each, with its exit code and message. Files are created above the table.
 . "$(dirname "$0")/common.sh"
 
 # row CODE TEXT ARGUMENT...
@@ -11,8 +11,8 @@ row() {
   holds "$last: ends in a crash" test "$(grep -ciE 'terminate called|assert|sanitizer' stderr)" -eq 0
 }
 
-# --- pictures: two classes of eight each, and copies with one thing wrong
-"$helper" pictures photos 8
+# --- images: two classes of eight each, and copies with one defect
+"$helper" images photos 8
 copy() { rm -rf "$1" && cp -r photos "$1"; }
 copy empty_class && mkdir empty_class/none
 copy cut && "$helper" jpeg whole.jpg 48 && head -c 700 whole.jpg >cut/dark/000.jpg
@@ -66,7 +66,7 @@ END
   cat photos.yaml
 } >bomb.yaml
 
-# --- a model, and one with a byte turned
+# --- a model, and one with a flipped byte
 expect 0 train photos.yaml --out model -q
 cp model/checkpoints/last flipped
 size=$(stat -c %s flipped)
@@ -81,41 +81,41 @@ row 3 "there is no configuration gone.yaml" train gone.yaml
 row 3 "shapes.yaml:4:" train shapes.yaml
 row 3 "nobody" train dangling.yaml
 row 3 "cycle.yaml:4:" train cycle.yaml
-row 3 "more than 100000 values, aliases written out" train bomb.yaml
-row 3 "the pictures come out in different sizes" train photos.yaml "$(on sized)" 'data.train.transforms=[flip]'
-row 4 "no picture could be read; the first: " train photos.yaml "$(list train only_text.txt)" data.batch_size=1 "data.train.transforms=[flip]"
-row 3 "the data give [3, 9, 9] for input 'data', which the net declares as [3, 8, 8]" train photos.yaml 'data.train.transforms=[{resize: [9, 9]}]'
-row 3 "command line:1:17: error: data.batch_size = 64 is more than the 16 examples there are" train photos.yaml data.batch_size=64
+row 3 "more than 100000 values after expanding aliases" train bomb.yaml
+row 3 "the transforms produce images of different sizes" train photos.yaml "$(on sized)" 'data.train.transforms=[flip]'
+row 4 "no image could be read; the first: " train photos.yaml "$(list train only_text.txt)" data.batch_size=1 "data.train.transforms=[flip]"
+row 3 "the data has shape [3, 9, 9] for input 'data', but the net declares [3, 8, 8]" train photos.yaml 'data.train.transforms=[{resize: [9, 9]}]'
+row 3 "command line:1:17: error: data.batch_size = 64 exceeds the number of examples, 16" train photos.yaml data.batch_size=64
 row 3 "command line:1:11: error: the input 'data' is [8, 8, 3]: 8 channels of 3x8; the order is channels, height, width" train photos.yaml 'net.input=[8, 8, 3]'
 says "help: write [3, 8, 8]"
 row 3 "the order is channels, height, width" check photos.yaml 'net.input=[8, 8, 3]'
-row 3 "there is none of that kind yet" train photos.yaml 'net.layers=[Deconvolution, SoftmaxOutput]'
+row 3 "not supported yet" train photos.yaml 'net.layers=[Deconvolution, SoftmaxOutput]'
 row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (>= 0)" train photos.yaml train.optimizer.lr=-1
 # data: 4
 row 4 "there is no" train photos.yaml "$(on gone)"
-row 4 "/empty_class/none holds no pictures" train photos.yaml "$(on empty_class)"
+row 4 "/empty_class/none holds no images" train photos.yaml "$(on empty_class)"
 row 4 "holds no folders; one folder per class is expected" train photos.yaml "$(on nothing)"
 row 4 "the folder 'bright' in" train photos.yaml data.val.path=more
 row 4 "labels.txt:5: the label 7 is outside the 2 classes (0 .. 1)" train photos.yaml "$(list val labels.txt)"
-row 4 "words.txt:5: the label 'dusk' is none of the 2 classes (dark, light)" train photos.yaml "$(list val words.txt)"
+row 4 "words.txt:5: the label 'dusk' is not one of the 2 classes (dark, light)" train photos.yaml "$(list val words.txt)"
 for bad in cut huge huge_jpeg scans text; do
   case $bad in
     cut) why="Premature end of JPEG file" ;;
-    huge | huge_jpeg) why="60000x60000 pixels are more than the 100000000 that are allowed" ;;
+    huge | huge_jpeg) why="60000x60000 pixels are more than the limit of 100000000" ;;
     scans) why="more than 500 scans" ;;
     text) why="not a JPEG, PNG or BMP (begins with 'these are wo')" ;;
   esac
   row 4 "more than max_bad = 0.01 (data.max_bad) allows; the last is" train photos.yaml "$(on $bad)"
   says "$why"
-  says "; \`mxtrain check\` names them all: repair or remove them, or allow more"
+  says "; \`mxtrain check\` lists them all: repair or remove them, or allow more"
   row 0 "1 examples could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
   says "$why"
   row 9 "$why" check photos.yaml "$(on $bad)" data.max_bad=0.1
   file=$(ls -d $bad/dark/000.*)
   row 4 "$why" infer model "$file"
 done
-row 4 "flipped is no whole checkpoint: its checksum does not fit its contents" eval flipped photos
-# a picture of one pixel is a picture
+row 4 "flipped is not a complete checkpoint: its checksum does not match its contents" eval flipped photos
+# an image of one pixel is an image
 expect 0 train photos.yaml "$(on tiny)" --out run_tiny -q
 expect 0 infer model tiny/dark/000.jpg
 # labels within the classes are taken

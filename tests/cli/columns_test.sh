@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tables with named columns: nets of several inputs and several losses train end to end, every loss under its own name.
+# Tables with named columns: nets with several inputs and several losses train end to end, every loss under its own name.
 . "$(dirname "$0")/common.sh"
 
 # less FILE KEY: the last value of a column of metrics.csv is below half of its first.
@@ -41,7 +41,7 @@ says "wrong.yaml:9:"
 says "\`columns\` names no columns for the net's input 'left'; did you mean 'lft'?"
 sed 's/lft/left/; s/\[c, d\]/[c, d, b]/' wrong.yaml >shape.yaml
 expect 3 train shape.yaml
-says "the data give [3] for input 'right', which the net declares as [2]"
+says "the data has shape [3] for input 'right', but the net declares [2]"
 sed 's/lft: \[a, b\]/left: [a, x]/' wrong.yaml >column.yaml
 expect 3 train column.yaml
 says "has no column 'x'; it has 5 columns, named a, b, c, d, y"

@@ -1,4 +1,4 @@
-# Sourced by the tests of the program: a working folder of its own, and checks that say what they saw.
+# Sourced by the CLI tests: sets up a temporary working folder, and defines checks that print what they saw.
 set -u
 program=${MXTRAIN_PROGRAM:?the built program}
 helper=${MXTRAIN_CLI_HELPER:?the built helper}
@@ -19,7 +19,7 @@ fail() {
   [ -s stderr ] && sed 's/^/  stderr: /' stderr | head -20
 }
 
-# expect CODE ARGUMENT...: runs the program; its answers lie in the files stdout and stderr.
+# expect CODE ARGUMENT...: runs the program; its output is in the files stdout and stderr.
 expect() {
   local wanted=$1
   shift
@@ -30,7 +30,7 @@ expect() {
   [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
 }
 
-# says TEXT: the last run's stderr holds this text. prints TEXT: its stdout does.
+# says TEXT: the last run's stderr contains this text. prints TEXT: its stdout does.
 says() {
   checks=$((checks + 1))
   grep -qF -- "$1" stderr || fail "$last: stderr lacks: $1"
@@ -57,7 +57,7 @@ find_mnist() {
   return 1
 }
 
-# points.yaml and its table: a net and a run that take no time.
+# points.yaml and its table: a net and a run that are fast.
 write_points() {
   cat >points.yaml <<'END'
 name: points
@@ -87,7 +87,7 @@ net:
 END
 }
 
-# write_photos TRAIN VALIDATION BATCH: photos.yaml, a net on pictures of 8x8 in folders of classes.
+# write_photos TRAIN VALIDATION BATCH: photos.yaml, a net on images of 8x8 in folders of classes.
 write_photos() {
   cat >photos.yaml <<END
 name: photos
@@ -105,7 +105,7 @@ train: {epochs: 1, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
 END
 }
 
-# A minute at most, until a file of another process holds something.
+# Waits, at most a minute, until a file of another process is not empty.
 wait_for() {
   for _ in $(seq 600); do
     [ -s "$1" ] && return

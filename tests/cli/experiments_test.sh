@@ -19,7 +19,7 @@ holds "the rate that diverges comes last" grep -q '^1e30 *-' <(tail -1 stdout)
 holds "the better rate comes first" awk 'NR == 2 { first = $2 } NR == 3 { exit !(first >= $2) }' stdout
 
 script kill_and_resume points.yaml 1
-prints "the same checkpoint, byte for byte"
+prints "the checkpoints are identical"
 
 expect 0 synth shapes --count 120 --size 24
 write_photos shapes/train shapes/val 8

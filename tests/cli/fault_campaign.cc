@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr int kLongest = 300;  // seconds: what takes longer hangs
+constexpr int kLongest = 300;  // seconds; a longer run counts as hung
 
 std::string Contents(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -209,8 +209,11 @@ class Campaign {
     const Ending ending = program_.Run(c.scenario->command, Faults(std::to_string(c.at) + (c.for_good ? "+" : ""), c.kind));
     std::string loss = WrongEnding(ending, kill);
     if (loss.empty()) loss = c.scenario->look();
-    // Metrics that lack an image of validation are told, and may choose another epoch as the best one.
-    const bool other_data = Contents("stderr").find("examples of validation, which its metrics lack, could not be read") != std::string::npos;
+    // A missing validation image is reported, and may change the choice of the best epoch.
+    const bool other_data =
+        Contents("stderr").find(
+            "validation examples, missing from the metrics, could not be read") !=
+        std::string::npos;
     if (loss.empty() && other_data) return;
     if (loss.empty() && ending.code == 0 && ending.signal == 0) loss = WrongSuccess(*c.scenario);
     if (loss.empty() && c.scenario->changes_run) loss = WrongRecovery(kill && c.at % 2 == 0);
@@ -237,7 +240,7 @@ class Campaign {
 
   std::string WrongRecovery(bool overwrite) const {
     const Words flags = overwrite && fs::exists("run") ? Words{"--overwrite"} : Words{"--resume", "--or-begin"};
-    const bool saved = fs::exists("run/checkpoints/last");  // before the first save has ended, the file beside may be all that there is
+    const bool saved = fs::exists("run/checkpoints/last");  // before the first save has ended, only the temporary file may exist
     const Ending ending = program_.Run(Train(flags));
     const std::string said = Contents("stderr");
     if (ending.code != 0 || ending.signal != 0) return flags[0] + " does not end well: " + said;
@@ -251,7 +254,7 @@ class Campaign {
 
   static std::string Same(const char* a, const char* b) { return Contents(a) == Contents(b) ? "" : std::string(a) + " holds other bytes than " + b; }
   static std::string SameOrAbsent(const std::string& file) { return fs::exists(file) ? Same(file.c_str(), ("whole-" + file).c_str()) : ""; }
-  // Images that cannot be read have no line.
+  // Unreadable images have no line.
   static std::string LinesOf(const std::string& file) {
     std::istringstream found(Contents(file)), whole(Contents("whole-" + file));
     std::set<std::string> lines;

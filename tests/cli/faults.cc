@@ -79,7 +79,7 @@ bool Lies(int fd) { return fd >= 0 && fd < 1024 && TheFaults().watched[fd]; }
 
 enum class Outcome { kGood, kFails, kShort, kKilledAfter };
 
-// Counts an operation and says what becomes of it. errno is set where it fails.
+// Counts an operation and returns its outcome. Sets errno if it fails.
 Outcome Meet(char letter) {
   Faults& f = TheFaults();
   if (!f.only.empty() && f.only.find(letter) == std::string::npos) return Outcome::kGood;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Whatever operation on files fails, and wherever the program is killed, nothing is lost: what fault_campaign.cc says.
+# No data is lost when any file operation fails or the program is killed at any point; see fault_campaign.cc.
 # MXTRAIN_FAULTS: how many faults are drawn, or `all` (some thousands: a quarter of an hour).
 . "$(dirname "$0")/common.sh"
-"$helper" pictures photos 3
+"$helper" images photos 3
 cat >net.yaml <<'END'
 seed: 3
 net:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Folds of the training set: one by hand, all of them by a sweep; and what tables of runs say of runs that are damaged, old or on other data.
+# Folds of the training set: one by hand, all of them by a sweep; and tables of runs that are damaged, old or on other data.
 . "$(dirname "$0")/common.sh"
 
 write_points
-"$helper" pictures train 9
+"$helper" images train 9
 write_photos train train 4
 
 # --- one fold
@@ -21,7 +21,7 @@ holds "a mean over folds" grep -q '^accuracy,3,[0-9.]*,' cross/folds.csv
 for fold in 1 2 3; do
   expect 0 eval cross/000$fold --predictions fold$fold.csv
 done
-holds "every picture is validated once" [ "$(tail -qn +2 fold?.csv | cut -d, -f1 | sort -u | wc -l)" -eq 18 -a "$(tail -qn +2 fold?.csv | wc -l)" -eq 18 ]
+holds "every image is validated once" [ "$(tail -qn +2 fold?.csv | cut -d, -f1 | sort -u | wc -l)" -eq 18 -a "$(tail -qn +2 fold?.csv | wc -l)" -eq 18 ]
 expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid --json
 prints '"folds":[{'
 holds "a line for each rate" [ "$(wc -l <grid/folds.csv)" -eq 3 ]
@@ -33,12 +33,12 @@ holds "means are other than the runs'" awk -F, '
     if (a * a > 1e-10 || b * b > 1e-6) exit 1 }' grid/results.csv grid/folds.csv
 expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid  # everything is done
 expect 2 sweep points.yaml --folds 3 'train.optimizer.lr=[0.1,0.01]' --out grid
-says "grid holds another sweep"
+says "grid contains another sweep"
 expect 2 sweep points.yaml --folds 1
 expect 2 sweep points.yaml
 says "or --folds N"
 
-# --- runs: one that is damaged does not hide the others; an old one is not called broken off
+# --- runs: a damaged run does not hide the others; an old one is not reported as broken off
 mkdir kept
 cp -r one kept/damaged && echo '{' >kept/damaged/result.json
 cp -r one kept/old && rm kept/old/result.json

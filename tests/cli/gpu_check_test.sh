@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/gpu_check.sh where there is no GPU: once the CPU plays one, so that every command that it gives is a command of this program; then
-# programs that fail, hang and refuse in turn, which its table must tell.
+# programs that fail, hang and refuse in turn, which its table must report.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
 
 # An unpacked tarball, whose programs are those below.
@@ -43,7 +43,7 @@ if [[ \$1 == devices ]]; then
   exit
 fi
 if [[ "\$*" == *amp=* ]]; then  # which the CPU may not know
-  echo "epoch 8  train: loss 0.4100  (10 images/s, 0:01)  loss scale 1024, 2 steps left out"
+  echo "epoch 8  train: loss 0.4100  (10 images/s, 0:01)  loss scale 1024, 2 steps skipped"
   echo "best: epoch 7 by accuracy = 0.7700"
   exit
 fi
@@ -57,9 +57,9 @@ tells '^ok +[0-9]+  devices +NVIDIA H1, .*; driver 13.0$'
 tells '^ok +[0-9]+  operators +12 cases$'
 tells '^ok +[0-9]+  LeNet, 50 steps +50 of 50 steps, from 2\.[0-9]+ to [12]\.[0-9]+ .*at most 0.0e\+00 apart'
 tells '^ok +[0-9]+  ResNet-18, 10 steps +10 of 10 steps'
-tells '^ok +[0-9]+  resume +the same bits after 60 steps'
+tells '^ok +[0-9]+  resume +bit-identical after 60 steps'
 tells '^ok +[0-9]+  two runs, same bits +100 steps of LeNet'
-tells '^ok +[0-9]+  LeNet in fp16 +best: epoch 7 by accuracy = 0.7700  loss scale 1024, 2 steps left out$'
+tells '^ok +[0-9]+  LeNet in fp16 +best: epoch 7 by accuracy = 0.7700  loss scale 1024, 2 steps skipped$'
 tells '^ok +[0-9]+  LeNet in bf16 +best: epoch 7'
 tells '^skip +[0-9]+  MNIST +no folder of MNIST was given'
 
@@ -118,12 +118,12 @@ gpu_check 1 agree
 tells '^FAIL +[0-9]+  LeNet, 50 steps .*apart, at step 31'
 tells '^ok +[0-9]+  ResNet-18, 10 steps +10 of 10 steps'
 
-# What hangs is stopped, what comes after the end of the time is not run, and neither counts as well done.
+# A hanging step is stopped, steps after the time limit are not run, and neither passes.
 make package/libexec/mxtrain/test_gpu <<<'sleep 60'
 GPU_CHECK_SECONDS=2 gpu_check 1 agree
 tells '^FAIL +2  tests of the GPU .*exit code 124: stopped after [12] s'
 tells '^FAIL +0  operators .*no time was left for it'
-# Tests that were skipped, or that ran no case, are not green.
+# Tests that were skipped or ran no case do not pass.
 tests_say test_gpu 'skipped: no device' 77
 gpu_check 1 agree
 tells '^FAIL .* tests of the GPU .*exit code 77: skipped: no device'
@@ -183,9 +183,9 @@ tells '^skip +[0-9]+  sanitize +there is no compute-sanitizer'
 echo "gpu     none: libcudnn.so.9 was not found; install it" >package/bin/devices
 gpu_check 1 all
 tells '^FAIL +[0-9]+  devices +gpu     none: libcudnn.so.9 was not found; install it; nothing else can be checked without one'
-holds "the three parts stand in one table" [ "$(sed -n '/^== gpu_check.sh/,$p' stdout | grep -c '^FAIL')" -eq 3 ]
+holds "the three parts are in one table" [ "$(sed -n '/^== gpu_check.sh/,$p' stdout | grep -c '^FAIL')" -eq 3 ]
 gpu_check 2 bench more
 says "gpu_check.sh agree [MNIST_FOLDER]"
 gpu_check 2 agree nowhere
-says "nowhere holds no train-images-idx3-ubyte.gz"
+says "nowhere does not contain train-images-idx3-ubyte.gz"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Help on exit codes, man pages, completion: all from what the program declares.
+# Help on exit codes, man pages, completion: all derived from the program's declarations.
 . "$(dirname "$0")/common.sh"
 
 commands=$("$program" --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ {print $1}')
@@ -21,9 +21,9 @@ holds "a name explains another code than its number" cmp -s by_name stdout
 expect 0 help --json
 holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
 expect 2 help confguration
-says "there is no command, key or exit code 'confguration'; did you mean 'configuration'?"
+says "unknown command, key or exit code 'confguration'; did you mean 'configuration'?"
 expect 2 help 77
-says "\`mxtrain help\` lists the codes and pages, \`mxtrain help keys\` the keys"
+says "\`mxtrain help\` lists the codes and topics, \`mxtrain help keys\` the keys"
 expect 0 help check
 prints "Usage: "
 
@@ -55,17 +55,17 @@ expect 0 train points.yaml --out table -q
 
 # --- a missing operator is not taken for another
 expect 3 ops Deconvolution
-says "there is no operator 'Deconvolution': there is none of that kind yet; \`mxtrain ops\` lists what there is, and a plug-in can add more"
+says "there is no operator 'Deconvolution': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
 expect 3 ops RNN
-says "there is none of that kind yet"
+says "not supported yet"
 expect 0 ops
-for group in layers losses "functions of every element" "steps of optimizers, which train.optimizer chooses (no layers)"; do
+for group in layers losses "elementwise functions" "optimizer updates, chosen by train.optimizer (not layers)"; do
   holds "ops has no group $group" grep -qxF "$group:" stdout
 done
 holds "an update is no step of an optimizer" sh -c "sed -n '/^steps of/,\$p' stdout | grep -q '^  adam_update '"
 holds "a layer is no layer" sh -c "sed -n '/^layers:/,/^\$/p' stdout | grep -q '^  SliceChannel '"
 expect 0 ops adam_update --json
-prints '"group": "steps of optimizers'
+prints '"group": "optimizer updates'
 
 # --- man pages: one for each command, which roff takes without a warning
 expect 0 help --man-dir man

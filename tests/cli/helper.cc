@@ -1,18 +1,21 @@
-// What the tests of the program need beside a shell: small data, and exact comparison.
+// Helper of the CLI tests: generates small data and compares exactly.
 //
-//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated pictures each: bright squares, the class is the place
-//   helper pictures DIR N         PNG files of two classes, dark/ and light/, N each
+//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated images each: bright squares, the class is the place
+//   helper images DIR N           PNG files of two classes, dark/ and light/, N each
 //   helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
-//   helper scans FILE N           a progressive JPEG of 16 x 16 pixels that says N times the same scan
+//   helper scans FILE N           a progressive JPEG of 16 x 16 pixels with N identical scans
 //   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
-//   helper cut FROM TO Y X SIDE MIRROR   SIDE x SIDE pixels from (Y, X) on of every PNG in folders inside FROM, mirrored where MIRROR is 1
-//   helper again FILE TO QUALITY  a picture as JPEG of that quality, half as large
+//   helper crop FROM TO Y X SIDE MIRROR  SIDE x SIDE pixels at (Y, X) of every PNG in the folders of
+//                                 FROM, mirrored if MIRROR is 1
+//   helper again FILE TO QUALITY  an image as JPEG of that quality, half as large
 //   helper turned FILE TO N       a JPEG with the EXIF orientation N
-//   helper layered FILE TO        a picture as PNG with an alpha channel
-//   helper size FILE              "WIDTH HEIGHT" of a picture
-//   helper compare A B            two checkpoints: every array and where the run stands, byte for byte; 1 when they differ
-//   helper json                   stdin is JSON, a document per line; 1 when not
-//   helper trace FILE KEY LAST FIRST   what trace.h says; KEY and LAST: the last layer's weight and backward, FIRST: the first layer's
+//   helper layered FILE TO        an image as PNG with an alpha channel
+//   helper size FILE              "WIDTH HEIGHT" of an image
+//   helper compare A B            compares two checkpoints, arrays and progress, byte for byte; 1 if
+//                                 they differ
+//   helper json                   stdin is JSON, one document per line; 1 if not
+//   helper trace FILE KEY LAST FIRST   see trace.h; KEY and LAST: the last layer's weight and backward,
+//                                 FIRST: the first layer's
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -84,7 +87,7 @@ void WriteJpeg(const fs::path& path, int side) {
   WriteFileAtomically(path.string(), io::EncodeJpeg(image));
 }
 
-// What a bomb does: each scan refines nothing, but is decoded over the whole picture.
+// What a bomb does: each scan refines nothing, but is decoded over the whole image.
 void WriteScans(const std::string& path, int64_t count) {
   const auto segment = [](char marker, const std::string& body) {
     const size_t length = body.size() + 2;
@@ -148,7 +151,8 @@ void WriteAgain(const fs::path& from, const fs::path& to, int quality) {
   WriteFileAtomically(to.string(), io::EncodeJpeg(half, quality));
 }
 
-// A segment APP1 with a directory of one entry (CIPA DC-008), directly after the start of the picture.
+// A segment APP1 with a directory of one entry (CIPA DC-008), directly after the start of the
+// image.
 void WriteTurned(const fs::path& from, const fs::path& to, char orientation) {
   const std::string exif = std::string("Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 25) + orientation + std::string(6, '\0');
   const std::string jpeg = ReadFile(from.string());
@@ -212,11 +216,12 @@ bool StdinIsJson() {
 int Run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
   if (command == "idx" && words.size() == 4) return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
-  if (command == "pictures" && words.size() == 3) return WriteImages(words[1], std::stoi(words[2])), 0;
+  if (command == "images" && words.size() == 3)
+    return WriteImages(words[1], std::stoi(words[2])), 0;
   if (command == "jpeg" && words.size() == 3) return WriteJpeg(words[1], std::stoi(words[2])), 0;
   if (command == "scans" && words.size() == 3) return WriteScans(words[1], std::stoll(words[2])), 0;
   if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
-  if (command == "cut" && words.size() == 7) {
+  if (command == "crop" && words.size() == 7) {
     return CropImages(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]), std::stoi(words[5]), words[6] == "1"), 0;
   }
   if (command == "again" && words.size() == 4) return WriteAgain(words[1], words[2], std::stoi(words[3])), 0;
@@ -236,7 +241,8 @@ int Run(const std::vector<std::string>& words) {
     return test::CheckTrace(words[1], names) ? 0 : 1;
   }
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
-  std::cerr << "usage: helper idx | pictures | jpeg | scans | digits | cut | again | turned | layered | size | compare | json | trace, see helper.cc\n";
+  std::cerr << "usage: helper idx | images | jpeg | scans | digits | crop | again | turned | "
+               "layered | size | compare | json | trace, see helper.cc\n";
   return 2;
 }
 

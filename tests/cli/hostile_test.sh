@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Folders that were made to harm, and machines that give no more: no file of others is touched, nothing hangs, and what is wrong is said.
+# Malicious folders and exhausted machines: no file of others is touched, nothing hangs, and errors are reported.
 . "$(dirname "$0")/common.sh"
 real=$program
 printf '#!/bin/sh\nexec timeout -k 5 100 "%s" "$@"\n' "$real" >guarded
 chmod +x guarded
 program=$work/guarded
-"$helper" pictures photos 4
+"$helper" images photos 4
 write_photos photos photos 4
 expect 0 train photos.yaml --out run -q
 
@@ -16,7 +16,7 @@ truncate -s 1T photos/light/sparse.png
 expect 4 infer run photos --format csv
 says "warning: cannot read photos/dark/pipe.png: it is a pipe, not a regular file"
 says "warning: cannot read photos/light/zero.png: it is a device, not a regular file"
-says "photos/light/sparse.png holds more than 268435456 bytes, which is the most that is read"
+says "photos/light/sparse.png has more than 268435456 bytes, the limit for reading"
 holds "the good images have no lines" test "$(wc -l <stdout)" -eq 9
 expect 0 infer run photos --format csv --skip-bad
 expect 9 check photos.yaml
@@ -41,7 +41,7 @@ expect 8 train photos.yaml --profile /dev/null --out unmade
 says "cannot write /dev/null: it is a device, not a regular file"
 holds "/dev/null is a file now" test -c /dev/null
 
-# --- links at every name of a run folder lead to what others own
+# --- links at every name of a run folder point to files of others
 mkdir -p theirs/folder
 guard() {
   for name in file folder/last folder/best folder/previous folder/epoch-0001 folder/report.json; do echo precious >theirs/$name; done
@@ -88,29 +88,29 @@ for name in .lock mxtrain.log events.jsonl metrics.csv; do
   ln -f theirs/file hostile/$name
   survives "a hard link at $name" train photos.yaml --out hostile --resume train.epochs=2 -q
 done
-# The names beside which files are written can be foretold.
+# The names of temporary files are predictable.
 rm -rf hostile
 cp -r run hostile
 (
   for name in config.yaml metrics.csv result.json report.html checkpoints/last.new; do ln -s "$work/theirs/file" hostile/$name.tmp-$BASHPID; done
   exec "$real" train photos.yaml --out hostile --resume train.epochs=2 -q
 ) 2>stderr
-holds "links beside files keep a run from going on: $(cat stderr)" test $? -eq 0
+holds "links at temporary names prevent a run from continuing: $(cat stderr)" test $? -eq 0
 untouched "links beside files"
 
 # --- names
 expect 3 train photos.yaml name=../../x
-says "no run can be called so: a name is that of one folder, and holds no '/'"
+says "invalid run name: it names a single folder and must not contain '/'"
 expect 2 train photos.yaml --name ../x
-says "--name: no run can be called so"
+says "--name: invalid run name"
 expect 3 train photos.yaml "name=$(printf '%300s' | tr ' ' n)"
-says "a name has at most 200 bytes"
+says "it is longer than 200 bytes"
 printf 'include: photos.yaml\nname: "a\\0b"\n' >nul.yaml
 expect 3 train nul.yaml
-says "there is a control character in the name"
+says "it contains a control character"
 printf 'include: photos.yaml\ndata: {train: {path: "photos\\0x"}}\n' >nul.yaml
 expect 3 train nul.yaml
-says "a path, which cannot hold a NUL"
+says "a path, which cannot contain NUL"
 holds "a run was made outside of runs/" test ! -e ../x-0001 -a ! -e ../../x-0001
 mkdir -p classes
 for name in 'a=b' $'new\nline' $'\e[31mred'; do cp -r photos/dark "classes/$name"; done
@@ -134,7 +134,7 @@ mkdir -p begun/checkpoints
 touch begun/.lock
 expect 0 train classes.yaml --out begun --resume --or-begin -q
 
-# --- threads that cannot be had, from the first, second, ... on; files that may not grow
+# --- thread creation fails from the first, second, ... thread on; files that may not grow
 for at in 1 2 3 4 5 6 7 8; do
   FAULTS_BELOW=$work FAULTS_LOG=/dev/null FAULTS_ONLY=t FAULTS_AT=$at+ FAULTS_KIND=EAGAIN GOMP_SPINCOUNT=1000 LD_PRELOAD=$faults \
     "$real" train classes.yaml --out "threads$at" -q --threads 2 data.workers=3 >stdout 2>stderr
@@ -143,7 +143,7 @@ for at in 1 2 3 4 5 6 7 8; do
   [ $code -eq 0 ] && break
   checks=$((checks + 1))
   [ $code -eq 6 ] || fail "$last: exit code $code, expected 6"
-  says "the system gives no further thread: Resource temporarily unavailable; raise the limit"
+  says "cannot create a thread: Resource temporarily unavailable; raise the limit"
 done
 holds "a run needs no thread" test $at -gt 1
 (
@@ -152,5 +152,5 @@ holds "a run needs no thread" test $at -gt 1
 )
 code=$?
 holds "a limit on the size of files: exit code $code, expected 8" test $code -eq 8
-holds "a limit on the size of files is not told: $(cat limited.txt)" grep -q "File too large; a limit on the size of files ends it (ulimit -f)" limited.txt
+holds "a limit on the size of files is not reported: $(cat limited.txt)" grep -q "File too large; the file size limit was reached (ulimit -f" limited.txt
 finish

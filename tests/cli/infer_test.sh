@@ -1,38 +1,38 @@
 #!/usr/bin/env bash
-# What infer does beside listing: sorted copies, pictures that are drawn on, probabilities, views that are averaged.
+# Outputs of infer besides lists: sorted copies, annotated images, probabilities, averaged views.
 . "$(dirname "$0")/common.sh"
 
-"$helper" pictures large 8
-"$helper" cut large photos 1 1 10 0
+"$helper" images large 8
+"$helper" crop large photos 1 1 10 0
 write_photos photos photos 4
 expect 0 train photos.yaml train.epochs=10 --out model
 
-# --- model and pictures swapped; values where there is no configuration
+# --- model and images swapped; values where there is no configuration
 expect 2 infer photos model
-says "model is a model, and the model comes first: mxtrain infer model photos"
+says "model is a model; the model must come first: mxtrain infer model photos"
 expect 2 infer photos model/checkpoints/best
 says "mxtrain infer model/checkpoints/best photos"
 expect 2 eval photos model
-says "model is a model, and the model comes first: mxtrain eval model photos"
+says "model is a model; the model must come first: mxtrain eval model photos"
 expect 2 eval model data.val.path=photos
-says "data.val.path=photos: a folder or a list is named by itself: mxtrain eval model photos"
+says "data.val.path=photos: give a folder or a list by its path alone: mxtrain eval model photos"
 expect 2 eval model data.cache=ram
-says "data.cache=ram is a value for a configuration, and none is named: mxtrain eval model model/config.yaml data.cache=ram"
+says "data.cache=ram overrides a configuration, but none is given: mxtrain eval model model/config.yaml data.cache=ram"
 expect 2 eval model photos data.batch_size=2
-says "data.batch_size=2 is a value for a configuration, and photos is none: mxtrain eval model model/config.yaml data.batch_size=2"
+says "data.batch_size=2 overrides a configuration, but photos is not one: mxtrain eval model model/config.yaml data.batch_size=2"
 expect 0 eval model model/config.yaml data.val.path=photos --json
 prints '"examples":16'
 expect 2 infer model photos --top-k 0
-says "error: --top-k: expected a number above 0, got '0'; see \`mxtrain infer --help\`"
+says "error: --top-k: expected a number greater than 0, got '0'; see \`mxtrain infer --help\`"
 
-# --- copies sorted into class folders: names kept, nothing overwritten, once more changes nothing
+# --- copies sorted into class folders: names are kept, nothing is overwritten, a repetition changes nothing
 expect 0 infer model photos --copy-to sorted --format csv --batch 5
 tail -n +2 stdout | awk -F, '{n = split($1, part, "/"); print $2 "/" part[n]}' | sort -u >wanted
 (cd sorted && find . -type f -name '???.png' | sed 's:^\./::' | sort) >found
 holds "the copies are not sorted as the list says" cmp -s wanted found
 holds "a copy has other bytes" cmp -s photos/dark/000.png sorted/dark/000.png
 count=$(find sorted -type f | wc -l)
-holds "$count of 16 pictures were copied" test "$count" -eq 16
+holds "$count of 16 images were copied" test "$count" -eq 16
 expect 0 infer model photos --copy-to sorted
 holds "a second run copied again" test "$(find sorted -type f | wc -l)" -eq 16
 echo mine >sorted/dark/000.png
@@ -42,24 +42,24 @@ holds "the copy beside it is not there" cmp -s photos/dark/000.png sorted/dark/0
 expect 0 infer model photos --copy-to doubtful --min-score 1
 holds "who is surely right?" test "$(find doubtful/unsure -type f | wc -l)" -eq 16
 expect 2 infer model photos --min-score 0.5
-says "--min-score says which pictures --copy-to DIR puts aside; give both"
+says "--min-score needs --copy-to DIR"
 expect 2 infer model photos --copy-to x --min-score 2
 if [ "$(id -u)" -ne 0 ]; then expect 8 infer model photos --copy-to /proc/none; fi
 
-# --- a list whose paths end in zero bytes
+# --- a list with zero-terminated paths
 checks=$((checks + 1))
 find photos/dark -name '*.png' -print0 | "$program" infer model - --format csv >stdout 2>stderr || fail "a list from find -print0"
-holds "not a line for each of 8 pictures" test "$(tail -n +2 stdout | wc -l)" -eq 8
+holds "not a line for each of 8 images" test "$(tail -n +2 stdout | wc -l)" -eq 8
 
-# --- a link that leads to itself is no picture and no folder
+# --- a link to itself is neither an image nor a folder
 ln -s loop photos/dark/loop
 expect 0 infer model photos
 rm photos/dark/loop
 
-# --- MXNet's files carry how pictures are prepared, and give the same predictions; flags go before that, and are all that other files have
+# --- MXNet's files contain the preprocessing and give the same predictions; flags override it, and are required for other files
 expect 0 train photos.yaml --out measured 'data.val.transforms=[{resize: 8}, {center_crop: 8}, {normalize: {mean: [0.5, 0.4, 0.3], std: [0.25, 0.25, 0.5]}}]'
 expect 0 export measured zoo@1
-says "mxtrain infer zoo@1 INPUT prepares its input as the run did; for another program: resize size=8, center_crop size=8, normalize mean=(0.5, 0.4, 0.3) std=(0.25, 0.25, 0.5)"
+says "mxtrain infer zoo@1 INPUT prepares its input like the run; for another program: resize size=8, center_crop size=8, normalize mean=(0.5, 0.4, 0.3) std=(0.25, 0.25, 0.5)"
 flags=(--size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt)
 expect 0 infer measured photos --format csv
 cp stdout wanted
@@ -76,8 +76,8 @@ holds "eval of the exported files differs" test "$(tail -n +2 measures)" = "$(ta
 expect 0 export zoo@1 again@2
 expect 0 infer again@2 photos --format csv
 holds "files that were exported twice predict otherwise" cmp -s wanted stdout
-# A crop that is smaller than what it is taken from, and pictures of another size than the net's.
-"$helper" cut large odd 1 1 12 0
+# A crop that is smaller than what it is taken from, and images of another size than the net's.
+"$helper" crop large odd 1 1 12 0
 expect 0 train photos.yaml train.epochs=1 --out cropped 'data.val.transforms=[{resize: 11}, {center_crop: 8}]'
 expect 0 infer cropped odd --format csv --top-k 2
 cp stdout wanted
@@ -94,7 +94,7 @@ holds "a run of no steps is another model" cmp -s wanted stdout
 expect 0 train photos.yaml train.epochs=0 train.weights.file=crop.safetensors --resume --out taken
 expect 0 train photos.yaml --resume --out taken train.epochs=1
 expect 3 train photos.yaml train.epochs=0
-says "train.epochs = 0 trains nothing, and train.weights names no model to save in its place"
+says "train.epochs = 0 trains nothing, and train.weights names no model to save"
 # Files of others: no attribute, and a label whose name does not say so.
 strip() { sed -i 's/__mxtrain_model__/__mood__/' "$1-symbol.json"; }
 cp zoo-symbol.json foreign-symbol.json && cp zoo-0001.params foreign-0001.params
@@ -106,34 +106,34 @@ cp stdout wanted
 expect 0 infer foreign@1 photos --format csv --input data "${flags[@]}"
 holds "the input that was named gives other predictions" cmp -s wanted stdout
 expect 2 infer foreign@1 photos --input dat
-says "'dat' is no input of foreign-0001.params: the variables without an array are data, truth"
+says "'dat' is not an input of foreign-0001.params: the variables without an array are data, truth"
 expect 2 infer measured photos --input data
-says "says itself which its inputs are"
+says "declares its own inputs"
 cp zoo-symbol.json bare-symbol.json && cp zoo-0001.params bare-0001.params && strip bare
 expect 2 infer measured photos --size 3,8,8
-says "says itself how its pictures are prepared"
+says "defines its own preprocessing"
 expect 2 infer bare@1 photos
-says "does not say the size of its input"
+says "does not define the size of its input"
 expect 2 infer zoo@1 photos --mean 0.5
-says "give --size C,H,W too"
+says "--mean and --std need --size C,H,W"
 expect 3 infer zoo@1 photos --size 3,8,8 --mean 0.5,0.5
-says "mean has 2 numbers, the pictures have 3 channels"
+says "mean has 2 numbers, but the images have 3 channels"
 
-# --- evaluation in another size than training, where the net takes it; then the model takes that size
+# --- evaluation at a size other than in training, if the net accepts it; the model then uses that size
 pooled='net.layers=[{Convolution: {num_filter: 4, kernel: 3}}, {Pooling: {global_pool: true, kernel: 1, pool_type: avg}}, Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax}}]'
 larger='data.val.transforms=[{resize: [12, 12]}]'
 expect 0 train photos.yaml "$pooled" "$larger" --out sizes
 expect 0 infer sizes photos --probabilities large.npy
-"$helper" cut photos small 0 0 8 0
+"$helper" crop photos small 0 0 8 0
 expect 0 eval sizes small
 expect 0 bench photos.yaml "$pooled" "$larger" --infer --seconds 0.05 --rounds 1
 prints "of data and net in turn)"
 expect 3 train photos.yaml "$larger" --out refused
-says "the data give [3, 12, 12] for input 'data', which the net declares as [3, 8, 8]"
+says "the data has shape [3, 12, 12] for input 'data', but the net declares [3, 8, 8]"
 
-# --- drawn on: a picture for each, of a size that can be read
+# --- annotated images: one for each, large enough to read
 expect 0 infer model photos/light --annotate drawn
-holds "not a picture for each" test "$(find drawn -name '*.png' | wc -l)" -eq 8
+holds "not an image for each" test "$(find drawn -name '*.png' | wc -l)" -eq 8
 expect 0 infer model drawn
 holds "the letters have no room" test "$("$helper" size drawn/000.png)" = "130 130"
 holds "nothing was drawn" sh -c '! cmp -s drawn/000.png photos/light/000.png'
@@ -144,11 +144,11 @@ holds "the shape" grep -qaF "'shape': (16, 2,)" plain.npy
 expect 2 infer model photos --probabilities p.npy --output-layer flatten0 --output f.npy
 says "--copy-to, --annotate and --probabilities"
 
-# --- views: the mean of what the model says of pictures that were cut and mirrored beforehand
+# --- views: the mean of the model's outputs for images that were cropped and mirrored beforehand
 expect 0 infer model photos --tta crops --probabilities crops.npy --batch 3
 expect 2 infer model photos --tta rotate
 view() { # NAME FOLDER Y X SIDE MIRROR
-  "$helper" cut "$2" "cut_$1" "$3" "$4" "$5" "$6"
+  "$helper" crop "$2" "cut_$1" "$3" "$4" "$5" "$6"
   expect 0 infer model "cut_$1" --probabilities "view_$1.npy"
 }
 i=0

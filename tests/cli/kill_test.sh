@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that is killed again and again (SIGKILL) and resumed each time ends in the same checkpoint, byte for byte, as one that is left alone;
-# so do runs with other numbers of data workers and with the naive engine.
+# A run that is repeatedly killed (SIGKILL) and resumed ends in the same checkpoint, byte for byte, as an undisturbed one; so do runs
+# with other numbers of data workers and with the naive engine.
 #   kill_test.sh [KILLS]    default 4
 . "$(dirname "$0")/common.sh"
 kills=${1:-4}
@@ -74,7 +74,7 @@ for i in $(seq 2 "$kills"); do
   delay=$((i % 2 ? 200 : 10))
   killed "$(awk -v seed=$((RANDOM + i)) 'BEGIN { srand(seed); print 0.05 + 0.5 * rand() }')" $delay --resume
 done
-# What a killed process left beside its checkpoints goes when the run is resumed; what a living one writes stays. No process has the first number.
+# Resuming removes temporary files of killed processes and keeps those of running ones. No process has the first number.
 mkdir -p killed/checkpoints
 touch killed/checkpoints/last.new.tmp-4194305 killed/checkpoints/last.new.tmp-$$
 echo "$hits kills of running processes, $(awk 'END { print NR }' killed.out) lines said, $(saves) saves ended"

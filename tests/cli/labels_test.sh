@@ -2,12 +2,12 @@
 # Examples with any number of classes, and with several values: from lists and tables to predictions.
 . "$(dirname "$0")/common.sh"
 
-"$helper" pictures pictures 8
-write_photos pictures pictures 4
+"$helper" images images 8
+write_photos images images 4
 
 # --- any number of classes: a list of names
 i=0
-for file in pictures/*/*.png; do
+for file in images/*/*.png; do
   tags=$(basename "$(dirname "$file")")
   [ $((i++ % 2)) -eq 0 ] && tags="$tags;even"
   echo "$file,$tags"
@@ -28,7 +28,7 @@ data:
 train: {epochs: 20, optimizer: {name: sgd, lr: 0.5}, metrics: [multilabel_f1, multilabel_accuracy, auc, {name: multilabel_f1, average: micro}]}
 END
 expect 3 train tags.yaml
-says "stands there twice"
+says "appears twice"
 sed -i 's/, {name: multilabel_f1, average: micro}//' tags.yaml
 expect 0 train tags.yaml --out tags
 says "classes: 0 dark, 1 even, 2 light"
@@ -43,28 +43,28 @@ prints "precision"
 holds "the head of the predictions" test "$(head -1 each.csv)" = file,true_dark,true_even,true_light,predicted_dark,predicted_even,predicted_light
 even=$(awk -F, 'NR > 1 { hit += $3 >= 0.5 && $6 >= 0.5; all += $3 >= 0.5 } END { printf "%.4f", hit / all }' each.csv)
 holds "the recall of 'even' is not $even" sh -c "grep '^even ' stdout | awk '{ exit !(\$3 == $even) }'"
-expect 0 infer tags pictures/dark pictures/light --format csv
+expect 0 infer tags images/dark images/light --format csv
 prints "file,predicted,score"
-holds "dark pictures are not dark" grep -q 'pictures/dark/.*,dark' stdout
-expect 0 infer tags pictures/dark --threshold 1
+holds "dark images are not dark" grep -q 'images/dark/.*,dark' stdout
+expect 0 infer tags images/dark --threshold 1
 prints "  -"
-expect 0 infer tags pictures/light --format jsonl --threshold 0
+expect 0 infer tags images/light --format jsonl --threshold 0
 holds "no JSON" "$helper" json <stdout
 prints '"class":"even"'
-expect 0 infer tags pictures/light pictures/dark --copy-to sorted --threshold 0
+expect 0 infer tags images/light images/dark --copy-to sorted --threshold 0
 holds "a copy in each class" test -d sorted/dark -a -d sorted/even -a -d sorted/light
-expect 2 infer tags pictures/dark --top-k 2
-says "--top-k is for models that give one class of several"
+expect 2 infer tags images/dark --top-k 2
+says "--top-k is for models that predict one class of several"
 expect 3 train tags.yaml 'train.metrics=[accuracy]'
-says "metric accuracy is for one class to an example; label_delim gives any number"
+says "metric accuracy requires exactly one class per example; label_delim allows any number"
 expect 3 train tags.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 3}}, {SoftmaxOutput: {name: tags}}]'
-says "label_delim gives any number of classes, and SoftmaxOutput compares with one"
+says "label_delim allows any number of classes, but SoftmaxOutput takes exactly one"
 sed 's/dark;even/dark,even/' tags.csv >commas.csv
 expect 4 train tags.yaml data.train.path=commas.csv
 says "commas.csv:2: 1 labels, but the lines before have 2"
 
-# --- a table of values: several targets, with pictures and without
-{ echo file,x,y; for file in pictures/*/*.png; do case $file in *dark*) echo "$file,0,2" ;; *) echo "$file,1,-1" ;; esac; done; } >targets.csv
+# --- a table of values: several targets, with images and without
+{ echo file,x,y; for file in images/*/*.png; do case $file in *dark*) echo "$file,0,2" ;; *) echo "$file,1,-1" ;; esac; done; } >targets.csv
 cat >targets.yaml <<'END'
 name: targets
 net:
@@ -86,13 +86,13 @@ expect 0 eval targets targets.csv --predictions each.csv
 holds "not a line for each example" test "$(wc -l <each.csv)" -eq "$(wc -l <targets.csv)"
 mae=$(awk -F, 'NR > 1 { d = $5 - $3; sum += d < 0 ? -d : d; ++n } END { printf "%.4f", sum / n }' each.csv)
 holds "the mean error of y is not $mae" sh -c "grep '^y ' stdout | awk '{ exit !(\$2 == $mae) }'"
-expect 0 infer targets pictures/dark --format csv
+expect 0 infer targets images/dark --format csv
 prints "file,predicted_x,predicted_y"
-expect 0 infer targets pictures/dark --format jsonl
+expect 0 infer targets images/dark --format jsonl
 prints '"values":['
-expect 0 infer targets pictures/dark
-expect 2 infer targets pictures/dark --copy-to sorted
-says "--copy-to sorts by class; this model gives values"
-expect 2 infer targets pictures/dark --threshold 0.5
-says "--threshold is for models that give any number of classes"
+expect 0 infer targets images/dark
+expect 2 infer targets images/dark --copy-to sorted
+says "--copy-to sorts by class; this model predicts values"
+expect 2 infer targets images/dark --threshold 0.5
+says "--threshold is for multi-label models"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the program says and which exit code it gives, when things go right and when they go wrong.
+# Messages and exit codes, for success and for errors.
 . "$(dirname "$0")/common.sh"
 
 # no_escapes FILE, json FILE: what a file holds
@@ -10,17 +10,17 @@ write_points
 
 # --- wrong usage: 2
 expect 2 trian points.yaml
-says "error: there is no command 'trian'; did you mean 'train'? \`mxtrain --help\` lists them"
+says "error: unknown command 'trian'; did you mean 'train'? \`mxtrain --help\` lists them"
 expect 2 train points.yaml --overwite
-says "error: there is no flag '--overwite'; did you mean '--overwrite'? \`mxtrain train --help\` lists them"
+says "error: unknown flag '--overwite'; did you mean '--overwrite'? \`mxtrain train --help\` lists them"
 expect 2
-says "say a command"
+says "no command given"
 expect 2 train
 says "config is required; see \`mxtrain train --help\`"
 expect 2 -z
-says "there is no flag '-z'"
+says "unknown flag '-z'"
 expect 2 train points.yaml --epochs 3
-says "there is no flag '--epochs'; did you mean train.epochs=VALUE?"
+says "unknown flag '--epochs'; did you mean train.epochs=VALUE?"
 expect 2 train points.yaml --batch-size 3
 says "did you mean data.batch_size=VALUE?"
 expect 2 train points.yaml --threads many
@@ -69,7 +69,7 @@ says "did you mean 'num_hidden'?"
 sed 's/input: \[3\]/input: [4]/' points.yaml >bad.yaml
 expect 3 train bad.yaml
 says "bad.yaml:9:"
-says "the data give [3] for input 'data', which the net declares as [4]"
+says "the data has shape [3] for input 'data', but the net declares [4]"
 cat >bad.yaml <<'END'
 net:
   input: [1, 4, 4]
@@ -100,8 +100,8 @@ cp digits/*labels* damaged
 gzip -c digits/train-images-idx3-ubyte | head -c 900 >damaged/train-images-idx3-ubyte.gz
 expect 4 train digits.yaml 'data.train={source: mnist, path: damaged}'
 says "train-images-idx3-ubyte.gz is damaged"
-"$helper" pictures photos 8
-"$helper" pictures other 3
+"$helper" images photos 8
+"$helper" images other 3
 mv other/light other/bright
 write_photos photos photos 4
 expect 4 train photos.yaml data.val.path=other
@@ -120,11 +120,11 @@ says "--device gpu:0,0 names gpu(0) twice"
 expect 2 train points.yaml --device gpu:0,
 says "'gpu:0,' is not a device"
 expect 2 train points.yaml --device cpu:0,1
-says "on the CPU train.kvstore.workers shares a batch"
+says "on the CPU use train.kvstore.workers to split a batch"
 expect 2 plan points.yaml --device gpu:0,1
-says "--device gpu:0,1 is for training; here give one device, gpu(0)"
+says "--device gpu:0,1 is only for training; give one device, gpu(0)"
 expect 3 train points.yaml train.kvstore=device
-says "KVStore 'device' sums between GPUs, one for each worker; use local"
+says "KVStore 'device' needs one GPU per worker; use local"
 
 # --- runs: the folder, the resolved configuration, overrides, merged files
 expect 0 train points.yaml --progress auto
@@ -145,12 +145,12 @@ prints '"epochs":1'
 holds "origin.txt does not name the command line" grep -q "train.epochs.*command line" runs/latest/origin.txt
 expect 0 train points.yaml --out mine
 expect 8 train points.yaml --out mine
-says "mine holds a run already; add --overwrite to replace it, --resume to go on with it"
+says "mine already contains a run; use --overwrite to replace it, --resume to continue it"
 expect 0 train points.yaml --out mine --overwrite
 mkdir -p project/checkpoints
 echo precious >project/checkpoints/mine
 expect 8 train points.yaml --out project
-says "project holds checkpoints, which is of no run; choose another --out"
+says "project contains checkpoints, which does not belong to a run; choose another --out"
 holds "files of no run were touched" test "$(cat project/checkpoints/mine)" = precious
 expect 3 train points.yaml --out unmade 'train.metrics=[{name: accuracy, output: sofmax}]'
 holds "a run that cannot begin left its folder" test ! -e unmade
@@ -158,7 +158,7 @@ expect 2 train points.yaml --resume --resume-from mine/checkpoints/last
 expect 0 train points.yaml --out mine --resume train.epochs=4 --json
 prints '"epochs":4'
 expect 8 train points.yaml --name unheard --resume
-says "holds no run of 'unheard' to go on with; --or-begin begins one where there is none"
+says "contains no run of 'unheard' to continue; use --or-begin to start one"
 expect 0 train points.yaml --dry-run --out dry
 holds "--dry-run wrote" test ! -e dry
 if [ "$(id -u)" -ne 0 ]; then
@@ -168,13 +168,13 @@ if [ "$(id -u)" -ne 0 ]; then
   says "locked/run"
 fi
 expect 8 train points.yaml --out points.csv/run
-says "cannot make the folder points.csv/run"
+says "cannot create the folder points.csv/run"
 
 # --- a check failed: 9
 expect 9 train points.yaml --min-metric 1
 says "below --min-metric 1"
 expect 2 train points.yaml --min-metric 90 --out percent
-says "--min-metric 90: accuracy is 1 at most; 90 % is 0.9"
+says "--min-metric 90: accuracy is at most 1; 90 % is 0.9"
 holds "a run that cannot be good enough left its folder" test ! -e percent
 expect 0 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 1000
 expect 9 train points.yaml 'train.metrics=[cross_entropy]' --min-metric 0.0000001
@@ -188,48 +188,48 @@ expect 4 check points.yaml data.train.path=gone.csv --json
 holds "--json says other than JSON" json stdout
 prints '"ok":false'
 
-# --- pictures: infer and eval
-expect 0 train photos.yaml train.epochs=10 --out pictures --min-metric 0.9
-expect 0 infer pictures photos --top-k 2
-holds "a table of 16 pictures has a header and 16 lines" test "$(wc -l <stdout)" -eq 17
+# --- images: infer and eval
+expect 0 train photos.yaml train.epochs=10 --out images --min-metric 0.9
+expect 0 infer images photos --top-k 2
+holds "a table of 16 images has a header and 16 lines" test "$(wc -l <stdout)" -eq 17
 prints "photos/light/000.png"
-expect 0 infer pictures photos --format csv --top-k 2
+expect 0 infer images photos --format csv --top-k 2
 holds "the header of csv" test "$(head -1 stdout)" = "file,predicted,score,predicted_2,score_2"
 holds "lines of csv have other than five fields" awk -F, 'NF != 5 { bad = 1 } END { exit bad }' stdout
-expect 0 infer pictures photos --json
+expect 0 infer images photos --json
 holds "--json says other than JSON" json stdout
 ls photos/light/*.png | head -3 >list
-"$program" infer pictures - --format jsonl <list >stdout 2>stderr
-holds "a list on stdin gives its three pictures" test "$(grep -c '"class":"light"' stdout)" -eq 3
+"$program" infer images - --format jsonl <list >stdout 2>stderr
+holds "a list on stdin gives its three images" test "$(grep -c '"class":"light"' stdout)" -eq 3
 cp photos/light/000.png 'photos/light/a, b.png'
-expect 0 infer pictures 'photos/light/a, b.png' --format csv
+expect 0 infer images 'photos/light/a, b.png' --format csv
 prints '"photos/light/a, b.png",light,'
 rm 'photos/light/a, b.png'
 head -c 40 photos/dark/000.png >photos/dark/broken.png
-expect 4 infer pictures photos --format csv
+expect 4 infer images photos --format csv
 says "photos/dark/broken.png"
-holds "a broken picture is predicted" test "$(wc -l <stdout)" -eq 17
-expect 0 infer pictures photos --format csv --skip-bad
-expect 4 eval pictures photos
+holds "a broken image is predicted" test "$(wc -l <stdout)" -eq 17
+expect 0 infer images photos --format csv --skip-bad
+expect 4 eval images photos
 says "photos/dark/broken.png"
 prints "on 16 examples"
 expect 9 check photos.yaml
 says "broken.png"
-expect 8 infer pictures photos/nothing.png
+expect 8 infer images photos/nothing.png
 says "there is no file or folder photos/nothing.png"
 rm photos/dark/broken.png
 mkdir text
 echo words >text/words.txt
-expect 4 infer pictures text
-says "no pictures (.jpg .jpeg .png .bmp) in text"
-expect 0 eval pictures photos --json
+expect 4 infer images text
+says "no images (.jpg .jpeg .png .bmp) in text"
+expect 0 eval images photos --json
 holds "--json says other than JSON" json stdout
 prints '"accuracy":1.0'
 expect 8 eval nowhere
 says "nowhere"
-head -c 300 pictures/checkpoints/best >cut
+head -c 300 images/checkpoints/best >cut
 expect 4 eval cut
-says "cut is no whole checkpoint"
+says "cut is not a complete checkpoint"
 
 # --- terminals and pipes
 "$program" ops 2>stderr | head -1 >stdout

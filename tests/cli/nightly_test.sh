@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# What runs at night, from a script: the newest run that can be used, folders that are empty, inputs that are missing, results that are whole, a
-# sweep whose process was killed.
+# Unattended use from scripts: the newest usable run, empty folders, missing inputs, complete results, a sweep whose process was killed.
 . "$(dirname "$0")/common.sh"
 
 write_points
-"$helper" pictures photos 8
+"$helper" images photos 8
 write_photos photos photos 4
 
 # --- runs/latest: the newest run that has saved something, whatever has failed since
@@ -23,39 +22,39 @@ holds "the configuration names a link" grep -q "runs/good-0001" runs/tuned-0001/
 expect 0 diff runs/good-0001 runs/latest
 prints "runs/tuned-0001"
 
-# --- what is quiet says nothing where nothing is wrong
+# --- quiet mode prints nothing if nothing is wrong
 expect 0 check points.yaml -q
 holds "check -q says something" test ! -s stdout -a ! -s stderr
 
 # --- the first night of a nightly job, and the next ones
 expect 8 train points.yaml --name nightly --extend
-says "holds no run of 'nightly' to go on with; --or-begin begins one where there is none"
+says "contains no run of 'nightly' to continue; use --or-begin to start one"
 for epochs in 2 4; do
   expect 0 train points.yaml --name nightly --extend --or-begin --json
   prints "\"epochs\":$epochs"
 done
 expect 0 train points.yaml --out elsewhere --resume --or-begin
 expect 2 train points.yaml --or-begin
-says "--or-begin says what to do where --resume or --extend find no run"
+says "--or-begin needs --resume or --extend"
 
-# --- an empty folder, or list, is no error: there is nothing to do
+# --- an empty folder or list is not an error
 mkdir -p inbox/deeper
 expect 0 infer runs/tuned-0001 inbox --output none.csv --copy-to sorted
-says "there are no pictures: nothing is predicted"
+says "no images found: nothing to predict"
 holds "the head alone" test "$(cat none.csv)" = file,predicted,score
 expect 0 infer runs/tuned-0001 inbox -q
 holds "-q says something" test ! -s stderr
 expect 0 infer runs/tuned-0001 inbox --output-layer flatten0 --output none.npy
 holds "no rows" grep -qaF "'shape': (0, 192,)" none.npy
 
-# --- one that is missing does not keep the others
+# --- a missing input does not affect the others
 expect 4 infer runs/tuned-0001 photos/dark nothere.png
 holds "the others are not all there" test "$(grep -c '^photos/dark' stdout)" -eq 8
 says "warning: cannot open nothere.png: No such file or directory"
 expect 8 infer runs/tuned-0001 nothere.png nordas
 says "there is no file or folder nothere.png, nordas"
 
-# --- results are whole, or not there
+# --- results are complete or absent
 mkdir small
 if unshare -rm sh -c 'mount -t tmpfs -o size=8k none small' 2>/dev/null; then
   for i in $(seq 1000); do echo photos/dark/000.png; done >long.txt
@@ -64,16 +63,16 @@ if unshare -rm sh -c 'mount -t tmpfs -o size=8k none small' 2>/dev/null; then
   code=$?
   last="infer on a small disk"
   holds "$last: exit code $code" test $code -eq 8
-  says "cannot write small/results.csv: No space left on device; make room there"
+  says "cannot write small/results.csv: No space left on device; free some space there"
   holds "$last: a part is left" test ! -s left
 fi
 
-# --- sorted once more, otherwise: what a former sort has put elsewhere is told
+# --- sorting again with other results: copies of an earlier run in other folders are reported
 expect 0 infer runs/tuned-0001 photos --copy-to heaps --min-score 1
 says "0 sorted into the folders of heaps, 16 into heaps/unsure"
 expect 0 infer runs/tuned-0001 photos --copy-to heaps
 says "16 sorted into the folders of heaps"
-says "16 copies of these pictures lie in another folder too, from a sort before this one; remove those, or sort into a new folder: heaps/unsure/"
+says "16 copies of these images are also in another folder, from an earlier run; remove those, or sort into a new folder: heaps/unsure/"
 
 # --- a sweep that was killed: the next one waits for the child that it left
 sweep=(sweep points.yaml 'train.optimizer.lr=[0.1, 0.01]' train.epochs=3 --out search)
@@ -84,18 +83,18 @@ sed -i 's/"exit_code": 0/"exit_code": null/' search/sweep.json
   flock 9
   echo locked >locked
   for _ in $(seq 600); do
-    grep -q "waiting for its end" stderr && break
+    grep -q "waiting for it to finish" stderr && break
     sleep 0.1
   done
 ) 9<>search/0001/.lock &
 holder=$!
 wait_for locked
 expect 0 "${sweep[@]}"
-says "search/0001 is being worked on by another process: waiting for its end"
+says "search/0001 is in use by another process; waiting for it to finish"
 wait $holder
 exec 9<>search/.lock
 flock 9
 expect 8 "${sweep[@]}"
-says "search belongs to a run that is under way"
+says "search is in use by a running process"
 exec 9>&-
 finish

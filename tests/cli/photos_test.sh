@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A folder of pictures of one's own: init, check, train, eval and infer; names with commas, damaged files, lists, stdin.
+# The user's own images: init, check, train, eval and infer; names with commas, damaged files, lists, stdin.
 . "$(dirname "$0")/common.sh"
 
 lines() { wc -l <"$1"; }
@@ -9,12 +9,12 @@ expect 0 synth shapes --count 90 --classes 3 --size 40 --seed 3
 mv shapes/train/ring "shapes/train/ring, thin"
 mv shapes/val/ring "shapes/val/ring, thin"
 expect 0 init shapes
-prints "shapes.yaml: 3 classes, 72 pictures to train on, 18 to validate"
+prints "shapes.yaml: 3 classes, 72 images to train on, 18 to validate"
 prints "next: mxtrain check shapes.yaml, then mxtrain train shapes.yaml"
 holds "the classes are not counted in the file" grep -qF 'disc 24, ring, thin 24, square 24' shapes.yaml
 holds "the paths are not relative" grep -qF 'path: "shapes/train"' shapes.yaml
 expect 8 init shapes
-says "shapes.yaml is there already; --overwrite replaces it, --output FILE writes another"
+says "shapes.yaml exists already; use --overwrite to replace it, or --output FILE to write another"
 expect 0 init shapes --overwrite --json
 prints '"input_size":32'
 expect 0 check shapes.yaml
@@ -23,13 +23,13 @@ expect 0 train shapes.yaml train.epochs=4 --name shapes --json
 prints '"wait_share"'
 says "limit: "
 
-# --- init: train/ and test/ without val/: a part of train/ validates, so that no epoch is chosen by test/
+# --- init: train/ and test/ without val/: a part of train/ is held out for validation; test/ does not choose the best epoch
 mkdir tested && cp -r shapes/train tested/train && cp -r shapes/val tested/test
 expect 0 init tested
 prints "to validate (a fifth of each class, held out)"
-prints "tested/test is kept for the end: mxtrain eval runs/latest tested/test"
+prints "tested/test is for the final test: mxtrain eval runs/latest tested/test"
 holds "the best epoch is chosen on test/" grep -q 'split: 0.2' tested.yaml
-holds "the file does not say what test/ is for" grep -qF '# No epoch is chosen by tested/test, so that it says in the end how good the net is: `mxtrain eval runs/latest tested/test`.' tested.yaml
+holds "the file does not say what test/ is for" grep -qF '# tested/test is not used in training; it measures the finished net: `mxtrain eval runs/latest tested/test`.' tested.yaml
 
 # --- init: one folder, of which a part is held out; quotes and colons in names; output elsewhere
 mkdir -p 'odd "names"' out
@@ -44,25 +44,25 @@ holds "stdout is not the same configuration" grep -qF 'split: 0.2' stdout
 
 # --- init refuses, with the reason
 expect 8 init nowhere
-says "nowhere does not exist; name a folder with a sub-folder of pictures per class"
+says "nowhere does not exist; give a folder with one sub-folder of images per class"
 expect 8 init shapes.yaml
 says "shapes.yaml is not a folder"
 mkdir flat && cp shapes/val/disc/* flat
 expect 4 init flat
-says "flat holds no folders; put the pictures of each class into a folder of its own"
+says "flat contains no folders; put the images of each class into a folder named after the class"
 mkdir -p one/cat && cp shapes/val/disc/* one/cat
 expect 4 init one
-says "one holds one class, 'cat'; a net needs at least two to tell apart"
+says "one contains only one class, 'cat'; at least two classes are needed"
 mkdir one/dog
 expect 4 init one
-says "holds no pictures"
+says "holds no images"
 cp "$(ls shapes/val/square/* | head -1)" one/dog
 expect 4 init one
-says "class 'dog' has a single picture"
+says "class 'dog' has only one image"
 mkdir -p text/a text/b
 for i in 1 2 3; do echo hello >text/a/$i.jpg; echo hello >text/b/$i.png; done
 expect 4 init text
-says "none of the pictures can be read; the first: "
+says "none of the images can be read; the first: "
 cp -r shapes other && mkdir other/val/star && cp shapes/val/disc/* other/val/star
 expect 4 init other --output other.yaml
 says "star"
@@ -71,7 +71,7 @@ holds "a refused init wrote a file" test ! -e flat.yaml -a ! -e one.yaml -a ! -e
 # --- infer: a folder, files, a list, stdin: the same answers
 expect 0 infer runs/latest shapes/val --format csv --top-k 2
 holds "the head of the CSV" test "$(head -1 stdout)" = "file,predicted,score,predicted_2,score_2"
-holds "not one line per picture" test "$(lines stdout)" -eq 19
+holds "not one line per image" test "$(lines stdout)" -eq 19
 holds "a class name with a comma is not quoted" grep -qF '"ring, thin"' stdout
 sort stdout >by_folder
 find shapes/val -type f >list.txt
@@ -83,7 +83,7 @@ checks=$((checks + 1))
 cmp -s by_folder by_stdin || fail "stdin gives other answers"
 awk '{print NR "\t0\t" $0}' list.txt >numbered.lst
 expect 0 infer runs/latest numbered.lst --format csv --top-k 2
-holds "a list file of the reference system gives other answers" test "$(sort stdout | sha256sum)" = "$(sha256sum <by_folder)"
+holds "a list file of MXNet gives other answers" test "$(sort stdout | sha256sum)" = "$(sha256sum <by_folder)"
 expect 0 infer runs/latest $(head -2 list.txt) --format jsonl
 holds "not two lines" test "$(lines stdout)" -eq 2
 prints '"predictions":[{"class":'
@@ -92,7 +92,7 @@ holds "the table has no head" test "$(head -1 stdout | awk '{print $1, $2}')" = 
 expect 8 infer runs/latest gone.jpg
 says "there is no file or folder gone.jpg"
 expect 0 infer runs/latest - </dev/null
-says "there are no pictures: nothing is predicted"
+says "no images found: nothing to predict"
 
 # --- unreadable files: named, counted, 4; with --skip-bad 0
 cp -r shapes/val damaged
@@ -101,7 +101,7 @@ echo hello >damaged/disc/text.png
 expect 4 infer runs/latest damaged --format csv
 says "damaged/disc/cut.jpg: "
 says "damaged/disc/text.png: "
-says "2 of 20 examples could not be read; --skip-bad makes that no error"
+says "2 of 20 examples could not be read; --skip-bad tolerates them"
 holds "the others are not all there" test "$(lines stdout)" -eq 19
 expect 0 infer runs/latest damaged --format csv --skip-bad
 expect 4 eval runs/latest damaged

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The memory plan as a user meets it: its verdict, its picture, the largest batch, and a budget.
+# The memory plan for users: optimality, figure, largest batch, and budget.
 . "$(dirname "$0")/common.sh"
 
 net="$source_dir/configs/imagenet/resnet18.yaml"
 bytes_of() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" stdout | head -1; }
 
 expect 0 plan "$net" data.batch_size=8
-prints "1.000, the smallest there can be"
+prints "1.000, optimal"
 expect 0 plan "$net" data.batch_size=8 --json --plot plan.svg --memory 2GiB
 prints '"optimality": "meets_bound"'
 prints '"memory_bytes": 2147483648'
@@ -28,14 +28,14 @@ says "--memory: expected a size such as 8GiB or 512MiB, got 'much'"
 expect 0 plan "$net" data.batch_size=8 train.memory_budget=$((plain / 10 * 6)) --json
 holds "the budget is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
 expect 3 plan "$net" data.batch_size=8 train.memory_budget=64KiB
-says "a memory budget of 64 KiB cannot be met: with recomputation the net needs"
+says "a memory budget of 64 KiB cannot be met: the net needs at least"
 expect 3 plan "$net" train.memory_budget=lots
-says "expected a size such as 2GiB, 512MiB or 1000000, or a part of what it would be, as 75%"
+says "expected a size such as 2GiB, 512MiB or 1000000, or a percentage such as 75%"
 expect 3 plan "$net" train.memory_budget=140%
-says "expected a part above 0% and up to 100%"
+says "expected a percentage above 0% and up to 100%"
 expect 0 plan "$net" data.batch_size=8 train.memory_budget=60% --json
 holds "a part of the plain plan is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
-# A budget changes no number: batch norm, dropout and evaluation are in the run.
+# A budget does not change results: batch norm, dropout and evaluation are in the run.
 expect 0 synth shapes --count 48 --seed 5
 cat >deep.yaml <<'END'
 blocks:
@@ -69,7 +69,7 @@ holds "the losses under a budget are others" diff <(cut -d, -f1,2,6- plain/metri
 # --- forecasts: time, and the room that a checkpoint takes
 write_points
 expect 0 plan points.yaml --time
-prints " ms a step, from "
+prints " ms per step, from "
 prints "; 0:00 an epoch of 4 steps"
 expect 0 plan points.yaml --json
 forecast=$(bytes_of checkpoint_bytes)
@@ -82,7 +82,7 @@ expect 0 train points.yaml data.batch_size=auto --out chosen
 says "batch_size: auto: 16, which takes "
 holds "config.yaml does not hold the number" grep -q "batch_size: 16" chosen/config.yaml
 expect 0 train points.yaml data.batch_size=auto train.epochs=4 --out chosen --resume
-says "batch_size: auto: 16, as in the run that is resumed"
+says "batch_size: auto: 16, as in the resumed run"
 expect 3 train points.yaml data.batch_size=automatic
 says "data.batch_size: expected an integer or auto, got 'automatic'"
 expect 0 plan "$net" data.batch_size=auto

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What goes to stdout and into files of results: nothing is lost unnoticed, names of any bytes, features, reports of several heads.
+# Results on stdout and in files: write errors are reported; names with any bytes, features, reports of several heads.
 . "$(dirname "$0")/common.sh"
 
 json() { "$helper" json <"$1"; }
 
-"$helper" pictures photos 8
+"$helper" images photos 8
 cat >photos.yaml <<'END'
 net:
   input: [3, 8, 8]
@@ -21,7 +21,7 @@ train: {epochs: 1, metrics: [accuracy]}
 END
 expect 0 train photos.yaml --out model
 
-# What is held out takes the sizes of the training set's transforms.
+# Held-out data uses the sizes of the training set's transforms.
 sed "s/split: 0.25.*/split: 0.25}/; s/{resize: \[8, 8\]}/{random_resized_crop: 8}, flip/" photos.yaml >sizes.yaml
 expect 0 train sizes.yaml --out sizes
 expect 0 eval sizes photos
@@ -38,7 +38,7 @@ if [ -e /dev/full ]; then
     rm -rf full
   done
   expect 8 infer model photos --output /dev/full
-  says "cannot write /dev/full: No space left on device; make room there"
+  says "cannot write /dev/full: No space left on device; free some space there"
   expect 8 infer model photos --output nowhere/results.csv
   says "cannot write nowhere/results.csv: No such file or directory"
   expect 8 eval model --predictions /dev/full
@@ -67,7 +67,7 @@ expect 0 train photos.yaml --out model --json
 expect 0 eval model photos --json
 cd "$work" || exit 1
 
-# --- features: a row for each picture, in the order of the names; NaN for one that cannot be read
+# --- features: a row for each image, in the order of the names; NaN for one that cannot be read
 expect 0 infer model photos --output-layer hidden --output features.npy
 holds "a name for each row" test "$(wc -l <stdout)" -eq 16
 holds "magic of .npy" test "$(head -c 6 features.npy | tail -c 5)" = NUMPY
@@ -78,7 +78,7 @@ head -c 30 photos/dark/003.png >photos/dark/003.cut && mv photos/dark/003.cut ph
 expect 4 infer model photos --output-layer hidden --output cut.npy --json
 prints '"shape":[16,5]'
 holds "a row that is missing moved the others" test "$(tail -c 20 cut.npy | cksum)" = "$(cksum <last_row)"
-holds "the unreadable picture's row is no NaN" test "$(tail -c +$((128 + 3 * 20 + 1)) cut.npy | head -c 4 | od -An -tx1 | tr -d ' ')" = 0000c07f
+holds "the unreadable image's row is no NaN" test "$(tail -c +$((128 + 3 * 20 + 1)) cut.npy | head -c 4 | od -An -tx1 | tr -d ' ')" = 0000c07f
 expect 0 infer model photos --skip-bad --output-layer flat --output flat.npy
 holds "the shape" grep -qaF "'shape': (16, 192,)" flat.npy
 expect 2 infer model photos --output-layer hiden --output x.npy
@@ -86,7 +86,7 @@ says "the model has no layer 'hiden'; did you mean 'hidden'?"
 expect 2 infer model photos --output-layer hidden
 says "--output-layer needs --output FILE.npy"
 expect 2 infer model photos --output-layer hidden --output x.npy --top-k 2
-says "--format and --top-k are of predictions"
+says "--format, --top-k, --copy-to, --annotate and --probabilities are for predictions"
 
 # --- two heads: metrics of one kind have names of their own, and each head its report
 cat >heads.yaml <<'END'
@@ -116,7 +116,7 @@ expect 0 eval heads --format csv
 holds "the header of csv" test "$(head -1 stdout)" = "head,class,precision,recall,f1,examples"
 holds "a line for each class of each head" test "$(wc -l <stdout)" -eq 6
 expect 3 train heads.yaml 'train.metrics=[{name: accuracy, output: even}, {name: accuracy, output: even}]' train.best.metric=loss --out twice
-says "metric accuracy of output 'even' stands there twice"
+says "metric accuracy of output 'even' appears twice"
 
 # --- the operator reference has a formula for each function
 expect 0 ops sigmoid
@@ -124,10 +124,10 @@ prints "1 / (1 + e^-x), for every element x"
 expect 0 ops broadcast_sub
 prints "lhs - rhs, element by element"
 
-# --- names that others chose: a person's table is not theirs to write, a spreadsheet computes nothing, JSON is JSON
+# --- untrusted names: no control characters in tables, no formulas in CSV, valid JSON
 no_escapes() { ! grep -q "$(printf '\033')" "$1"; }
 evil=$'=cmd|\x1b[2J\nlight   1.0000'
-"$helper" pictures evil 8
+"$helper" images evil 8
 mv evil/dark "evil/$evil"
 mv evil/light/000.png $'evil/light/a\r\x1b[31m.png'
 expect 0 train photos.yaml --out named data.train.path=evil

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# A run folder over its life: one process at a time, resumed with other batches, extended, on a disk that is full.
+# The life of a run folder: one process at a time, resumed with another batch size, extended, on a full disk.
 . "$(dirname "$0")/common.sh"
 
 write_points
 
-# --- a run that is under way belongs to its process
+# --- a run in progress is locked by its process
 "$program" train points.yaml --out busy train.epochs=100000000 train.save.every=1000epochs -q 2>background &
 running=$!
 wait_for busy/checkpoints/last
 expect 8 train points.yaml --out busy --resume
-says "busy belongs to a run that is under way (process $running); stop that one first, or choose another --out"
+says "busy is in use by a running process (process $running); stop it first, or choose another --out"
 expect 8 train points.yaml --out busy --overwrite
-says "busy belongs to a run that is under way"
+says "busy is in use by a running process"
 holds "a refused run changed the other's files" test -s busy/metrics.csv
 kill -9 $running
 wait $running 2>/dev/null
-# --- what a killed process leaves does not hold the folder
+# --- files of a killed process do not lock the folder
 expect 0 train points.yaml --out busy --resume train.epochs=1
 cp -r busy copied
 expect 0 train points.yaml --out copied --resume train.epochs=1
@@ -23,27 +23,27 @@ expect 0 train points.yaml --out copied --resume train.epochs=1
 # --- another batch size
 expect 0 train points.yaml --out place train.max_steps=6
 expect 3 train points.yaml --out place --resume data.batch_size=3
-says "the checkpoint stands inside epoch 2, 8 examples after its beginning, where no batch of 3 begins; resume with data.batch_size=4"
+says "the checkpoint is inside epoch 2, 8 examples after its start, where no batch of 3 starts; resume with data.batch_size=4"
 expect 0 train points.yaml --out place --resume data.batch_size=2 --json
 says "the checkpoint was made with batches of 4, this run has 2"
 prints '"epochs":2,"steps":10'
 
-# --- other settings: each is named, and the folder tells of them from then on
+# --- other settings: each is reported, and stored in the folder
 lacks() { ! grep -qF -- "$1" stderr; }
 expect 0 train points.yaml --out other train.max_steps=6 train.optimizer.momentum=0.5
 expect 0 train other/config.yaml --out other --resume train.max_steps=7
 holds "settings are named that did not change" lacks "another train.optimizer"
 expect 0 train points.yaml --out other --resume train.optimizer.lr=0.5 train.optimizer.momentum=0.25
-says "the run goes on with another train.optimizer.lr: 0.5, before 0.01"
-says "the run goes on with another train.optimizer.momentum: 0.25, before 0.5"
-says "the run goes on with another train.max_steps: 0, before 7"
+says "the run continues with a different train.optimizer.lr: 0.5, before 0.01"
+says "the run continues with a different train.optimizer.momentum: 0.25, before 0.5"
+says "the run continues with a different train.max_steps: 0, before 7"
 holds "config.yaml tells of the former rate" grep -q "lr: 0.5" other/config.yaml
 holds "command.txt lacks a command" test "$(wc -l <other/command.txt)" -eq 3
 expect 3 train points.yaml --out other --extend train.optimizer=adam
-says "the run goes on with another train.optimizer.name: adam, before sgd"
+says "the run continues with a different train.optimizer.name: adam, before sgd"
 says "it belongs to another net or another optimizer"
 
-# --- a run folder stands for its configuration, and is the run that is resumed, whatever newer runs have its name
+# --- a run folder can be used as a configuration, and is the run that is resumed, even if newer runs have its name
 expect 0 train points.yaml --out mine train.max_steps=3
 expect 0 train points.yaml
 expect 0 train mine --resume train.max_steps=5 --json
@@ -58,12 +58,12 @@ expect 0 train mine --resume --or-begin --json
 prints '"run":"mine"'
 holds "a newer run was touched" test "$(wc -l <runs/points-0001/command.txt)" -eq 1
 expect 0 train runs/latest --resume
-says "the run is finished after 8 steps"
+says "the run is complete after 8 steps"
 holds "another run was begun" test ! -e runs/points-0002
 expect 0 check mine
 mkdir empty
 expect 3 train empty
-says "empty is a folder without config.yaml; name a configuration file (YAML), or a run folder"
+says "empty is a folder without config.yaml; give a configuration file (YAML) or a run folder"
 # a configuration without a name is called like its file, in its run folder too
 sed '/^name:/d' points.yaml >nameless.yaml
 expect 0 train nameless.yaml train.max_steps=3
@@ -87,23 +87,23 @@ holds "result.json does not say where" grep -q '"steps": 2,' runs/wild/result.js
 expect 0 runs
 holds "runs does not say that it diverged" grep -q '^wild  *diverged ' stdout
 
-# --- classes stand for outputs by their place: folders that were renamed are refused
-"$helper" pictures shapes 8
+# --- classes map to outputs by position: renamed folders are refused
+"$helper" images shapes 8
 write_photos shapes shapes 4
 expect 0 train photos.yaml --out classes
 mv shapes/dark shapes/very_light
 expect 3 train photos.yaml --out classes --extend
 says "the run was trained on 2 classes (dark, light), the data now have 2 (light, very_light)"
 
-# --- the printed way to go on is one that a shell takes
+# --- the printed command to continue works in a shell
 expect 0 train points.yaml --out 'my run' train.max_steps=3
 says "next: mxtrain eval 'my run'"
 holds "command.txt does not quote" grep -qF -- "--out 'my run'" 'my run/command.txt'
 
-# --- a finished run says so, and is extended
+# --- a completed run says so, and can be extended
 expect 0 train points.yaml --out done
 expect 0 train points.yaml --out done --resume
-says "the run is finished after 8 steps; --extend trains on"
+says "the run is complete after 8 steps; use --extend to train longer"
 expect 0 train points.yaml --out done --extend train.epochs=3 --json
 prints '"epochs":5,"steps":20'
 holds "metrics.csv lacks the new epochs" test "$(tail -1 done/metrics.csv | cut -d, -f1)" = 5
@@ -117,7 +117,7 @@ wait $running
 expect 2 train points.yaml --out stopped --extend
 says "the run is not finished"
 
-# --- a terminal that is closed is a reason to save; a signal that comes twice at once is one
+# --- closing the terminal saves the run; a duplicate signal counts once
 for signals in HUP "TERM TERM"; do
   rm -rf stopped
   "$program" train points.yaml --out stopped train.epochs=100000000 train.save.every=1000000epochs -q 2>background &
@@ -138,15 +138,15 @@ holds "train | head: not trained to the end" test "$(tail -1 unread/metrics.csv 
 
 # --- flags that contradict each other
 expect 2 train points.yaml --dry-run --extend
-says "--dry-run begins a run anew"
+says "--dry-run starts a new run"
 expect 2 train points.yaml --overwrite
-says "--overwrite replaces what --out DIR holds; say which folder"
+says "--overwrite needs --out DIR, the folder to replace"
 expect 2 train points.yaml --out done --overwrite --resume
-says "--overwrite begins a run anew"
+says "--overwrite starts a new run"
 expect 2 train points.yaml --out done --name other
 says "--out is the run folder itself"
 
-# --- what could not be written at the end is refused at the beginning
+# --- output that could not be written at the end is refused at the start
 expect 8 train points.yaml --out traced --profile nowhere/trace.json
 says "nowhere/trace.json"
 holds "a run that cannot begin left its folder" test ! -e traced
@@ -159,17 +159,17 @@ full_at() {
 expect 0 train points.yaml --out full
 full_at full/events.jsonl expect 8 train points.yaml --out full --resume train.epochs=4
 says "cannot write full/events.jsonl: No space left on device"
-says "make room there; then continue: mxtrain train full --resume"
+says "free some space there; then continue: mxtrain train full --resume"
 full_at full/mxtrain.log expect 0 train points.yaml --out full --resume train.epochs=4
-says "warning: the log ends here: cannot write full/mxtrain.log: No space left on device"
-# --- what only shows the run does not end it
+says "warning: the log stops here: cannot write full/mxtrain.log: No space left on device"
+# --- failures to write reports do not end the run
 expect 0 train points.yaml --out shown train.epochs=1
 rm -r shown/tb shown/plots shown/report.html && touch shown/tb shown/plots && mkdir shown/report.html
 expect 0 train points.yaml --out shown --extend train.epochs=2 --json
 prints '"epochs":3'
-says "warning: the run in TensorBoard cannot be shown, the run goes on without: "
-says "warning: curves cannot be shown, the run goes on without: "
-says "warning: the report cannot be shown, the run goes on without: "
+says "warning: cannot write the TensorBoard files; the run continues without it: "
+says "warning: cannot write curves; the run continues without it: "
+says "warning: cannot write the report; the run continues without it: "
 
 # --- the bar is drawn where epochs are short
 # draw COLUMNS CONFIG OUT: trains, with a bar in bars.txt, until one with a step has been drawn.
@@ -185,7 +185,7 @@ draw() {
 }
 draw 80 points.yaml bars
 holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
-holds "how to go on is not said" grep -q "to continue: mxtrain train bars --resume" bars.txt
+holds "the command to continue is not printed" grep -q "to continue: mxtrain train bars --resume" bars.txt
 expect 0 train bars/config.yaml --out bars --resume train.epochs=1
 holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 80
 draw 40 points.yaml narrow

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What a run shows of itself: curves, TensorBoard's files, sheets, tables and pictures of an evaluation, the report; sweeps and their kin.
+# Reports of a run: curves, TensorBoard's files, sheets, tables and figures of an evaluation, report.html; sweeps and other commands.
 . "$(dirname "$0")/common.sh"
 
 png() { test "$(head -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a; }
 json() { tr -d '\n' <"$1" | "$helper" json >/dev/null; }
 
-"$helper" pictures photos 8
+"$helper" images photos 8
 write_photos photos photos 4
 
 # --- a run draws itself
@@ -29,18 +29,18 @@ holds "the rates of the epoch are $rates" grep -qE '^\[\[0(\.0)?,0\.0033.*\],\[0
 holds "losses of steps do not make up the mean over the epoch" awk -F'"loss":|,"recent_loss":|,"lr":' '
     /"event":"step"/ { sum += $3; ++n; if ((d = sum / n - $2) > 1e-6 || d < -1e-6) exit 1; differ = differ || $2 != $3 } END { exit !(n == 4 && differ) }' warm/events.jsonl
 
-# --- a run that goes on continues its curves, and has one more file for TensorBoard
+# --- a resumed run continues its curves, and has one more file for TensorBoard
 expect 0 train photos.yaml --out run --extend train.epochs=1
 holds "the curve has not three epochs" test "$(wc -l <run/metrics.csv)" -eq 4
-holds "the second stretch has no file of events" test "$(ls run/tb | grep -c '^events.out.tfevents')" -eq 2
+holds "the second segment has no file of events" test "$(ls run/tb | grep -c '^events.out.tfevents')" -eq 2
 
-# --- evaluation: tables, pictures, and the report
+# --- evaluation: tables, figures, and the report
 expect 0 eval run
 prints "macro mean"
 prints "weighted mean"
 prints "expected calibration error"
 prints "where its probability is at least"
-says "tables and pictures: run/eval"
+says "tables and figures: run/eval"
 for file in report.json classes.csv confusion.csv calibration.csv thresholds.csv decisions.csv mistakes.csv confusion.svg classes.svg reliability.svg confusion.png; do
   holds "there is no run/eval/$file" test -s "run/eval/$file"
 done
@@ -51,7 +51,7 @@ holds "the report reads from elsewhere" test "$(grep -cE '(src|href)="(http|//|/
 # The matrix counts every example once, and its diagonal is the accuracy.
 right=$(awk -F, 'NR > 1 { sum += $NR } END { print sum }' run/eval/confusion.csv)
 all=$(awk -F, 'NR > 1 { for (i = 2; i <= NF; ++i) sum += $i } END { print sum }' run/eval/confusion.csv)
-holds "the matrix does not count every picture" test "$all" -eq "$(find photos -name '*.png' | wc -l)"
+holds "the matrix does not count every image" test "$all" -eq "$(find photos -name '*.png' | wc -l)"
 accuracy=$(sed -n 's/.*"accuracy": \([0-9.e-]*\).*/\1/p' run/eval/report.json | head -1)
 holds "the diagonal is not the accuracy" awk "BEGIN { exit !(($right / $all - $accuracy) ^ 2 < 1e-10) }"
 holds "a mistake for each that is off the diagonal" test "$(($(wc -l <run/eval/mistakes.csv) - 1))" -eq $((all - right))
@@ -62,7 +62,7 @@ expect 8 eval run --output photos.yaml
 if [ "$(id -u)" -ne 0 ]; then
   chmod -R a-w run/eval run
   expect 0 eval run
-  says "tables and pictures were not written"
+  says "tables and figures were not written"
   chmod -R u+w run
 fi
 
@@ -88,13 +88,13 @@ json stdout || fail "diff --json is no JSON"
 expect 8 diff runs/one photos
 says "photos is not a run folder"
 
-# --- a sweep: a run for each combination, killed and gone on with, sorted
+# --- a sweep: a run for each combination, killed and continued, sorted
 write_points
 expect 0 sweep points.yaml 'train.optimizer.lr=[0.1, 0.001]' 'train.optimizer.name=[sgd,adam]' train.epochs=3 --out search
 holds "four runs" test "$(ls -d search/0* | wc -l)" -eq 4
 holds "a line for each run" test "$(wc -l <search/results.csv)" -eq 5
 holds "results are not sorted" test "$(tail -n +2 search/results.csv | cut -d, -f6 | sort -gr)" = "$(tail -n +2 search/results.csv | cut -d, -f6)"
-holds "the picture is no PNG" png search/results.png
+holds "the image is no PNG" png search/results.png
 rm -r search/0003 && sed -i '/"0003"/,/exit_code/s/"exit_code": 0/"exit_code": null/' search/sweep.json
 touch -d '2001-01-01' search/0002/metrics.csv
 expect 0 sweep points.yaml 'train.optimizer.lr=[0.1, 0.001]' 'train.optimizer.name=[sgd,adam]' train.epochs=3 --out search --json
@@ -102,12 +102,12 @@ json stdout || fail "sweep --json is no JSON"
 holds "a run that had ended was made again" test search/0002/metrics.csv -ot search/sweep.json -a "$(date -r search/0002/metrics.csv +%Y)" = 2001
 holds "a run that was missing was not made" test -s search/0003/metrics.csv
 expect 2 sweep points.yaml 'train.optimizer.lr=[0.1]' --out search
-says "search holds another sweep"
+says "search contains another sweep"
 expect 3 sweep points.yaml 'train.optimizer.lt=[0.1, 0.2]' --out typo
 says "did you mean"
 holds "a sweep that cannot begin left its folder" test ! -e typo
 expect 2 sweep points.yaml train.epochs=1
-says "say what to try"
+says "nothing to sweep"
 expect 2 sweep points.yaml train.optimizer.lr=0.1..1
 says "--random N"
 expect 0 sweep points.yaml train.optimizer.lr=1e-3..1 train.epochs=1 --random 3 --out drawn
@@ -121,8 +121,8 @@ done
 kill -INT $running
 wait $running
 holds "a sweep that is stopped ends with another code" test $? -eq 130
-holds "the run that was under way is not called stopped" grep -q "^0001,stopped" endless/results.csv
-holds "a run of a stopped sweep goes on" test ! -e endless/0002
+holds "the interrupted run is not reported as stopped" grep -q "^0001,stopped" endless/results.csv
+holds "a run of a stopped sweep continues" test ! -e endless/0002
 
 # --- runs: those of sweeps and folds too
 expect 0 runs .
@@ -133,26 +133,26 @@ holds "runs hides those of a sweep in CSV" grep -q '^search/0001,finished,' stdo
 # --- a range test of the learning rate: the curve ends where the loss diverges, and the rate is one at which it falls
 write_deep
 expect 0 lr-find deep.yaml --steps 60 --out rates --json
-says "a rate to begin with: "
+says "suggested initial rate: "
 says ", where the loss falls fastest, and diverges at "
 prints '"diverged":true'
 holds "the suggestion is a rate at which the loss rises" awk -F, -v rate="$(sed 's/.*"suggestion":\([^,]*\).*/\1/' stdout)" '
     NR == 2 { first = $2 } NR > 1 { last = $2 } END { exit !(rate > first && rate < last / 3) }' rates/lr_find.csv
 expect 0 lr-find points.yaml --steps 60 --to 0.1 --out low
-says "warning: the loss did not diverge up to a rate of 0.1000: where rates are too high is not known, and a higher one may be better; look further, with --to 10.00"
+says "warning: the loss did not diverge up to a rate of 0.1000, so a higher rate may be better; extend the test with --to 10.00"
 expect 9 lr-find points.yaml --steps 60 --from 1e5 --to 1e6 --out high
 says "the loss diverges after "
-says ", which is too soon to tell (see high/lr_find.svg)"
-says "begin lower, with --from 100.0"
+says ", too early for a suggestion (see high/lr_find.svg)"
+says "start lower, with --from 100.0"
 holds "there is no curve of a test without a suggestion" png high/lr_find.png
 holds "lr_find.csv has no rising rate" awk -F, 'NR > 2 && $2 <= before { exit 1 } { before = $2 }' rates/lr_find.csv
-holds "the picture is no PNG" png rates/lr_find.png
+holds "the image is no PNG" png rates/lr_find.png
 
-# --- the net as a picture
+# --- the drawing of the net
 expect 0 plan "$source_dir/configs/imagenet/resnet50.yaml" data.batch_size=1 --plot-net net.svg
 for text in "conv 7×7, 64, stride 2, batch norm, relu" "25557032 parameters" "global avg pooling" ">sum, relu<" "stage4_unit2"; do
   holds "net.svg lacks $text" grep -qF -- "$text" net.svg
 done
 expect 2 plan points.yaml --plot-net net.jpg
-says "pictures are written as .svg or .png"
+says "images are written as .svg or .png"
 finish

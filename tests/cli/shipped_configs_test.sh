@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every configuration that comes with the program trains two steps and validates, on small data of the kind that it names, with no change
-# but the paths, the number of steps and, for large images and a thousand layers, batches of two.
+# Every shipped configuration trains two steps and validates, on small data of its kind. Only the paths, the number of steps and, for
+# large images and a thousand layers, the batch size (2) are changed.
 . "$(dirname "$0")/common.sh"
 
 # --- the kinds of data: idx and CIFAR files, images of 32 x 32 and photographs in class folders, tables
@@ -53,5 +53,5 @@ holds "a configuration was not tried: $(sort tried | diff - shipped)" cmp -s <(s
 # --- where images differ in size, two are named
 mv side.jpg folders/test/dog/odd.jpg
 expect 3 train "$source_dir/configs/cifar/resnet20_folders.yaml" --out run --overwrite -q "$(train folders/train)" "$(val folders/test)"
-says "the pictures come out in different sizes: $work/folders/test/cat/1.jpg has 32x32 pixels, $work/folders/test/dog/odd.jpg has 301x301;"
+says "the transforms produce images of different sizes: $work/folders/test/cat/1.jpg has 32x32 pixels, $work/folders/test/dog/odd.jpg has 301x301;"
 finish

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# `synth`: what it makes, the same for a seed, and what it refuses.
+# `synth`: its output, reproducible for a seed, and its errors.
 . "$(dirname "$0")/common.sh"
 
 sums() { (cd "$1" && find . -type f | LC_ALL=C sort | xargs sha256sum); }
 files() { find "$1" -type f -name "$2" | wc -l; }
 
 expect 0 synth shapes --count 120 --seed 5
-prints "shapes: 96 pictures in train, 24 in val; classes disc, ring, square, triangle, star, cross"
+prints "shapes: 96 images in train, 24 in val; classes disc, ring, square, triangle, star, cross"
 holds "train has not six classes" test "$(ls shapes/train | tr '\n' ' ')" = "cross disc ring square star triangle "
-holds "val has not 4 pictures of each class" test "$(files shapes/val/star '*')" -eq 4
+holds "val has not 4 images of each class" test "$(files shapes/val/star '*')" -eq 4
 holds "there are no PNGs" test "$(files shapes '*.png')" -gt 20
 holds "there are no JPEGs" test "$(files shapes '*.jpg')" -gt 20
 holds "a PNG is no PNG" test "$(find shapes -name '*.png' -exec head -c 4 {} \; | tr -d '\0' | grep -ao PNG | wc -l)" -eq "$(files shapes '*.png')"
 
-# the same again, bit for bit; another seed gives other pictures
+# the same again, bit for bit; another seed gives other images
 expect 0 synth again --count 120 --seed 5
-holds "the same seed gave other pictures" test "$(sums shapes)" = "$(sums again)"
+holds "the same seed gave other images" test "$(sums shapes)" = "$(sums again)"
 expect 0 synth other --count 120 --seed 6
-holds "another seed gave the same picture" test "$(cd shapes && cat val/star/* | sha256sum)" != "$(cd other && cat val/star/* | sha256sum)"
+holds "another seed gave the same image" test "$(cd shapes && cat val/star/* | sha256sum)" != "$(cd other && cat val/star/* | sha256sum)"
 
 # a trailing slash, folders that do not exist yet, JSON, an empty folder
 mkdir -p deep/empty
@@ -30,12 +30,12 @@ holds "deeper folders are made" test -d new/folders/shapes/val
 
 # refused: a folder with something in it (8), numbers that make no sense (2), a place that cannot be written (8)
 expect 8 synth shapes --count 120
-says "shapes is there and not empty; name another folder, or remove it first"
+says "shapes is not empty; choose another folder, or remove it first"
 touch file
 expect 8 synth file
-says "file is a file; name a folder that does not exist yet"
+says "file is a file; give a folder that does not exist yet"
 expect 2 synth few --count 6 --classes 6
-says "--count 6 leaves 1 pictures for each of 6 classes; at least 2 are needed"
+says "--count 6 leaves 1 images for each of 6 classes; at least 2 are needed"
 expect 2 synth many --classes 9
 expect 2 synth small --size 8
 expect 2 synth
@@ -43,6 +43,6 @@ holds "a refused call left something" test ! -e few -a ! -e many -a ! -e small
 if [ "$(id -u)" -ne 0 ]; then
   mkdir locked && chmod a-w locked
   expect 8 synth locked/shapes --count 12
-  says "cannot make locked/shapes"
+  says "cannot create locked/shapes"
 fi
 finish

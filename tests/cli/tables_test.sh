@@ -2,7 +2,7 @@
 # Tables as they come: from train over eval to infer on rows without labels.
 . "$(dirname "$0")/common.sh"
 
-# A price of some 200,000 from a size and an age, and some chance, with a column of words that nobody asks for.
+# A price of about 200,000 from a size and an age, plus noise, with an unused column of words.
 write_houses() { # ROWS FIRST DELIMITER [no prices]
   awk -v rows="$1" -v first="$2" -v OFS="$3" -v priced="${4:-1}" 'BEGIN {
     price = priced == 1 ? OFS "price" : ""; print "id", "note", "\"size, m2\"", "age" price
@@ -30,7 +30,7 @@ END
 expect 0 check houses.yaml
 prints "no findings"
 expect 0 train houses.yaml --out houses
-says "normalize: auto: means and standard deviations of 3 columns, of 48 rows; losses are of standardized labels, metrics and predictions in the labels' own units"
+says "normalize: auto: means and standard deviations of 3 columns, from 48 rows; losses are of standardized labels, metrics and predictions in the labels' own units"
 says "rmse"
 
 # --- predictions, errors and metrics are in the price's units; a table without prices does
@@ -64,26 +64,26 @@ holds "rmse of the run, $val, is not in the price's units" awk "BEGIN { exit !($
 expect 0 train houses.yaml --out again
 holds "a second run is another" cmp -s houses/checkpoints/last again/checkpoints/last
 
-# --- what does not go together
+# --- invalid combinations
 expect 3 infer houses houses.yaml
 expect 3 infer houses <(echo "age;price") 
 says "has no column 'size, m2'"
 expect 2 infer houses new.csv test.csv
-says "this model reads tables, and one at a time"
+says "this model reads one table at a time"
 expect 3 infer houses new.csv --key nmae
 says "has no column 'nmae'"
 expect 2 infer houses new.csv --copy-to sorted
-says "are of images; this model reads the rows of tables"
+says "are for images; this model reads the rows of tables"
 
 # --- empty cells
 sed '5s/;[0-9]*;\([0-9]*\)$/;;\1/; 9s/;[0-9]*$/;/' houses.csv >holes.csv
 expect 4 check houses.yaml data.train.path=holes.csv
-says "holes.csv:5: column 4 'age': the cell is empty; missing: mean takes the column's mean"
+says "holes.csv:5: column 4 'age': the cell is empty; missing: mean replaces such cells"
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=drop --out dropped
-says "holes.csv: 2 of 64 rows have an empty cell and are passed over (first: $work/holes.csv:5)"
+says "holes.csv: 2 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:5)"
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=mean --out filled
-says "holes.csv: 1 empty cells take the mean of their column: 1 of column 4 'age'"
-says "holes.csv: 1 of 64 rows have an empty cell and are passed over (first: $work/holes.csv:9)"
+says "holes.csv: 1 empty cells are replaced by the mean of their column: 1 of column 4 'age'"
+says "holes.csv: 1 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:9)"
 expect 0 infer filled <(sed '3s/;[0-9]*$/;/' new.csv) --format csv
 holds "a row with an empty cell has no prediction" test "$(wc -l <stdout)" -eq 17
 expect 0 infer dropped <(sed '3s/;[0-9]*$/;/' new.csv) --format csv
@@ -128,9 +128,9 @@ expect 0 eval things things.csv --json
 prints '"round"'
 prints '"blue"'
 expect 3 train things.yaml data.train.columns.weight_label=shape
-says "the column of 'weight_label' holds words (long, round, square), and its loss compares numbers"
+says "the column of 'weight_label' contains words (long, round, square), but its loss takes numbers"
 
-# --- a net that is no classifier gives numbers, or says what to do; the value of a loss is no prediction
+# --- a net that is not a classifier gives numbers or a suggestion; the value of a loss is not a prediction
 cat >images.yaml <<'END'
 net:
   input: [3, 8, 8]
@@ -145,10 +145,10 @@ data:
   train: {source: image_folder, path: photos, transforms: [{resize: [8, 8]}]}
 train: {epochs: 1}
 END
-"$helper" pictures photos 4
+"$helper" images photos 4
 sed -i '/labels:/d' images.yaml
 expect 0 train images.yaml --out images
 expect 2 infer images photos
-says "'image' gives [3, 8, 8] for an example, which is no class and no list that is read; --output-layer image --output FILE.npy writes such numbers"
+says "'image' gives [3, 8, 8] for an example, which is neither class scores nor a short list of values; --output-layer image --output FILE.npy writes it as numbers"
 expect 0 infer images photos --output-layer image --output image.npy
 finish

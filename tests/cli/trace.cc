@@ -20,7 +20,7 @@ struct Span {
   double begin = 0, end = 0;  // microseconds
 };
 
-// In order of their beginnings; those of asynchronous functions are left out.
+// In order of their start; without those of asynchronous functions.
 std::vector<Span> ReadSpans(const std::string& file) {
   const Json trace = Json::parse(ReadFile(file));
   std::map<int, std::string> rows;
@@ -44,7 +44,7 @@ std::vector<Span> Select(const std::vector<Span>& spans, F&& f) {
   return result;
 }
 
-// Kinds of work: a row that begins so, and a name that begins so.
+// Kinds of work: prefixes of a row and of a name.
 bool HasEveryKind(const std::vector<Span>& spans, const TraceNames& names) {
   const std::vector<std::array<std::string, 3>> kinds = {
       {"executor", "cpu compute", names.first_backward},
@@ -106,7 +106,7 @@ bool DecodingOverlaps(const std::vector<Span>& spans, const TraceNames& names) {
     ++n;
   }
   std::cout << format("{} of {} batches are decoded while an earlier one is computed\n", overlapped, n);
-  return 4 * overlapped > n;  // the first batches of an epoch have nothing to hide under
+  return 4 * overlapped > n;  // the first batches of an epoch have nothing to overlap with
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 write_points
 sed -i '12,$s/0$/1/; 2,11s/1$/0/' points.csv  # 10 of class 0, 6 of class 1
-"$helper" pictures all 12
+"$helper" images all 12
 mkdir -p train/light
 cp -r all/dark train/dark
 cp $(ls all/light/*.png | head -4) train/light
@@ -46,7 +46,7 @@ expect 0 train photos.yaml --out broken "${recipe[@]}" --resume
 holds "a resumed run ends in other bytes" "$helper" compare whole/checkpoints/last broken/checkpoints/last
 expect 0 plan photos.yaml data.train.path=gone 'net.layers.1.FullyConnected.num_hidden=2' train.class_weights=auto  # plans without data
 
-# --- files for the reference system do not hold what it does not know
+# --- files for MXNet contain only parameters that it knows
 expect 0 export whole plain@1
 holds "the exported net holds parameters of our own" test "$(grep -c 'class_weights\|focal_gamma' plain-symbol.json)" = 0
 expect 0 infer plain@1 all --size 3,8,8
@@ -57,13 +57,13 @@ says "train.class_weights: there is no class 'lihgt'; did you mean 'light'?"
 expect 3 train photos.yaml 'train.class_weights=[1, 2, 3]'
 says "train.class_weights: 3 numbers for the 2 classes of the net"
 expect 3 train photos.yaml train.class_weights=auto data.train.balanced=true
-says "train.class_weights: auto and data.train.balanced both even out the classes: keep one of the two"
+says "train.class_weights: auto and data.train.balanced both compensate for class imbalance: keep one of the two"
 expect 3 train points.yaml 'net.layers=[{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: softmax}}]' train.class_weights=auto 'train.metrics=[mse]'
 says "train.class_weights: the net has 0 SoftmaxOutput, expected one"
 expect 3 train points.yaml 'net.layers.1={SoftmaxOutput: {name: softmax, class_weights: [1, 2]}}' 'train.class_weights=[1, 2]'
-says "train.class_weights: 'softmax' has class_weights of its own: keep one of the two"
+says "train.class_weights: 'softmax' already has class_weights: keep one of the two"
 expect 3 train points.yaml 'net.layers.1={SoftmaxOutput: {name: softmax, class_weights: [1, 2, 3]}}'
-says "class_weights holds 3 numbers, but the data of shape [4, 2] have 2 classes"
+says "class_weights has 3 numbers, but the data of shape [4, 2] have 2 classes"
 expect 3 train points.yaml 'net.layers.1={SoftmaxOutput: {name: softmax, class_weights: [1, -2]}}'
 says "expected numbers of 0 or more"
 expect 3 train points.yaml 'net.layers.1={SoftmaxOutput: {name: softmax, gamma: 2}}'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Training that begins with the weights of another run: what is taken, what begins anew, and what cannot be loaded.
+# Training from the weights of another run: what is loaded, what is re-initialized, and what cannot be loaded.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
 write_points
 
@@ -12,11 +12,11 @@ first=$(grep -o '"accuracy": *[0-9.]*' stdout)
 expect 0 eval second --json
 holds "same accuracy as the first run's: $first" grep -qF "$first" stdout
 
-# Another number of classes: the head begins anew.
+# A different number of classes: the head is re-initialized.
 sed 's/num_hidden: 2/num_hidden: 3/' points.yaml >three.yaml
 expect 3 train three.yaml --dry-run train.weights=first
-says "no array of $work/first fits the net: 0 arrays taken; 2 begin anew, their shape is another"
-says "train.weights.map can say"
+says "no array of $work/first fits the net: 0 arrays taken; 2 are re-initialized, their shape differs"
+says "use train.weights.map"
 
 # Names by a map.
 sed 's/FullyConnected: {num_hidden: 2}/FullyConnected: {num_hidden: 2, name: head}/' points.yaml >head.yaml
@@ -26,18 +26,18 @@ expect 0 train head.yaml --dry-run train.weights.file=first train.weights.map=na
 says "2 arrays taken"
 printf -- "- ['(', head]\n" >names.yaml
 expect 3 train head.yaml --dry-run train.weights.file=first train.weights.map=names.yaml
-says "names.yaml: '(' is no regular expression"
+says "names.yaml: '(' is not a valid regular expression"
 printf -- "- {a: b}\n- [a]\n" >names.yaml
 expect 3 train head.yaml --dry-run train.weights.file=first train.weights.map=names.yaml
 says "names.yaml:1:3: error"
 says "names.yaml:2:3: error"
 
-# What cannot be loaded is said before a run folder is made.
+# Load errors are reported before a run folder is created.
 expect 8 train points.yaml --out third train.weights=absent
 expect 4 train points.yaml --out third train.weights=model.pth
 says "is a pickle by its name"
 echo "not safe" >broken.safetensors
 expect 4 train points.yaml --out third train.weights=broken.safetensors
-says "is no safetensors file"
+says "is not a safetensors file"
 holds "no run folder is left" [ ! -e third ]
 finish

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Words of other tools, typed where their users would: each is answered with the word, or the line, that is meant.
+# Names from other tools, where their users would type them: each error suggests the equivalent here.
 . "$(dirname "$0")/common.sh"
 
 write_points
-"$helper" pictures photos 8
+"$helper" images photos 8
 write_photos photos photos 4
 
 # means TYPED ANSWER: an override of points.yaml
@@ -14,7 +14,7 @@ means() {
 
 # --- keys
 means 'model={layers: []}' "did you mean 'net'?"
-means callbacks=3 "train.early_stop, train.best, train.save and train.lr_schedule do what callbacks do elsewhere"
+means callbacks=3 "train.early_stop, train.best, train.save and train.lr_schedule replace callbacks"
 means train.early_stopping=3 "did you mean 'early_stop'?"
 means train.patience=3 "did you mean 'early_stop'?"
 means patience=3 "did you mean 'train.early_stop'?"
@@ -34,12 +34,12 @@ means data.directory=x "did you mean 'data.train.path'?"
 means 'train.optimizer={name: sgd, nesterov: true}' "train.optimizer: nag is sgd with Nesterov's momentum"
 for name in reduce_lr_on_plateau ReduceLROnPlateau; do means train.lr_schedule=$name "did you mean 'plateau'?"; done
 for name in CosineDecay cosine_decay CosineAnnealing; do means train.lr_schedule=$name "did you mean 'cosine'?"; done
-means 'train.metrics=[val_accuracy]' "write 'accuracy': each is measured on the training data and on those of validation"
-means 'train.metrics=[precision]' "\`mxtrain eval\` gives precision and recall of each class"
+means 'train.metrics=[val_accuracy]' "write 'accuracy': every metric is measured on both training and validation data"
+means 'train.metrics=[precision]' "\`mxtrain eval\` reports precision and recall of each class"
 means 'train.metrics=[top_5_accuracy]' "write {top_k: 5}"
 means 'train.freeze=[fullyconnected0]' "did you mean 'fullyconnected0*'?"
 
-# --- transforms: their names, and what is wrong with one is said at its line
+# --- transforms: their names; errors are reported at the line
 transform() {
   expect 3 train photos.yaml --dry-run "data.train.transforms=[$1]"
   says "$2"
@@ -48,8 +48,8 @@ for name in RandomFlip random_flip; do transform $name "did you mean 'flip'?"; d
 for name in RandomZoom random_zoom zoom; do transform $name "did you mean 'scale'?"; done
 transform random_rotation "did you mean 'rotate'?"
 transform random_brightness "did you mean 'brightness'?"
-transform ColorJitter "brightness, contrast, saturation and hue are a transform each"
-for name in Rescaling '{rescale: 1./255}'; do transform "$name" "pixels are divided by 255 in any case"; done
+transform ColorJitter "use the transforms brightness, contrast, saturation and hue"
+for name in Rescaling '{rescale: 1./255}'; do transform "$name" "pixels are always divided by 255"; done
 cat >lines.yaml <<'END'
 include: photos.yaml
 data:
@@ -65,11 +65,11 @@ says "lines.yaml:7:10: error: rotate: degrees = "
 transform '{normalize: {mean: 0.5}}, flip' "normalize is not the last of the transforms"
 expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: 0.1}]'
 says "0.1 is less than a degree"
-says "0.1 of a turn, as Keras counts, is 36"
+says "0.1 of a full turn, as in Keras, is 36"
 expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: {degrees: 15, fill_mode: reflect}}]'
 cp -r photos wide && "$helper" jpeg wide/light/wide.jpg 48
 expect 3 train photos.yaml --dry-run data.train.path=wide 'data.train.transforms=[flip]'
-says "command line: the pictures come out in different sizes: $work/wide/dark/000.png has 12x12 pixels, $work/wide/light/wide.jpg has 48x48; end the transforms"
+says "command line: the transforms produce images of different sizes: $work/wide/dark/000.png has 12x12 pixels, $work/wide/light/wide.jpg has 48x48; end the transforms"
 
 # --- layers: the line to write
 layer() {
@@ -81,7 +81,7 @@ layer '{Dropout: 0.3}' "write - Dropout: {p: 0.3}"
 layer '{Dense: 10}' "did you mean '- FullyConnected: {num_hidden: 10}'?"
 layer '{MaxPooling2D: 2}' "did you mean '- Pooling: {kernel: 2, stride: 2}'?"
 layer '{AveragePooling2D: 2}' "did you mean '- Pooling: {pool_type: avg, kernel: 2, stride: 2}'?"
-layer '{Convolution: {num_filter: 3, kernel: 3, activation: relu}}' "an activation is a layer of its own, after this one: - Activation: {act_type: relu}"
+layer '{Convolution: {num_filter: 3, kernel: 3, activation: relu}}' "add the activation as a layer after this one: - Activation: {act_type: relu}"
 layer '{Convolution: {num_filter: 3, kernel: 5, pad: same}}' "write pad: 2, which keeps the size at stride 1"
 layer '{Convolution: {num_filter: 3, kernel: 5, pad: valid}}' "write pad: 0"
 layer '{Activation: {act_type: gelu}}' "write - LeakyReLU: {act_type: gelu}"
@@ -93,7 +93,7 @@ for name in conv Conv2D conv2d; do layer $name "did you mean 'Convolution'?"; do
 layer InputLayer "net.input is the shape of an example"
 expect 3 train points.yaml --dry-run 'net.layers=[{FullyConnected: {num_hidden: 2}}, Softmax, {SoftmaxOutput: {name: softmax}}]'
 says "SoftmaxOutput follows Softmax 'softmaxoutput0', which is a loss too"
-says "leave one of them out"
+says "remove one of them"
 
 # --- commands, flags, help
 for pair in fit:train predict:infer summary:plan evaluate:eval; do
@@ -101,7 +101,7 @@ for pair in fit:train predict:infer summary:plan evaluate:eval; do
   says "did you mean \`mxtrain ${pair#*:}\`?"
 done
 expect 2 train points.yaml --time-limit 5
-says "did you mean train.time_limit=TIME, as 90min, 2h or 30s?"
+says "did you mean train.time_limit=TIME, such as 90min, 2h or 30s?"
 expect 3 ops Conv2D
 says "did you mean Convolution?"
 expect 0 help augmentation

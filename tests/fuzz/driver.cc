@@ -1,9 +1,11 @@
-// A small stand-in for libFuzzer: runs a target over its corpus, over inputs that are too large to be committed, and over mutations of the corpus
-// which are the same in every run. It bounds what an input may cost: memory by its size, time by a limit that only a square reaches.
+// A small stand-in for libFuzzer: runs a target over its corpus, over inputs too large to commit,
+// and over mutations of the corpus that are the same in every run. It bounds the cost of an input:
+// memory by its size, time by a limit that only quadratic behaviour reaches.
 //
 //   fuzz_TARGET CORPUS_FOLDER...     MXTRAIN_FUZZ_SECONDS: of mutations (2)    MXTRAIN_FUZZ_SEED: of their choice (1)
 //
-// The input that is being run lies in fuzz_TARGET.input of the working folder, and stays there when the program does not end well.
+// The current input is in fuzz_TARGET.input in the working folder, and stays there if the program
+// fails.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -24,8 +26,8 @@ namespace mxtrain::fuzz {
 namespace {
 
 constexpr int64_t kMemoryBase = int64_t{64} << 20, kMemoryPerByte = 1024;
-constexpr int64_t kResidentBase = int64_t{512} << 20;  // a sanitizer keeps what was freed
-constexpr double kMostSeconds = 20;                    // of the processor, for one input under a sanitizer on a busy machine
+constexpr int64_t kResidentBase = int64_t{512} << 20;  // sanitizers keep freed memory
+constexpr double kMostSeconds = 20;                    // CPU time of one input under a sanitizer
 constexpr size_t kLongestMutant = size_t{1} << 16;
 constexpr size_t kMostInputs = 1'000'000;
 
@@ -140,7 +142,7 @@ class Mutator {
         ChangeDigit(at, text);
     }
   }
-  // A number at which counts and sizes turn, in one to eight bytes of either order.
+  // A boundary value of counts and sizes, in one to eight bytes of either byte order.
   void PutNumber(size_t at, std::string* text) {
     static constexpr uint64_t kNumbers[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40, ~0ull >> 1, ~0ull};
     const uint64_t number = kNumbers[Below(std::size(kNumbers))];
@@ -150,7 +152,7 @@ class Mutator {
     if (Below(2)) std::reverse(bytes, bytes + width);
     text->replace(at, width, bytes, width);
   }
-  // The first digit from there on becomes another, or the beginning of a long number.
+  // Replaces the next digit by another one, or by the start of a long number.
   void ChangeDigit(size_t at, std::string* text) {
     const size_t digit = text->find_first_of("0123456789", at);
     if (digit == std::string::npos) return;

@@ -1,4 +1,4 @@
-// What stands in ${...}.
+// Expressions in ${...}.
 #include "app/config/expression.h"
 
 #include "tests/fuzz/fuzz_target.h"

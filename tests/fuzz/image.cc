@@ -1,4 +1,5 @@
-// Images: JPEG, PNG and BMP, as they are, and PNG with its sums made right, so that a mutation reaches what stands behind them.
+// Images: JPEG, PNG and BMP, unchanged, and PNG with corrected checksums, so mutations get past
+// them.
 #include <zlib.h>
 
 #include <cstring>
@@ -31,7 +32,7 @@ void PutChunk(std::string_view type, std::string_view data, std::string* png) {
   PutBigEndian(static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png->data() + begin), static_cast<uInt>(png->size() - begin))), png);
 }
 
-// A zlib stream whose sum is that of what it unpacks to; as it is where it does not unpack.
+// Corrects the checksum of a zlib stream; unchanged if it does not unpack.
 std::string WithAdler(std::string packed) {
   if (packed.size() < 6 || packed.size() > kMostPacked) return packed;
   std::string pixels(kMostUnpacked, '\0');
@@ -50,7 +51,7 @@ std::string WithAdler(std::string packed) {
   return packed;
 }
 
-// The chunks with true lengths and sums, neighbouring IDATs as one.
+// The chunks with correct lengths and checksums, adjacent IDATs merged.
 std::optional<std::string> RepairedPng(std::string_view bytes) {
   if (!bytes.starts_with(kPngBegin)) return std::nullopt;
   std::string png(kPngBegin), packed;

@@ -1,4 +1,4 @@
-// NCCL between all GPUs that are there: with one it is opened and called, with several it sums.
+// NCCL between all available GPUs: with one it is loaded and called, with several it sums.
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
@@ -9,7 +9,7 @@
 namespace mxtrain::test {
 namespace {
 
-TEST_CASE("arrays of all GPUs are summed into each, in every type of gradients") {
+TEST_CASE("arrays of all GPUs are summed into each, for every gradient type") {
   const auto runtime = GpuRuntime();
   std::vector<Context> gpus;
   for (int id = 0; id < runtime->backend(Context::gpu()).DeviceCount(); ++id) gpus.push_back(Context::gpu(id));

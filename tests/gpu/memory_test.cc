@@ -1,4 +1,4 @@
-// Memory of a GPU: allocation and its limits, copies, fills, layouts and types, against the CPU.
+// GPU memory: allocation and its limits, copies, fills, layouts and types, compared with the CPU.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ std::vector<float> Numbers(int64_t n) {
   return numbers;
 }
 
-TEST_CASE("blocks are aligned, and memory that is not there is answered with null") {
+TEST_CASE("blocks are aligned, and a failed allocation returns null") {
   const auto gpu = NewGpuBackend();
   for (const int64_t bytes : {int64_t{1}, int64_t{100}, int64_t{1} << 20}) {
     void* data = gpu->Allocate(kGpu, bytes);
@@ -29,7 +29,7 @@ TEST_CASE("blocks are aligned, and memory that is not there is answered with nul
     gpu->Free(kGpu, data);
   }
   CHECK(gpu->Allocate(kGpu, int64_t{1} << 45) == nullptr);
-  void* after = gpu->Allocate(kGpu, 64);  // the failure is forgotten
+  void* after = gpu->Allocate(kGpu, 64);  // the failure does not persist
   CHECK(after);
   gpu->Free(kGpu, after);
   const auto runtime = GpuRuntime();
@@ -37,7 +37,7 @@ TEST_CASE("blocks are aligned, and memory that is not there is answered with nul
                        Error);
 }
 
-TEST_CASE("what goes to the GPU comes back, through host, pinned memory and the device itself") {
+TEST_CASE("copies to the GPU round-trip through host, pinned and device memory") {
   for (const char* engine : {"naive", "threaded"}) {
     const auto runtime = GpuRuntime(engine);
     for (const int64_t n : {1, 7, 1000, 1 << 20}) {
@@ -59,8 +59,8 @@ TEST_CASE("what goes to the GPU comes back, through host, pinned memory and the 
   }
 }
 
-// The stored bytes of an array in a layout, made by the CPU and by the GPU.
-TEST_CASE("layouts and types are those of the CPU, byte for byte") {
+// The stored bytes of an array in a layout, as the CPU and the GPU create them.
+TEST_CASE("layouts and types match the CPU byte for byte") {
   const auto runtime = GpuRuntime();
   Backend &cpu = runtime->backend(Context::cpu()), &gpu = runtime->backend(kGpu);
   for (const TShape& shape : {TShape{2, 3, 5, 7}, TShape{1, 64, 33, 1}, TShape{70, 130, 3, 3}}) {

@@ -1,5 +1,5 @@
 #pragma once
-// The main function of a program of tests that need a GPU.
+// The main function of test programs that need a GPU.
 #include <doctest/doctest.h>
 
 #include <iostream>
@@ -8,7 +8,7 @@
 
 namespace mxtrain::test {
 
-// Without a GPU the result is 77, which ctest shows as skipped.
+// Without a GPU the result is 77, which ctest reports as skipped.
 inline int RunGpuTests(int argc, char** argv) {
   const auto gpu = NewGpuBackend();
   if (gpu->DeviceCount() == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// A Runtime with the kernels of the GPU half.
+// A Runtime with the kernels of the CUDA backend.
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/operator/registry.h"
 

@@ -1,4 +1,4 @@
-// Operators and whole steps on a GPU, against the CPU.
+// Operators and whole steps on a GPU, compared with the CPU.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ NDArray Make(Runtime& runtime, const std::string& name, int64_t n, DType type, C
   return Invoke("Cast", in, {{"dtype", NameOf(type)}})[0].Copy(ctx);
 }
 
-TEST_CASE("one functor, two devices: smooth_l1 in every type, writing and adding") {
+TEST_CASE("one functor, two devices: smooth_l1 in every type, assigning and accumulating") {
   const auto runtime = GpuRuntime();
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
     for (const int64_t n : {1, 31, 4097}) {
@@ -44,7 +44,7 @@ TEST_CASE("one functor, two devices: smooth_l1 in every type, writing and adding
   }
 }
 
-TEST_CASE("image_normalize: the bits of the CPU, for every value of a pixel") {
+TEST_CASE("image_normalize: the bits of the CPU for every pixel value") {
   const auto runtime = GpuRuntime();
   std::vector<uint8_t> bytes(256 * 3);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 3);
@@ -59,7 +59,7 @@ TEST_CASE("image_normalize: the bits of the CPU, for every value of a pixel") {
   }
 }
 
-TEST_CASE("a step of a net: outputs and gradients are the CPU's") {
+TEST_CASE("a step of a net: outputs and gradients match the CPU") {
   const auto runtime = GpuRuntime();
   for (const SmallNet& net : SmallNets(runtime->operators())) {
     CAPTURE(net.name);
@@ -91,7 +91,7 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(sum);
 }
 
-// Gradients of a step on the GPU; those of float16 under a scale, which is taken out again.
+// Gradients of a step on the GPU; float16 gradients are scaled and unscaled again.
 std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp, Runtime& runtime, const SmallNet& net) {
   constexpr double kScale = 256;
   executor::BindRequest request = RequestFor(net, net.losses);
@@ -110,7 +110,7 @@ std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp,
   return gradients;
 }
 
-TEST_CASE("a step in mixed precision: gradients are those of float32 but for rounding") {
+TEST_CASE("a step in mixed precision: gradients match float32 except for rounding") {
   const auto runtime = GpuRuntime();
   for (const DType type : {DType::kFloat16, DType::kBfloat16}) {
     if (!runtime->backend(kGpu).WhyNotFastIn(type, kGpu).empty()) continue;
@@ -128,7 +128,7 @@ TEST_CASE("a step in mixed precision: gradients are those of float32 but for rou
   }
 }
 
-TEST_CASE("cuDNN's algorithms are measured where that is allowed, once, and not in a deterministic run") {
+TEST_CASE("cuDNN's algorithms are measured once if allowed, and not in a deterministic run") {
   const auto first = GpuRuntime(), second = GpuRuntime(), deterministic = GpuRuntime();
   const SmallNet net = SmallNets(first->operators())[1];  // with convolutions
   const auto bind = [&](Runtime& runtime, bool repeats) {

@@ -1,4 +1,5 @@
-// Nets whose convolutions want their arrays channels last: what stands between takes them so, and the numbers are those of plain arrays.
+// Nets whose convolutions need channels-last arrays: operators between them use that layout, and
+// the values equal those of plain arrays.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,8 +59,8 @@ TEST_CASE("a step with convolutions in channels last gives the plain one's numbe
   }
 }
 
-// What else would be copies before and behind each convolution.
-TEST_CASE("between convolutions nothing is turned, but once before the layers that take rows") {
+// Otherwise there would be copies before and after each convolution.
+TEST_CASE("between convolutions nothing is transposed, only once before the layers that take rows") {
   const auto runtime = NewChannelsLastRuntime();
   for (const SmallNet& net : Nets()) {
     if (net.name != "residual" && net.name != "inception") continue;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 // Nets whose step takes seconds on two cores: they are bound and not run.
 const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet", "resnet1001"};
 constexpr int64_t kBatch = 2;
-constexpr int64_t kClasses = 10;  // for nets that ask the data
+constexpr int64_t kClasses = 10;  // for nets that take it from the data
 
 config::Net Load(const fs::path& file) {
   config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
@@ -48,7 +48,7 @@ executor::BindRequest RequestFor(const config::Net& net) {
       request.grad_req[name] = executor::GradReq::kWrite;
     }
   }
-  const Symbol::Shapes shapes = symbol.InferShape(request.shapes);  // labels follow from their losses
+  const Symbol::Shapes shapes = symbol.InferShape(request.shapes);  // labels are inferred from their losses
   CHECK(shapes.complete);
   const std::vector<std::string> arguments = symbol.ListArguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -80,7 +80,8 @@ void CheckStep(Runtime& runtime, Executor& executor, const executor::BindRequest
   }
 }
 
-// The plan against code of its own: no two contents want a byte at one time, and the bound is what a plain sum says.
+// The plan against independent code: no two live contents share a byte, and the bound is what a
+// plain sum gives.
 void CheckPlan(const Executor& executor) {
   const PlanReader reader(executor.graph(), executor.memory_plan());
   for (const std::string& fault : reader.Faults()) FAIL_CHECK(fault);

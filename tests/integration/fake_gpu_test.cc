@@ -40,7 +40,7 @@ std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNe
   const auto executor = BindWithValues(runtime, net.losses, request);
   std::map<std::string, std::vector<double>> result;
   for (int step = 0; step < 7; ++step) {
-    if (step == 5) {  // after some that were recorded
+    if (step == 5) {  // after some captured steps
       executor->SetMonitor(
           [&](const std::string& name, const TBlob& value) {
             result["monitored " + name].push_back(
@@ -68,7 +68,7 @@ TEST_CASE("steps of small nets, monitored too") {
   }
 }
 
-TEST_CASE("inputs may lie on any device; parameters, gradients and a shared arena lie where the net is bound") {
+TEST_CASE("inputs may be on any device; parameters, gradients and a shared arena are on the net's device") {
   const auto runtime = NewFakeGpuRuntime();
   const SmallNet net = SmallNets(runtime->operators())[0];
   for (const Context ctx : {Context::cpu(), kGpu, Context::gpu(1)}) {
@@ -92,12 +92,12 @@ TEST_CASE("inputs may lie on any device; parameters, gradients and a shared aren
         moved["fc2_bias"] = moved.at("fc2_bias").Copy(other);
         CHECK_THROWS_WITH(
             Executor::Bind(*runtime, net.losses, request, args, grads, executor->auxs()),
-            format("array 'fc2_bias' lies on {}, and the net is bound on {}; copy it there first", other.ToString(), ctx.ToString())
+            format("array 'fc2_bias' is on {}, but the net is bound to {}; copy it there first", other.ToString(), ctx.ToString())
                 .c_str());
       }
       executor::BindRequest elsewhere = request;
       elsewhere.ctx = other;
-      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, elsewhere, executor.get()), doctest::Contains("is bound on"));
+      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, elsewhere, executor.get()), doctest::Contains("is bound to"));
       const Symbol alone = Symbol::Create(runtime->operators(), "MakeLoss", "loss", {}, std::vector{Symbol::Variable("data")});
       elsewhere.grad_req.clear();
       elsewhere.inputs = {"data"};
@@ -106,7 +106,7 @@ TEST_CASE("inputs may lie on any device; parameters, gradients and a shared aren
   }
 }
 
-TEST_CASE("a pass whose arrays lie where they lay before is recorded, and then given as one piece") {
+TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as one graph") {
   const auto replays_of = [](const SmallNet& net, bool capture_passes, bool refuses) {
     const auto runtime = NewFakeGpuRuntime();
     executor::BindRequest request = RequestFor(net, net.losses);
@@ -122,10 +122,10 @@ TEST_CASE("a pass whose arrays lie where they lay before is recorded, and then g
   };
   const auto runtime = NewFakeGpuRuntime();
   const SmallNet net = SmallNets(runtime->operators())[0], dropout = DropoutNet(runtime->operators());
-  CHECK(replays_of(net, true, false) == 4);  // inputs come by two sets of arrays in turn: each runs once first
+  CHECK(replays_of(net, true, false) == 4);  // inputs alternate between two sets of arrays: each runs once first
   CHECK(replays_of(net, false, false) == 0);
   CHECK(replays_of(net, true, true) == 0);
-  CHECK(replays_of(dropout, true, false) == 0);  // it draws other numbers each time
+  CHECK(replays_of(dropout, true, false) == 0);  // it draws new numbers each time
 }
 
 TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, checkpoints, resume") {
@@ -149,7 +149,7 @@ TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, check
     REQUIRE(on_gpu.epochs.size() == on_cpu.epochs.size());
     for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(on_gpu.epochs[e], on_cpu.epochs[e]);
   }
-  // Stopped in the middle of an epoch, and gone on with.
+  // Stopped in the middle of an epoch, and continued.
   spec.ctx = kGpu;
   const Outcome whole = RunWhole(data, spec);
   const TempDir folder;
@@ -170,7 +170,7 @@ TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, check
 
 RunSpec OnTwoGpus(RunSpec spec) {
   spec.devices = {Context::gpu(0), Context::gpu(1)};
-  spec.ctx = spec.devices[0];  // the batches lie in its pinned memory
+  spec.ctx = spec.devices[0];  // batches are in its pinned memory
   spec.kvstore = "device";
   spec.new_communicator = NewFakeCommunicator;
   return spec;
@@ -207,7 +207,7 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
   }
 }
 
-// What the CPU updates key by key.
+// The CPU updates key by key.
 TEST_CASE("every optimizer gives the CPU's bits on one GPU and on two, with all weights in one update") {
   const TempDir data;
   WriteTable(data);
@@ -235,7 +235,7 @@ TEST_CASE("every optimizer gives the CPU's bits on one GPU and on two, with all 
   }
 }
 
-// Of so many steps: operations by device and name.
+// Number of operations by device and name in so many steps.
 std::map<std::string, int> OperationsOf(const RunSpec& spec, int steps) {
   const TempDir data;
   WriteTable(data);
@@ -282,7 +282,7 @@ TEST_CASE("a step on a GPU has one update for all weights and one for their aver
   }
 }
 
-// Sums of halves round otherwise than sums of the whole: float32's rounding alone, through 15 steps.
+// Sums of halves are rounded differently: only float32 rounding, through 15 steps.
 TEST_CASE("two GPUs on half batches do what one does on the whole batch") {
   const TempDir data;
   WriteTable(data);
@@ -322,12 +322,12 @@ TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on o
   resume(on_one);
 }
 
-// Where the processor multiplies and adds in one, to the last bit.
-TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of batches of float32") {
+// Bit-exact on processors with FMA.
+TEST_CASE("images are copied as bytes and normalized on the GPU: the bits of float32 batches") {
   const TempDir data;
   WriteImages(data);
   RunSpec spec = OnFakeGpus();
-  spec.pictures = true;
+  spec.images = true;
   spec.data_threads = 2;
   std::vector<RunSpec> specs(3, spec);
   specs[1].grad_accum = 2;
@@ -344,7 +344,7 @@ TEST_CASE("pictures travel as bytes and are normalised on the GPU: the bits of b
     CHECK_FALSE(Process(data, s).train->provide_data()[0].pixels);
     const Outcome pixels = RunWhole(data, on_gpu);
     CHECK(pixels.bits == on_cpu.bits);
-    CHECK(pixels.last == RunWhole(data, as_numbers).last);  // the checkpoint knows nothing of it
+    CHECK(pixels.last == RunWhole(data, as_numbers).last);  // the checkpoint does not depend on it
     REQUIRE(pixels.epochs.size() == on_cpu.epochs.size());
     for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(pixels.epochs[e], on_cpu.epochs[e]);
     CHECK(RunWhole(data, on_two).bits == RunWhole(data, by_two_workers).bits);
@@ -355,7 +355,7 @@ TEST_CASE("pixels before a convolution that wants channels last, or bfloat16") {
   const TempDir data;
   WriteImages(data);
   RunSpec channels_last = OnFakeGpus();
-  channels_last.pictures = true;
+  channels_last.images = true;
   channels_last.ctx = kGpu;
   RunSpec narrow = channels_last;
   channels_last.make_runtime = [](const RunSpec&) { return NewChannelsLastRuntime(); };
@@ -384,7 +384,7 @@ TEST_CASE("the operator and the pipeline make the same numbers of pixels") {
   }
 }
 
-// Holds up a stream of a fake GPU until it is let go, or gives up after many seconds.
+// Blocks a stream of a fake GPU until released, or until a timeout.
 class Gate {
  public:
   Gate(Runtime& runtime, Context ctx) {
@@ -418,7 +418,7 @@ TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
   const TempDir data;
   WriteImages(data);
   RunSpec spec = OnFakeGpus();
-  spec.pictures = true;
+  spec.images = true;
   for (const bool two : {false, true}) {
     for (const bool as_pixels : {false, true}) {
       spec.as_pixels = as_pixels;
@@ -428,7 +428,7 @@ TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
       for (DataBatch& batch : batches) REQUIRE(process.train->Next(&batch));
       Gate gate(*process.runtime, kGpu);
       for (const DataBatch& batch : batches) process.trainer->Step(batch);
-      // Written again, both could be: the copies have been made, and no step of the first GPU has begun.
+      // Both could be overwritten: the copies are done, and no step of the first GPU has started.
       for (const DataBatch& batch : batches) batch.data[0].WaitToWrite();
       gate.Open();
       process.runtime->engine().WaitForAll();
@@ -458,12 +458,12 @@ TEST_CASE("a GPU that fails ends the run on both with its message") {
   }
 }
 
-TEST_CASE("a batch that does not divide among GPUs is refused before the start") {
+TEST_CASE("a batch that cannot be divided among GPUs is rejected before the start") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec = OnTwoGpus(OnFakeGpus());
   spec.batch = 7;
-  CHECK_THROWS_WITH(Process(data, spec), "a batch of 7 does not divide among 2 workers");
+  CHECK_THROWS_WITH(Process(data, spec), "a batch of 7 cannot be divided among 2 workers");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Training in float16 with a scale of the loss, on a GPU that has the CPU's reference kernels.
+// Training in float16 with loss scaling, on a fake GPU with the CPU's reference kernels.
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
@@ -30,7 +30,8 @@ RunSpec OnTwoGpus(RunSpec spec, const std::string& kvstore) {
   return spec;
 }
 
-// Keeps the checkpoint of every step. Makes the gradients of the step behind `overflow_after` overflow, by a scale that is none.
+// Keeps the checkpoint of every step. Makes the gradients of the step behind `overflow_after`
+// overflow, by an infinite scale.
 class Watcher final : public TrainListener {
  public:
   Watcher(Process* process, std::string folder, int64_t overflow_after = -1)
@@ -110,7 +111,7 @@ TEST_CASE("a net learns in float16 what it learns in float32") {
     }
     CHECK(narrow.bits != wide.bits);
     if (noisy) {
-      CHECK(narrow.epochs.back().steps_left_out > 0);  // where the scale finds its place
+      CHECK(narrow.epochs.back().steps_skipped > 0);  // until the scale has adapted
       CHECK(narrow.epochs.back().loss_scale < kFirstScale);
     } else {
       CHECK(narrow.warnings.empty());
@@ -139,13 +140,13 @@ TEST_CASE("a step whose gradients overflow changes neither weights nor states, a
     CHECK(run.bits_after.at(5) != run.bits_after.at(4));
     CHECK(run.scale_after.at(5) == LossScaleState{kFirstScale / 2, 1, 1, 0});
     CHECK(run.warnings == std::vector<std::string>{
-                              "step 4: gradients left the range of float16; 1 step was left out so far, the loss is scaled by 4096 from now on"});
+                              "step 4: gradients overflowed float16; 1 step was skipped so far, the loss is scaled by 4096 from now on"});
     CHECK(run.epochs.back().loss_scale == kFirstScale / 2);
-    CHECK(run.epochs.back().steps_left_out == 1);
+    CHECK(run.epochs.back().steps_skipped == 1);
   }
 }
 
-// The scale is a power of two, and nothing here is so small that a bit of it is lost.
+// The scale is a power of two, and no value here is small enough to lose a bit.
 TEST_CASE("clipping sees gradients without their scale") {
   const TempDir data;
   WriteTable(data);
@@ -171,7 +172,7 @@ TEST_CASE("two GPUs in float16 give the bits of two workers on one, whichever st
   for (const char* kvstore : {"device", "local"}) CHECK(Run(data, OnTwoGpus(spec, kvstore), 3).bits == expected.bits);
 }
 
-// Resumed from a checkpoint whose scale is another.
+// Resumed from a checkpoint with another scale.
 struct Resumed {
   Resumed(const TempDir& data, const LossScaleState& scale, int64_t overflow_after = -1) {
     RunSpec spec = InFloat16(QuietNet(), 10);
@@ -209,12 +210,12 @@ TEST_CASE("after 2000 good steps the scale is doubled, up to 2^24") {
   CHECK(GetValues(run.process->trainer->executor().loss_scale()) == std::vector<double>{512});
 }
 
-TEST_CASE("an overflow with nothing left to lower ends the run") {
+TEST_CASE("an overflow at the lowest scale ends the run") {
   const TempDir data;
   WriteTable(data);
   Resumed run(data, {1, 7, 20, 0}, 7);
   CHECK_THROWS_WITH_AS(run.process->trainer->Run(*run.watcher),
-                       "gradients overflow in float16 at step 8 or shortly before, although the loss is not scaled up any more; lower the learning rate, "
+                       "gradients overflow in float16 at step 8 or shortly before, although the loss scale is at its minimum; lower the learning rate, "
                        "clip gradients, or train with train.amp: bf16", DivergedError);
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("a run in float16 is resumed to the bits of an unbroken one, with its 
   const Checkpoint stopped = CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings);
   REQUIRE(stopped.state.loss_scale.has_value());
   CHECK(stopped.state.loss_scale->scale < kFirstScale);
-  CHECK(stopped.state.loss_scale->steps_left_out > 0);
+  CHECK(stopped.state.loss_scale->steps_skipped > 0);
   CHECK(stopped.state.loss_scale->good_steps > 0);
   process.trainer->Resume(stopped);
   Log log;

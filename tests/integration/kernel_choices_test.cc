@@ -1,4 +1,4 @@
-// Kernels that are chosen by measuring: once, kept with the run, and the same when it goes on.
+// Kernels chosen by measuring: once, stored with the run, and the same when it is continued.
 #include <doctest/doctest.h>
 
 #include "tests/support/fake_gpu.h"
@@ -17,9 +17,9 @@ struct Machine {
     spec.symbol = QuietNet();
     spec.ctx = Context::gpu(0);
     spec.make_runtime = [this](const RunSpec& s) {
-      const auto seconds_of = [this](const std::string& key, const std::string& row) {
-        ++measured[key + ": " + row];
-        return (row == "ref") == reference_is_fast ? 1.0 : 2.0;
+      const auto seconds_of = [this](const std::string& key, const std::string& kernel) {
+        ++measured[key + ": " + kernel];
+        return (kernel == "ref") == reference_is_fast ? 1.0 : 2.0;
       };
       return NewChoosingRuntime(seconds_of, s.engine, s.seed);
     };
@@ -30,7 +30,7 @@ struct Machine {
   }
 };
 
-// Runs to step 8, and returns what the checkpoint says of kernels.
+// Runs to step 8 and returns the checkpoint's kernel choices.
 KernelChoices::Table StopInTheMiddle(const TempDir& data, const RunSpec& spec) {
   Process process(data, spec);
   std::atomic<int> stop = 0;
@@ -39,7 +39,7 @@ KernelChoices::Table StopInTheMiddle(const TempDir& data, const RunSpec& spec) {
   return CheckpointFolder(spec.folder).PeekLast().kernel_choices;
 }
 
-// Goes on from there, and returns the arrays at the end.
+// Continues from there and returns the arrays at the end.
 Bits GoOn(const TempDir& data, const RunSpec& spec) {
   Process process(data, spec);
   std::vector<std::string> warnings;
@@ -49,7 +49,7 @@ Bits GoOn(const TempDir& data, const RunSpec& spec) {
   return BitsOf(LoadCheckpoint(*process.runtime, CheckpointFolder(spec.folder).File("last")));
 }
 
-TEST_CASE("a run goes on with the kernels that it was measured for, though others have become faster") {
+TEST_CASE("a run continues with the kernels chosen for it, even if others have become faster") {
   const TempDir data, folder;
   WriteTable(data);
   Machine machine;
@@ -68,14 +68,14 @@ TEST_CASE("a run goes on with the kernels that it was measured for, though other
   CHECK(machine.measured.empty());
   CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
 
-  // Were they not kept, it would end otherwise.
+  // Without stored choices the result would differ.
   folder.Write("checkpoints/last", stopped);
   spec.kernel_choices.clear();
   CHECK(GoOn(data, spec) != whole.bits);
   CHECK(!machine.measured.empty());
 }
 
-TEST_CASE("workers on several devices of one machine are measured for once") {
+TEST_CASE("workers on several devices of one machine are measured once") {
   const TempDir data;
   WriteTable(data);
   Machine machine;
@@ -104,7 +104,7 @@ TEST_CASE("a deterministic run measures nothing, and takes nothing that was chos
   CHECK(machine.measured.empty());
 }
 
-TEST_CASE("evaluation by itself measures nothing, and takes what is kept") {
+TEST_CASE("evaluation by itself measures nothing, and uses stored choices") {
   const TempDir data;
   WriteTable(data);
   Machine machine;

@@ -1,4 +1,5 @@
-// The shape of the house: includes only descend, third-party headers stay in their homes, builds differ by files and not by `#if`.
+// The layering: includes only descend, third-party headers are confined to their modules, builds
+// differ by files and not by `#if`.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -70,7 +71,7 @@ std::map<std::string, std::set<std::string>> DeclaredEdges() {
 
 // Where the headers of a library may be included: prefixes of paths.
 struct Home {
-  std::string header;  // prefix of what stands in the angle brackets
+  std::string header;  // prefix of the name in angle brackets
   std::vector<std::string> paths;
 };
 const std::vector<Home> kHomes = {
@@ -97,7 +98,7 @@ const std::vector<Home> kHomes = {
     {"omp.h", {"lib/mxtrain/device/cpu/", "lib/mxtrain/operators/"}},
 };
 
-// Headers of the system beside those of the C++ library, by path prefix.
+// System headers other than the C++ library's, by path prefix.
 const std::vector<Home> kSystem = {
     {"unistd.h", {"lib/mxtrain/", "app/"}},
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
@@ -108,7 +109,7 @@ const std::vector<Home> kSystem = {
     {"sys/", {"lib/mxtrain/", "app/"}},
 };
 
-// Exceptions, each with the reason why the rule would make that file worse.
+// Exceptions, each with its reason.
 struct Exception {
   std::string path, text, reason;
 };
@@ -132,20 +133,20 @@ bool HasHome(const std::vector<Home>& homes, const std::string& path, const std:
   return false;
 }
 
-// Files of the GPU half: they alone see CUDA and the headers of device/cuda.
+// Files of the CUDA backend: only these include CUDA and the headers of device/cuda.
 bool OfGpu(const std::string& path) {
   static const std::regex pattern(R"(.*(\.cu|\.cuh|_cuda\.cc|_cudnn\.cc|_cuda_test\.cc)|lib/mxtrain/device/cuda/.*)");
   return std::regex_match(path, pattern);
 }
 
-// What is wrong with one include, or nothing.
+// The violation of one include, if any.
 std::optional<std::string> ProblemOfQuoted(const SourceFile& file, const std::string& header,
                                            const std::map<std::string, std::set<std::string>>& edges) {
   if (header.starts_with("tests/support/")) return file.is_test() ? std::nullopt : std::optional("only tests may see tests/support");
   if (header.starts_with("app/")) return file.module == "app" ? std::nullopt : std::optional("the library may not see the program");
   if (!header.starts_with("mxtrain/")) return "includes begin with mxtrain/, app/ or tests/support/";
   if ((header.starts_with("mxtrain/device/cuda/") || header.ends_with(".cuh")) && !OfGpu(file.path)) {
-    return "the GPU half stands in *_cuda.cu, *_cuda.cc, *_cudnn.cc, *.cuh and device/cuda";
+    return "the CUDA backend is in *_cuda.cu, *_cuda.cc, *_cudnn.cc, *.cuh and device/cuda";
   }
   const std::string rest = header.substr(8), target = rest.substr(0, rest.find('/'));
   if (target == file.module) return std::nullopt;
@@ -183,9 +184,9 @@ TEST_CASE("includes descend along declared edges, and third-party headers stay a
   CHECK(seen > 500);
 }
 
-TEST_CASE("declared edges make no circle") {
+TEST_CASE("declared edges form no cycle") {
   const auto edges = DeclaredEdges();
-  std::map<std::string, int> depth;  // found when all dependencies have theirs
+  std::map<std::string, int> depth;  // known once all dependencies have theirs
   for (size_t round = 0; round <= edges.size(); ++round) {
     for (const auto& [module, depends] : edges) {
       if (std::all_of(depends.begin(), depends.end(), [&](const std::string& d) { return depth.contains(d); }))
@@ -195,7 +196,7 @@ TEST_CASE("declared edges make no circle") {
   CHECK(depth.size() == edges.size());
 }
 
-TEST_CASE("builds differ by files: `#if` stands only where it must") {
+TEST_CASE("builds differ by files: `#if` is used only where necessary") {
   for (const SourceFile& file : AllSources()) {
     for (const auto& [number, line] : file.lines) {
       if (!line.starts_with("#if") && !line.starts_with("#elif")) continue;
@@ -205,7 +206,7 @@ TEST_CASE("builds differ by files: `#if` stands only where it must") {
   }
 }
 
-TEST_CASE("the rules see what breaks them") {
+TEST_CASE("the rules detect violations") {
   const auto edges = DeclaredEdges();
   const SourceFile engine{"lib/mxtrain/engine/x.cc", "engine", {}}, test{"lib/mxtrain/engine/x_test.cc", "engine", {}};
   CHECK_FALSE(ProblemOfQuoted(engine, "mxtrain/base/error.h", edges));

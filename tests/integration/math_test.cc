@@ -1,4 +1,5 @@
-// train.math: what `fast` may cost in accuracy, and that `exact` is another kernel where the machine has a fast one.
+// train.math: the accuracy of `fast`, and that `exact` uses another kernel if the machine has a
+// fast one.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +27,7 @@ double WeightGradient(const std::vector<double>& data, const std::vector<double>
   return sum;
 }
 
-// Output (n, o, y, x); `turned`: the gradient of the data there, with `values` the head's.
+// Output (n, o, y, x); `turned`: the gradient of the data there, with `values` the head gradient.
 double Correlation(const std::vector<double>& values, const std::vector<double>& weight, bool turned, int64_t at) {
   const int64_t x = at % kSize, y = at / kSize % kSize, o = at / (kSize * kSize) % kChannels, n = at / (kSize * kSize * kChannels);
   double sum = 0;
@@ -94,7 +95,7 @@ TEST_CASE("fast convolutions round at most four times as much as exact ones") {
   CHECK(fast.weight <= 4 * exact.weight);
 }
 
-TEST_CASE("evaluation packs the weights of a fast convolution anew when they have changed, and leaves the parameter as it is") {
+TEST_CASE("evaluation repacks the weights of a fast convolution when they have changed, and leaves the parameter as it is") {
   const auto runtime = NewRuntime("naive", 2);
   const Symbol net = Symbol::Create(TestRegistry(), "Convolution", "conv",
                                     {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "64"}, {"no_bias", "True"}},

@@ -1,4 +1,5 @@
-// What the options of a run do: steps of several batches, averages, patterns, early ends, several best checkpoints.
+// Options of a run: steps of several batches, averages, patterns, early stopping, several best
+// checkpoints.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -13,7 +14,8 @@
 namespace mxtrain::test {
 namespace {
 
-// Without batch norm and random draws a step of N batches is one of a batch N times as large: in rounding alone they differ.
+// Without batch norm and random draws a step of N batches equals one of a batch N times as large,
+// except for rounding.
 TEST_CASE("gradients summed over batches are those of one large batch") {
   const TempDir data;
   WriteTable(data);
@@ -39,7 +41,8 @@ TEST_CASE("gradients summed over batches are those of one large batch") {
   }
 }
 
-// A class of weight 2 counts as if each of its examples stood there twice; gradients are means over what there is.
+// A class of weight 2 counts as if each of its examples appeared twice; gradients are means over
+// actual examples.
 TEST_CASE("weights of classes are copies of their examples") {
   const TempDir data, copies;
   WriteTable(data);
@@ -78,12 +81,12 @@ TEST_CASE("weights of classes are copies of their examples") {
     }
   }
   CHECK_THROWS_WITH_AS(WithClassWeights(TestRegistry(), weighted.symbol, head, {1, 1, 1}),
-                       "'softmax' has class_weights of its own: keep one of the two", Error);
+                       "'softmax' already has class_weights: keep one of the two", Error);
 }
 
 TEST_CASE("weights of classes that are balanced") {
   CHECK(BalancedWeights({12, 4}) == std::vector<double>{16.0 / 24, 2});
-  CHECK(BalancedWeights({3, 0, 1}) == std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn does not know of the class without examples
+  CHECK(BalancedWeights({3, 0, 1}) == std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn omits the class without examples
 }
 
 // The formula, in double, from the weights that each step's checkpoint holds.
@@ -136,7 +139,7 @@ TEST_CASE("averages follow their formula, and are what evaluation and a model se
   for (const auto& [name, array] : process.trainer->executor().args()) CHECK(array.ToVector() == last.args.at(name).ToVector());
 }
 
-TEST_CASE("patterns freeze parameters and multiply their rates; one that matches nothing is refused") {
+TEST_CASE("patterns freeze parameters and multiply their rates; one that matches nothing is rejected") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
@@ -184,7 +187,7 @@ TEST_CASE("a run ends early after epochs without improvement, stays ended, and i
     Log log;
     const TrainResult result = process.trainer->Run(log);
     CHECK(result.end == RunEnd::kNoImprovement);
-    CHECK(result.epochs == 4);  // the first is the best
+    CHECK(result.epochs == 4);  // the first epoch is the best
     CHECK(process.trainer->finished());
   }
   Process process(data, spec);
@@ -193,7 +196,7 @@ TEST_CASE("a run ends early after epochs without improvement, stays ended, and i
   CHECK(process.trainer->finished());
   process.trainer->Resume(last, /*extend=*/true);
   Log log;
-  CHECK(process.trainer->Run(log).epochs == 7);  // three more are no better either
+  CHECK(process.trainer->Run(log).epochs == 7);  // three more do not improve either
 }
 
 TEST_CASE("each metric of `best` has its checkpoint") {
@@ -217,7 +220,7 @@ TEST_CASE("each metric of `best` has its checkpoint") {
   CHECK_THROWS_WITH(Process(data, spec), doctest::Contains("did you mean 'accuracy'?"));
 }
 
-TEST_CASE("a time limit ends a run inside an epoch, evaluated and saved, and it goes on from there") {
+TEST_CASE("a time limit ends a run inside an epoch, evaluated and saved, and it can be continued") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -230,7 +233,7 @@ TEST_CASE("a time limit ends a run inside an epoch, evaluated and saved, and it 
     CHECK(process.trainer->Run(none).end == RunEnd::kTimeLimit);
     CHECK(none.epochs.empty());
   }
-  // A listener that lingers uses up the time after the first step.
+  // A slow listener uses up the time after the first step.
   struct Lingers : TrainListener {
     void OnStep(const StepEvent&) override { std::this_thread::sleep_for(std::chrono::milliseconds(1100)); }
     void OnEpoch(const EpochEvent& e) override { val = e.val; }

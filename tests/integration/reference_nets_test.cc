@@ -1,6 +1,7 @@
-// Checkpoints of the reference system give here what they give there. The files are made by tests/reference/make_reference_nets.py and not
-// committed; without MXTRAIN_REFERENCE_DIR there is nothing to compare with. What is loaded is saved again, in our hand, under
-// MXTRAIN_REFERENCE_DIR/ours, where tests/reference/check_ours.py lets the reference system read it.
+// MXNet's checkpoints give the same results here. The files are made by
+// tests/reference/make_reference_nets.py and not committed; without MXTRAIN_REFERENCE_DIR there is
+// nothing to compare with. Loaded models are saved again under MXTRAIN_REFERENCE_DIR/ours, where
+// tests/reference/check_ours.py reads them with MXNet.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -139,7 +140,7 @@ Case OwnNet(Runtime& runtime) {
 
 }  // namespace
 
-TEST_CASE("checkpoints of the reference system predict and learn the same here") {
+TEST_CASE("checkpoints of MXNet predict and learn the same here") {
   const char* folder = std::getenv("MXTRAIN_REFERENCE_DIR");
   if (!folder) {
     MESSAGE("skipped: MXTRAIN_REFERENCE_DIR is not set; tests/reference/make_reference_nets.py makes its files");

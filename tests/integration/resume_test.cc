@@ -1,4 +1,5 @@
-// A run that is broken off and resumed ends in the bits of an unbroken one; a finished one is extended.
+// An interrupted and resumed run gives the bits of an uninterrupted one; a finished run is
+// extended.
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
@@ -7,7 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-// Stops the run after each of these steps, resumes it in a new process, and compares with the run that nothing broke.
+// Stops the run after each of these steps, resumes it in a new process, and compares with the
+// uninterrupted run.
 void CheckResumes(const TempDir& data, RunSpec spec, const std::vector<int64_t>& steps) {
   const Outcome whole = RunWhole(data, spec);
   for (int64_t step : steps) {
@@ -49,7 +51,7 @@ TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an un
   }
 }
 
-TEST_CASE("averages, steps of several batches and the state of a plateau come through a stop") {
+TEST_CASE("averages, steps of several batches and the state of a plateau survive a stop") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
@@ -99,7 +101,7 @@ TEST_CASE("a run that died between the save of its last step and its end is ende
   }
 }
 
-TEST_CASE("a resumed run must fit: another net, another seed and a batch that does not divide are refused") {
+TEST_CASE("a resumed run must fit: another net, another seed and a batch that cannot be divided are rejected") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -117,7 +119,7 @@ TEST_CASE("a resumed run must fit: another net, another seed and a batch that do
   CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint), doctest::Contains("seed 5"));
   other = spec;
   other.workers = 3;
-  CHECK_THROWS_WITH(Process(data, other), doctest::Contains("does not divide among 3 workers"));
+  CHECK_THROWS_WITH(Process(data, other), doctest::Contains("cannot be divided among 3 workers"));
 }
 
 // The learning rate of each step, and how far the run came.
@@ -128,7 +130,7 @@ struct Steps final : TrainListener {
   int64_t epochs = 0;
 };
 
-TEST_CASE("a run resumed with another batch size goes on at the same example, for the epochs that are left") {
+TEST_CASE("a run resumed with another batch size continues at the same example, for the epochs that are left") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -151,16 +153,16 @@ TEST_CASE("a run resumed with another batch size goes on at the same example, fo
   CHECK(steps.rates.size() == (11 - 4) + 11 + 11);
   CHECK(result.epochs == 4);
   CHECK(result.steps == 7 + 29);
-  CHECK(steps.rates[0] == 0.1 * 0.5 * 0.5);  // 15 batches of 4 lie behind: both milestones, 7 and 12
+  CHECK(steps.rates[0] == 0.1 * 0.5 * 0.5);  // after 15 batches of 4: past both milestones, 7 and 12
 
   spec.batch = 6;
   Process third(data, spec);
   CHECK_THROWS_WITH(third.trainer->Resume(LoadCheckpoint(*third.runtime, last)),
-                    "the checkpoint stands inside epoch 2, 16 examples after its beginning, where no batch of 6 begins; resume with "
+                    "the checkpoint is inside epoch 2, 16 examples after its start, where no batch of 6 starts; resume with "
                     "data.batch_size=8, or from a checkpoint between two epochs (epoch-0001)");
 }
 
-TEST_CASE("a finished run is extended by its epochs, the schedule anew, and an extended one is resumed in its place") {
+TEST_CASE("a finished run is extended by its epochs with a new schedule, and an extended one is resumed") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;

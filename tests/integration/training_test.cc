@@ -1,4 +1,5 @@
-// Whole runs: the same seed gives the same bits whatever the engine and the threads of the pipeline; what a run reports, refuses and leaves.
+// Whole runs: the same seed gives the same bits with any engine and number of pipeline threads;
+// reports, errors and results.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -36,7 +37,8 @@ TEST_CASE("one seed, one result: engines and data threads change no bit; another
   CHECK(RunWhole(data, spec).bits != first.bits);
 }
 
-// Three epochs on 44 examples: after the same number of steps the losses are alike, and both nets have learned the three classes.
+// Three epochs on 44 examples: after the same number of steps the losses are similar, and both nets
+// have learned the three classes.
 TEST_CASE("training in bfloat16 learns what training in float32 learns, and resumes to the same bits") {
   if (!WhyNoBfloat16().empty()) return;
   const TempDir data;
@@ -76,7 +78,8 @@ TEST_CASE("training in bfloat16 learns what training in float32 learns, and resu
   CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == narrow.last);
 }
 
-// Each gradient is a sum of the halves' sums instead of one sum: rounding of float32 alone, through 15 steps.
+// Each gradient is a sum of the halves' sums instead of one sum: only float32 rounding, through 15
+// steps.
 TEST_CASE("two logical workers on half batches do what one does on the whole batch") {
   const TempDir data;
   WriteTable(data);
@@ -98,7 +101,7 @@ TEST_CASE("two logical workers on half batches do what one does on the whole bat
   }
 }
 
-TEST_CASE("progress is reported where no epoch is as long as the time between two reports") {
+TEST_CASE("progress is reported even if epochs are shorter than the time between two reports") {
   struct Slow final : TrainListener {
     void OnStep(const StepEvent& e) override {
       ++reports;
@@ -119,7 +122,7 @@ TEST_CASE("progress is reported where no epoch is as long as the time between tw
   CHECK(listener.reports >= 2);
 }
 
-TEST_CASE("reports by steps come after every so many, whatever the time") {
+TEST_CASE("reports by steps come at fixed intervals, whatever the time") {
   struct Steps final : TrainListener {
     void OnStep(const StepEvent& e) override { seen.push_back(e.step); }
     std::vector<int64_t> seen;
@@ -174,7 +177,7 @@ TEST_CASE("what a listener throws ends the run, with steps in flight") {
   process.trainer.reset();
 }
 
-// A net whose kernels are all of this library, which vouches for its own allocations only.
+// A net with kernels of this library only, since others may allocate.
 Symbol OwnNet() {
   const auto layer = [](const char* op, const Kwargs& kwargs, const Symbol& input) {
     return Symbol::Create(TestRegistry(), op, "", kwargs, std::vector{input});
@@ -185,8 +188,8 @@ Symbol OwnNet() {
   return Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {}, std::vector{layer("Flatten", {}, x)});
 }
 
-// Pools grow now and then, when more work is under way than ever before, and more so on a busy machine; nothing is allocated step by step,
-// nor at every second one.
+// Pools grow occasionally, when more work is in flight than ever before, especially on a busy
+// machine; nothing is allocated at every step, nor at every second one.
 TEST_CASE("no step after the first ones allocates") {
   constexpr int64_t kGrowth = 300;
   const TempDir data;
@@ -222,7 +225,7 @@ TEST_CASE("no step after the first ones allocates") {
   CHECK(allocations(spec) < kGrowth);
 }
 
-TEST_CASE("a trained model predicts the same from its checkpoint and from the reference system's files") {
+TEST_CASE("a trained model predicts the same from its checkpoint and from MXNet's files") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;

@@ -1,6 +1,7 @@
-// Two types never share a name in one namespace. Where two such definitions met in one program, each file would use the one that it sees, and the
-// linker would keep the functions of either. The compiler is not told, so the sources are read: every type that is defined at the level of a named
-// namespace counts; those of an anonymous one belong to their file.
+// Two types never share a name in one namespace. If two such definitions met in one program, each
+// file would use the one it sees, and the linker would keep the functions of either (an ODR
+// violation). The compiler cannot detect this, so the sources are scanned: every type defined at
+// the level of a named namespace counts; those of anonymous namespaces are local to their file.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ std::vector<std::string> Tokens(const std::string& text) {
     } else if (starts("R\"")) {
       const size_t open = text.find('(', i);
       i = past(")" + text.substr(i + 2, open - i - 2) + "\"", open);
-    } else if (c == '"' || (c == '\'' && (i == 0 || !word(text[i - 1])))) {  // a quote within a number parts its digits
+    } else if (c == '"' || (c == '\'' && (i == 0 || !word(text[i - 1])))) {  // a quote within a number separates digits
       for (++i; i < text.size() && text[i] != c; ++i) i += text[i] == '\\' ? 1 : 0;
       ++i;
     } else if (word(c)) {
@@ -86,7 +87,7 @@ class TypeReader {
   bool Is(size_t at, const char* token) const { return at < tokens_.size() && tokens_[at] == token; }
   bool AtNamespace() const { return std::all_of(scopes_.begin(), scopes_.end(), [](const auto& scope) { return scope && !scope->empty(); }); }
 
-  // An alias of one has no brace.
+  // A namespace alias has no brace.
   void EnterNamespace() {
     std::string name;
     while (++at_ < tokens_.size() && tokens_[at_] != "{" && tokens_[at_] != ";") name += tokens_[at_];
@@ -99,8 +100,9 @@ class TypeReader {
       if (depth == 0) return;
     }
   }
-  // The last word before a brace or a base is the name: an attribute or a macro of visibility may stand before it, `final` behind it. What ends
-  // otherwise declares no type of its own (a declaration, a specialization, a function's result).
+  // The last word before a brace or a base is the name: an attribute or a visibility macro may
+  // precede it, `final` may follow it. Anything else defines no type (a declaration, a
+  // specialization, a function's result).
   void TakeType() {
     std::string name;
     size_t at = at_ + 1;
@@ -149,7 +151,7 @@ TEST_CASE("no two types share a name in one namespace") {
   CHECK(places.contains("mxtrain::NDArray"));
 }
 
-TEST_CASE("the reader of types sees what it must") {
+TEST_CASE("the reader of types detects duplicates") {
   const auto read = [](const char* text) { return TypeReader(text).Read(); };
   using Types = std::vector<std::string>;
   CHECK(read("namespace a::b { struct X { struct Inner {}; int y; }; class Y; enum class Z : int { kOne }; }") == Types{"a::b::X", "a::b::Z"});

@@ -40,7 +40,7 @@ execute_process(COMMAND ${HELPER} compare ${WORK}/builtin/checkpoints/last ${WOR
 if(code EQUAL 0)
   message(FATAL_ERROR "another scalar gives the same parameters: the comparison sees nothing")
 endif()
-# A configuration names its plug-in; the checkpoint that remembers it has none loaded, until whoever opens it names it, wherever it lies by then.
+# A configuration names its plug-in; a checkpoint does not load it unless the user names it, at its current path.
 string(REPLACE "- smooth_l1: {scalar: 1}" "- my_smooth_l1: {scalar: 1}" text "${config}")
 file(WRITE ${WORK}/named.yaml "plugins: [build/my_smooth_l1.so]\n${text}")
 run(${WORK}/installed/bin/mxtrain train ${WORK}/named.yaml --out ${WORK}/named -q)

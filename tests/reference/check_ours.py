@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads nets that this library saved into the reference system (mxnet 1.9.1) and compares its predictions with those saved beside them.
+"""Loads nets that this library saved into MXNet 1.9.1 and compares its predictions with those saved beside them.
 
     VENV/bin/python check_ours.py DIR/ours        (made by tests/integration/reference_nets_test.cc with MXTRAIN_REFERENCE_DIR=DIR)
 
@@ -10,8 +10,9 @@ import glob
 import os
 import sys
 
-# mxnet 1.9.1 fuses conv(relu(bn(x))) + x for prediction into a kernel that adds to x where bn has overwritten it: its prediction then differs
-# from its own forward pass with gradient arrays. Without the fusion both agree. Read by mxnet when a net is bound.
+# MXNet 1.9.1 fuses conv(relu(bn(x))) + x in prediction into a kernel that adds to x after bn has
+# overwritten it: its prediction then differs from its own forward pass with gradient arrays.
+# Without the fusion both agree. MXNet reads the variable at bind.
 os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
 
 import mxnet as mx
@@ -29,9 +30,9 @@ def check(prefix):
         if ours.shape != theirs.shape:
             raise ValueError("%s: output %d has shape %s here, %s there" % (prefix, i, ours.shape, theirs.shape))
         worst = max(worst, float(np.max(np.abs(ours - theirs) / (1 + np.abs(theirs)))))
-    again = mx.sym.load_json(net.tojson())  # what it writes of ours it reads again
+    again = mx.sym.load_json(net.tojson())  # must read back what it writes
     if again.list_arguments() != net.list_arguments():
-        raise ValueError(prefix + ": the arguments changed on the way")
+        raise ValueError(prefix + ": the arguments changed in the round trip")
     return worst
 
 

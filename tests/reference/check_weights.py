@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Nets of torchvision and timm, loaded into the nets of configs/imagenet: the same scores for the same pictures?
+"""Nets of torchvision and timm, loaded into the nets of configs/imagenet: the same scores for the same images?
 
   check_weights.py [--program PATH] [NET...]      in an environment with: pip install torch torchvision timm safetensors pillow numpy
 
@@ -30,22 +30,22 @@ NETS = {
     "mobilenet_v2": [torchvision.models.mobilenet_v2, lambda: timm.create_model("mobilenetv2_100")],
     "googlenet": [lambda: torchvision.models.googlenet(aux_logits=True, init_weights=False, transform_input=False)],
 }
-# Batch norm of these nets stands in a block; its statistics are to stay.
+# Batch norm of these nets is inside a block; its statistics must not change.
 FIXED = {"resnet18": "conv_bn", "resnet50": "conv_bn", "mobilenet_v2": "conv_bn", "googlenet": "conv"}
 TOLERANCE = 1e-4
 
 
-def make_pictures(folder):
-    """Four pictures in two classes: their paths, and what the nets are given."""
+def make_images(folder):
+    """Four images in two classes: their paths, and the inputs of the nets."""
     draw = numpy.random.default_rng(0)
     files, arrays = [], []
     for i in range(4):
         file = os.path.join(folder, "ab"[i // 2], f"{i}.png")
         os.makedirs(os.path.dirname(file), exist_ok=True)
-        picture = Image.fromarray(draw.integers(0, 256, (8, 8, 3), dtype=numpy.uint8)).resize((224, 224), Image.BICUBIC)
-        picture.save(file)
+        image = Image.fromarray(draw.integers(0, 256, (8, 8, 3), dtype=numpy.uint8)).resize((224, 224), Image.BICUBIC)
+        image.save(file)
         files.append(file)
-        arrays.append((numpy.asarray(picture) / 255 - MEAN) / STD)
+        arrays.append((numpy.asarray(image) / 255 - MEAN) / STD)
     return files, torch.tensor(numpy.stack(arrays), dtype=torch.float32).permute(0, 3, 1, 2)
 
 
@@ -59,12 +59,12 @@ def randomize(net):
     return net.eval()
 
 
-def scores_of_mxtrain(program, name, weights, pictures, files, folder):
+def scores_of_mxtrain(program, name, weights, images, files, folder):
     run, features = os.path.join(folder, "run"), os.path.join(folder, "fc.npy")
     changes = [f"train.weights.file={weights}", "data.batch_size=2", "train.max_steps=1", "train.optimizer={name: sgd, lr: 0, weight_decay: 0}",
                "train.lr_schedule=constant"]
     for part in ("train", "val"):
-        changes += [f"data.{part}.path={pictures}", f"data.{part}.transforms={TRANSFORMS}"]
+        changes += [f"data.{part}.path={images}", f"data.{part}.transforms={TRANSFORMS}"]
     if name in FIXED:
         changes.append(f"blocks.{FIXED[name]}.layers.1.BatchNorm.use_global_stats=true")
     subprocess.run([program, "train", os.path.join(ROOT, "configs/imagenet", name + ".yaml"), "--out", run, "--overwrite", "-q", *changes], check=True)
@@ -80,15 +80,15 @@ def main():
     torch.manual_seed(1)
     worst = 0
     with tempfile.TemporaryDirectory() as folder:
-        pictures, weights = os.path.join(folder, "pictures"), os.path.join(folder, "net.safetensors")
-        files, batch = make_pictures(pictures)
+        images, weights = os.path.join(folder, "images"), os.path.join(folder, "net.safetensors")
+        files, batch = make_images(images)
         for name in args.nets:
             for origin, make in zip(("torchvision", "timm"), NETS[name]):
                 net = randomize(make())
                 with torch.no_grad():
                     wanted = net(batch).numpy()
                 save_file({key: value.contiguous() for key, value in net.state_dict().items()}, weights)
-                given = scores_of_mxtrain(args.program, name, weights, pictures, files, folder)
+                given = scores_of_mxtrain(args.program, name, weights, images, files, folder)
                 difference = float(numpy.abs(given - wanted).max() / numpy.abs(wanted).max())
                 print(f"{name} of {origin}: scores differ by {difference:.1e} of the largest")
                 worst = max(worst, difference)

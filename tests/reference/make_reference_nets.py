@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes nets with the reference system (mxnet 1.9.1) and dumps what it computes with them, for tests/integration/reference_nets_test.cc.
+"""Makes nets with MXNet 1.9.1 and dumps its results, for tests/integration/reference_nets_test.cc.
 
     python3.11 -m venv VENV && VENV/bin/pip install numpy==1.23.5 mxnet==1.9.1
     VENV/bin/python make_reference_nets.py DIR
-    MXTRAIN_REFERENCE_DIR=DIR build/dev/bin/test_integration -tc='*reference*'
+    MXTRAIN_REFERENCE_DIR=DIR build/dev/bin/test_integration -tc='*MXNet*'
 
 Writes for every net DIR/NAME-symbol.json and DIR/NAME-0001.params (a checkpoint of random parameters) and DIR/NAME-run.params:
     in:X       inputs (labels too)
@@ -14,7 +14,8 @@ and DIR/nets.txt, a line "NAME predict" or "NAME gradients" each. Nothing of it 
 import os
 import sys
 
-# mxnet 1.9.1's fusion for prediction gives other numbers than its own forward pass, see check_ours.py. Read when a net is bound.
+# MXNet 1.9.1's fusion in prediction gives other numbers than its own forward pass, see
+# check_ours.py. Read at bind.
 os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
 
 import mxnet as mx
@@ -90,8 +91,9 @@ def alexnet(x):
 
 
 def leaky(x):
-    # The prelu stands on the data, whose gradient has an array of its own. Anywhere else mxnet 1.9.1 writes the gradient of the prelu's input
-    # over the head gradient before it sums that of gamma, which so comes out gamma times too large (sum of g gamma x, not g x, over x <= 0).
+    # The prelu is applied to the data, whose gradient has its own array. Elsewhere MXNet 1.9.1
+    # overwrites the head gradient with the gradient of the prelu's input before it sums that of
+    # gamma, which is then gamma times too large (sum of g gamma x, not g x, over x <= 0).
     x = S.LeakyReLU(x, name="prelu", act_type="prelu")
     x = S.LeakyReLU(conv(x, "conv0", 6), name="leaky", act_type="leaky", slope=0.1)
     x = S.LeakyReLU(conv(x, "conv1", 6), name="elu", act_type="elu", slope=0.5)
@@ -118,7 +120,7 @@ def arithmetic(x):
 
 
 def attention(x):
-    """transpose, batch_dot, norm, broadcasting, argmax: attention of the positions of a map to each other."""
+    """transpose, batch_dot, norm, broadcasting, argmax: self-attention over the positions of a map."""
     x = S.Reshape(conv(x, "maps", 6, stride=(4, 4)), shape=(0, 0, -1), name="rows")
     query, keys = S.transpose(x, axes=(0, 2, 1), name="query"), S.SwapAxis(x, dim1=1, dim2=2, name="keys")
     scores = S.batch_dot(query, keys, transpose_b=True, name="scores")
@@ -142,7 +144,7 @@ def slices(x):
 
 
 def dilated(x):
-    """Convolutions with groups and dilation at once, uneven strides and pads."""
+    """Convolutions with both groups and dilation, uneven strides and pads."""
     x = S.Activation(conv(x, "conv0", 8), name="relu0", act_type="relu")
     x = S.Convolution(x, name="uneven", num_filter=12, kernel=(3, 2), pad=(2, 1), stride=(2, 1), dilate=(2, 3), num_group=4)
     x = conv(x, "depthwise", 12, pad=3, dilate=(3, 3), num_group=12, no_bias=True)
@@ -173,7 +175,7 @@ def dump(folder, make, gradients):
     grads = {n: mx.nd.zeros(a.shape) for n, a in {**args, **inputs}.items() if not n.endswith("label")}
     executor = net.bind(mx.cpu(), {**args, **inputs}, args_grad=grads, aux_states=aux)
     run.update({"predict:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=False))})
-    mx.nd.waitall()  # or the training pass overwrites outputs that are still to be copied: 5 % off in bn_conv, most times
+    mx.nd.waitall()  # else the training pass overwrites outputs before they are copied: usually 5 % off in bn_conv
     if gradients:
         run.update({"train:%d" % i: o.copy() for i, o in enumerate(executor.forward(is_train=True))})
         executor.backward()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pixels of resize and center_crop beside torchvision's, on photographs of many sizes.
+"""Compares pixels of resize and center_crop with torchvision's, on photographs of many sizes.
 
   MXTRAIN_DATA_DIR=FOLDER pillow_pixels.py [--program PATH] [--images 20]      in an environment with: pip install pillow numpy
 
@@ -80,7 +80,7 @@ def choose(folder, count):
 
 
 def pixels_of_mxtrain(program, folder, files, steps, size, exact):
-    """[N, H, W, 3]: what reaches a net, as pixels."""
+    """[N, H, W, 3]: the input of a net, as pixels."""
     config, run, output = (os.path.join(folder, name) for name in ("pixels.yaml", "run", "pixels.npy"))
     with open(config, "w") as out:
         transforms = "[" + ", ".join(text for text, _ in steps) + "]"
@@ -104,13 +104,13 @@ def main():
     data = os.environ.get("MXTRAIN_DATA_DIR", os.path.join(ROOT, "data"))
     files = choose(data, args.images)
     if not files:
-        sys.exit(f"{data} holds no photographs in clothing/ or camvid/: set MXTRAIN_DATA_DIR")
+        sys.exit(f"{data} has no photographs in clothing/ or camvid/; set MXTRAIN_DATA_DIR")
     images = [ImageOps.exif_transpose(Image.open(file)).convert("RGB") for file in files]
     print(f"{len(files)} photographs, {len({image.size for image in images})} sizes, " f"{min(image.size for image in images)} to {max(image.size for image in images)}")
     print(f"{'':28}{'exact decoding':>22}{'scaled decoding':>22}\n{'':28}{'largest':>11}{'mean':>11}{'largest':>11}{'mean':>11}")
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        for i, image in enumerate(images[:4]):  # what the net is trained on does not matter
+        for i, image in enumerate(images[:4]):  # the training data do not matter
             os.makedirs(os.path.join(folder, "images", "ab"[i % 2]), exist_ok=True)
             image.save(os.path.join(folder, "images", "ab"[i % 2], f"{i}.png"))
         for name, steps in CHAINS.items():

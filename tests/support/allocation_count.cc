@@ -43,7 +43,8 @@ void* AllocateOrNull(std::size_t size, std::size_t alignment) noexcept {
 
 }  // namespace
 
-// All forms: a sanitizer brings its own for those that are left out, and sees one allocator's memory freed by another.
+// Replaces all overloads: otherwise a sanitizer provides the missing ones, and memory of one
+// allocator is freed by another.
 
 void* operator new(std::size_t size) {
   return Allocate(size, 1);

@@ -1,14 +1,15 @@
 #pragma once
-// Counts heap allocations of the whole process, and their bytes, through operator new, which allocation_count.cc replaces for the test
-// executable and for the shared libraries that it loads. Allocations by malloc alone (a C library's own) are not seen.
+// Counts heap allocations of the whole process, and their bytes, through operator new, which
+// allocation_count.cc replaces for the test executable and its shared libraries. Allocations by
+// malloc (a C library's own) are not counted.
 #include <cstdint>
 
 namespace mxtrain::test {
 
-// Allocations since the process began, by every thread.
+// Allocations since the process started, by all threads.
 int64_t AllocationsSoFar();
 
-// What was allocated during the life of the object.
+// Allocations during the lifetime of the object.
 class AllocationCount {
  public:
   AllocationCount() : start_(AllocationsSoFar()) {}
@@ -18,7 +19,8 @@ class AllocationCount {
   int64_t start_;
 };
 
-// The most bytes that were allocated at once during the life of the object, beyond those at its beginning. One at a time.
+// Peak allocated bytes during the lifetime of the object, relative to its start. One object at a
+// time.
 class PeakBytes {
  public:
   PeakBytes();

@@ -1,5 +1,5 @@
 #pragma once
-// Where the sources and the build of the running test lie.
+// Source and build folders of the running test.
 #include <filesystem>
 
 namespace mxtrain::test {

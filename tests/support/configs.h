@@ -1,5 +1,5 @@
 #pragma once
-// The files of configs/ that are whole configurations: not what others include, nor lists of names; sorted.
+// The complete configurations in configs/, sorted: without included fragments and lists of names.
 #include <algorithm>
 #include <filesystem>
 #include <vector>

@@ -9,7 +9,8 @@
 
 namespace mxtrain::test {
 
-// The folder of a data set ("mnist", "clothing"): in MXTRAIN_DATA_DIR, or in data/ of the source tree, or in ../shared/data beside it.
+// The folder of a data set ("mnist", "clothing"): in MXTRAIN_DATA_DIR, in data/ of the source tree,
+// or in ../shared/data.
 inline std::optional<std::string> DataDir(const std::string& name) {
   const char* given = std::getenv("MXTRAIN_DATA_DIR");
   const std::filesystem::path root = SourceDir();

@@ -19,7 +19,7 @@ namespace mxtrain::test {
 namespace {
 
 constexpr int kDevices = 2;
-// No address of a process: reading it is an error of the processor.
+// An address outside the process: reading it faults.
 constexpr uintptr_t kFar = uintptr_t{1} << 62;
 
 void* ToDevice(void* data) {
@@ -47,7 +47,7 @@ class FakeGpu final : public ChoosingBackend {
     if (on_gpu && !Reserve(ctx.id, bytes)) return nullptr;
     void* data = nullptr;
     if (posix_memalign(&data, 64, static_cast<size_t>(bytes)) != 0) return nullptr;
-    std::memset(data, 0xcd, static_cast<size_t>(bytes));  // whoever counts on zeros finds none
+    std::memset(data, 0xcd, static_cast<size_t>(bytes));  // detects code that relies on zeros
     if (!on_gpu) return data;
     const std::lock_guard lock(mutex_);
     sizes_[ToDevice(data)] = bytes;
@@ -66,7 +66,7 @@ class FakeGpu final : public ChoosingBackend {
     const auto apart = [](const void* a, int64_t bytes, const void* b) {
       return reinterpret_cast<uintptr_t>(a) + static_cast<uintptr_t>(bytes) <= reinterpret_cast<uintptr_t>(b);
     };
-    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src)) Throw(ErrorKind::kBug, "a GPU copies between ranges that overlap");
+    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src)) Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
     Do(ctx, [cpu = cpu_.get(), from, src = ToHost(src), to, dst = ToHost(dst)] {
       SetTeamSize(1);
       cpu->Reorder({}, from, src, to, dst);
@@ -116,7 +116,7 @@ class FakeCommunicator final : public Communicator {
   }
 };
 
-// What a kernel finds of its context when it runs, which is later.
+// The context of a kernel when it runs, which is later.
 struct LateContext {
   explicit LateContext(const OpContext& ctx)
       : is_train(ctx.is_train), requested(ctx.requested.begin(), ctx.requested.end()), saved(ToHost(ctx.saved)), workspace(ctx.workspace) {
@@ -141,7 +141,7 @@ struct LateContext {
   RandomState random;
 };
 
-// A kernel of the CPU that a stream runs.
+// A CPU kernel that a stream runs.
 class FakeGpuOperator final : public Operator {
  public:
   explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
@@ -174,8 +174,8 @@ PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
   };
 }
 
-// A kernel of the fake GPU for each of the CPU's.
-void AddFakeGpuRows(const std::string& op, OperatorRegistry* registry) {
+// Adds a fake GPU kernel for each CPU kernel.
+void AddFakeGpuKernels(const std::string& op, OperatorRegistry* registry) {
   for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) {
     registry->AddKernel({op, DeviceType::kGPU, kernel->name, kernel->rank, OnFakeGpu(kernel->plan)});
   }
@@ -183,11 +183,11 @@ void AddFakeGpuRows(const std::string& op, OperatorRegistry* registry) {
 
 std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  for (const std::string& op : registry->Names()) AddFakeGpuRows(op, registry.get());
+  for (const std::string& op : registry->Names()) AddFakeGpuKernels(op, registry.get());
   return registry;
 }
 
-// One kernel that chooses among those of the CPU that take the request.
+// One kernel that chooses among the CPU kernels that accept the request.
 PlanFn ChosenKernel(std::vector<KernelEntry> kernels, FakeStopwatch seconds_of) {
   return [kernels = std::move(kernels), seconds_of = std::move(seconds_of)](const OperatorProperty& property, const PlanRequest& request,
                                                                       Backend& backend) -> Expected<Plan, Refusal> {
@@ -199,7 +199,7 @@ PlanFn ChosenKernel(std::vector<KernelEntry> kernels, FakeStopwatch seconds_of) 
       plans.push_back(std::move(*plan));
       names.push_back(kernel.name);
     }
-    if (plans.empty()) return Refusal{"no kernel of the CPU takes it"};
+    if (plans.empty()) return Refusal{"no CPU kernel accepts the request"};
     const std::string key = format("{} of {}{}{}, out of {}; a fake GPU", property.TypeString(), request.in[0].shape.ToString(),
                                    request.needs_backward ? ", with gradient" : "", request.deterministic ? ", deterministic" : "", join(names, " "));
     KernelChoices::Stopwatch watch = [&](size_t i) { return std::optional(seconds_of(key, names[i])); };
@@ -212,7 +212,7 @@ std::shared_ptr<OperatorRegistry> ChoosingOperators(const FakeStopwatch& seconds
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
   for (const std::string& op : registry->Names()) {
     if (op != "Activation" && op != "SoftmaxOutput") {
-      AddFakeGpuRows(op, registry.get());
+      AddFakeGpuKernels(op, registry.get());
       continue;
     }
     std::vector<KernelEntry> kernels;
@@ -222,7 +222,7 @@ std::shared_ptr<OperatorRegistry> ChoosingOperators(const FakeStopwatch& seconds
   return registry;
 }
 
-// An operator of plain arrays behind arrays in other layouts.
+// Adapts an operator of plain arrays to arrays in other layouts.
 class PlainInside final : public Operator {
  public:
   explicit PlainInside(std::unique_ptr<Operator> op) : op_(std::move(op)) {}
@@ -247,7 +247,7 @@ class PlainInside final : public Operator {
   }
   static TensorSpec SpecOf(const TBlob& blob) { return {blob.shape, blob.type, blob.layout}; }
 
-  // Copies, with what lay there before.
+  // Copies, including the previous contents.
   struct Plain {
     explicit Plain(std::span<const TBlob> arrays) : blobs(arrays.begin(), arrays.end()), bytes(arrays.size()) {
       for (size_t i = 0; i < blobs.size(); ++i) {
@@ -285,7 +285,7 @@ std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
   for (const std::string& op : registry->Names()) {
     const auto kernels = registry->Kernels(op, DeviceType::kCPU);
-    if (kernels.empty() || op == "_ElementwiseChain") continue;  // which the GPU does not have
+    if (kernels.empty() || op == "_ElementwiseChain") continue;  // not available on the GPU
     const bool convolution = op == "Convolution" || op == "_ConvolutionActivation";
     registry->AddKernel({op, DeviceType::kGPU, "last", kRefRank, OnFakeGpu(convolution ? ChannelsLastOutside(kernels.back()->plan) : kernels.back()->plan)});
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A device without a device: a stream is a thread that does what it is given, in order, now and then after a pause. What the engine
-// promises of devices is proven with it on machines that have none.
+// A device without hardware: a stream is a thread that executes its work in order, sometimes after
+// a pause. It tests the engine's guarantees for devices on machines without any.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -35,7 +35,8 @@ class FakeEvent final : public Event {
 
  private:
   friend class FakeStream;
-  std::shared_ptr<State> state_;  // of the last recording: who waits for an earlier one keeps that
+  // Of the last recording: a thread waiting for an earlier one keeps that.
+  std::shared_ptr<State> state_;
 };
 
 struct FakeGraph final : CapturedGraph {
@@ -57,7 +58,7 @@ class FakeStream final : public Stream {
       if (failure_.empty()) kernel();
     });
   }
-  // From here on the device does nothing more, and everything that waits for it fails.
+  // From now on the device does nothing more, and every wait for it fails.
   void Break(std::string failure) {
     Give([this, failure = std::move(failure)] { failure_ = failure; });
   }
@@ -98,11 +99,11 @@ class FakeStream final : public Stream {
   }
   // By all streams together.
   static int replays() { return replays_; }
-  // Recordings come out null from now on.
+  // From now on captured graphs are null.
   static void RefuseCaptures(bool refuses) { refuses_ = refuses; }
 
  private:
-  // Empty: the end.
+  // Empty: stop.
   void Give(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
@@ -123,17 +124,17 @@ class FakeStream final : public Stream {
 
   static inline std::atomic<int> replays_ = 0;
   static inline std::atomic<bool> refuses_ = false;
-  std::unique_ptr<FakeGraph> capture_;  // of the thread that gives work
-  std::mt19937 random_;  // the thread's, as failure_
+  std::unique_ptr<FakeGraph> capture_;  // of the issuing thread
+  std::mt19937 random_;  // of the stream's thread, like failure_
   const bool pauses_;
   std::string failure_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;  // guarded by mutex_
-  std::thread thread_;                       // last: it uses the others
+  std::thread thread_;                       // last: it uses the other members
 };
 
-// What a device function does with its work: gives it to the stream, or, without one, does it.
+// Issues the work of a device function to the stream or, without one, executes it.
 inline void Do(const RunContext& ctx, std::function<void()> work) {
   if (ctx.stream) {
     static_cast<FakeStream*>(ctx.stream)->Launch(std::move(work));

@@ -31,7 +31,7 @@ void GuardedBuffer::PlaceOn(Backend& backend, Context ctx) {
   device_ = ctx;
   backend_ = &backend;
   twin_ = std::shared_ptr<void>(backend.Allocate(ctx, bytes_ + 2 * kGuard), [&backend, ctx](void* data) { backend.Free(ctx, data); });
-  if (!twin_) Throw(ErrorKind::kMemory, "the device has no {} bytes", bytes_ + 2 * kGuard);
+  if (!twin_) Throw(ErrorKind::kMemory, "the device cannot allocate {} bytes", bytes_ + 2 * kGuard);
 }
 
 void* GuardedBuffer::device_data() const {

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes with a fence on both sides. Fresh contents are 0xFF in every byte: NaN in all floating types. They may have a twin, fences and all, in the
-// memory of a device.
+// Bytes with guards on both sides. Initially every byte is 0xFF: NaN in all floating types. There
+// may be a twin, including guards, in device memory.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,17 +14,17 @@ namespace mxtrain::test {
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes);
-  // 64-byte aligned; null when there are no bytes, as kernels get it.
+  // 64-byte aligned; null for zero bytes, as kernels get it.
   void* data() const { return bytes_ == 0 ? nullptr : begin_; }
   int64_t bytes() const { return bytes_; }
   std::span<const uint8_t> contents() const { return {begin_, static_cast<size_t>(bytes_)}; }
   void Poison();
   bool GuardsIntact() const;
 
-  // From now on there is a twin. The backend must outlive the buffer.
+  // Creates the twin. The backend must outlive the buffer.
   void PlaceOn(Backend& backend, Context ctx);
-  void* device_data() const;  // of the twin; null when there are no bytes
-  // Bytes to the twin, and back; done when the work of the stream is.
+  void* device_data() const;  // of the twin; null for zero bytes
+  // Copies bytes to the twin and back; done when the work of the stream is.
   void Upload(RunContext ctx) const;
   void Download(RunContext ctx);
 
@@ -34,13 +34,13 @@ class GuardedBuffer {
   uint8_t* begin_;
   Context device_;
   Backend* backend_ = nullptr;
-  std::shared_ptr<void> twin_;  // the fence before the bytes, the bytes, and the fence behind them
+  std::shared_ptr<void> twin_;  // guard, bytes, guard
 };
 
-// Elements between memory and double.
+// Conversion of elements between memory and double.
 std::vector<double> ReadValues(const void* data, DType type, int64_t size);
 void WriteValues(const std::vector<double>& values, DType type, void* data);
-// The values as `type` can hold them.
+// The values rounded to `type`.
 std::vector<double> RoundTo(DType type, const std::vector<double>& values);
 double EpsilonOf(DType type);  // distance from 1 to the next number; 0 for integers
 

@@ -13,17 +13,18 @@
 namespace mxtrain::test {
 namespace {
 
-// An array to compare with: whole, or at some elements only (`at` not empty).
+// Expected values of an array: all, or at some elements only (`at` not empty).
 struct Expectation {
   Values values;
   std::vector<int64_t> at;
-  double slack = 0;  // error of the expectation itself
+  double slack = 0;  // error of the expected value itself
 };
 
-constexpr double kDifferenceSlack = 1e-7;  // truncation and rounding of central differences in double, with room
+// Truncation and rounding of central differences in double, with a margin.
+constexpr double kDifferenceSlack = 1e-7;
 constexpr int64_t kMaxDifferences = 48;    // elements of an input whose gradient is measured
 
-// Everything that is the same for all kernels of a case and type.
+// Everything shared by all kernels of a case and type.
 struct Numbers {
   DType type = DType::kUnknown;
   PassSetup setup;  // without kernel
@@ -73,7 +74,8 @@ class Examiner {
   std::shared_ptr<const OperatorProperty> property_;
   CaseReport report_;
   std::string where_;
-  std::optional<PassOutcome> baseline_;  // of random operators: the first result of a kernel and type
+  // Of random operators: the first result of a kernel and type.
+  std::optional<PassOutcome> baseline_;
 };
 
 std::vector<TensorSpec> Specs(const std::vector<TShape>& shapes, const std::vector<DType>& types) {
@@ -214,13 +216,13 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
     t.backward = false;
     t.grad_req.clear();
   };
-  if (base.backward) add("write, no backward to follow", forward_only);
-  add("add to outputs", [&](PassTrial& t) {
+  if (base.backward) add("write, no backward pass", forward_only);
+  add("accumulate outputs", [&](PassTrial& t) {
     forward_only(t);
     std::fill(t.out_req.begin(), t.out_req.end(), OpReqType::kAddTo);
   });
   for (size_t o = 0; o < n.setup.out.size(); ++o) {
-    add(format("output {} not wanted", o), [&](PassTrial& t) {
+    add(format("output {} not requested", o), [&](PassTrial& t) {
       forward_only(t);
       t.out_req[o] = OpReqType::kNullOp;
     });
@@ -230,7 +232,7 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
   }
   if (!base.backward) return trials;
   if (plan.accumulates) {
-    add("add to gradients",
+    add("accumulate gradients",
         [](PassTrial& t) { std::replace(t.grad_req.begin(), t.grad_req.end(), OpReqType::kWriteTo, OpReqType::kAddTo); });
   }
   for (const InplacePair& pair : plan.backward_inplace) {
@@ -239,7 +241,7 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
   }
   for (size_t i = 0; i < n.setup.in.size(); ++i) {
     if (!property_->HasGradient(static_cast<int>(i))) continue;
-    add(format("gradient {} not wanted", i), [&](PassTrial& t) {
+    add(format("gradient {} not requested", i), [&](PassTrial& t) {
       t.grad_req[i] = OpReqType::kNullOp;
       t.required = case_.any_gradients;
     });
@@ -249,7 +251,7 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
 
 void Examiner::Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old) {
   if (actual.size() != expected.values.size()) {
-    return Problem(format("{} has {} elements, the reference {}", what, actual.size(), expected.values.size()));
+    return Problem(format("{} has {} elements, but the reference has {}", what, actual.size(), expected.values.size()));
   }
   const double compute = IsFloating(type) ? EpsilonOf(type == DType::kFloat64 ? type : DType::kFloat32) : 0;
   const double storage = EpsilonOf(type) > compute ? 4 * EpsilonOf(type) : 0;
@@ -286,7 +288,7 @@ void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const Pa
   }
   const auto want = [](const Values& values) { return Expectation{values, {}, 0}; };
   for (size_t o = 0; o < outcome.out.size(); ++o) {
-    if (trial.out_req[o] == OpReqType::kNullOp) continue;  // its bytes were watched
+    if (trial.out_req[o] == OpReqType::kNullOp) continue;  // checked for unchanged bytes
     const Values* old = trial.out_req[o] == OpReqType::kAddTo ? &setup.old_out[o] : nullptr;
     Compare(format("output {}", o), setup.out[o].type, outcome.out[o], want(case_.check ? baseline_->out[o] : n.out[o]), old);
   }
@@ -322,7 +324,7 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Kern
                           [](double p, double q) { return p == q || (std::isnan(p) && std::isnan(q)); });
       });
     };
-    if (!same(outcome.out, again.out) || !same(outcome.in_grad, again.in_grad)) Problem("a second run gives other numbers");
+    if (!same(outcome.out, again.out) || !same(outcome.in_grad, again.in_grad)) Problem("a second run gives different numbers");
   }
   const std::string where = where_;
   for (const PassTrial& trial : Trials(n, *plan, base)) {
@@ -331,13 +333,14 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Kern
     if (pass.Plan()) {
       CompareOutcome(n, setup, trial, kernel, pass.Run());
     } else if (kernel.rank == kRefRank || (trial.required && Listed(case_.must_accept, kernel.name))) {
-      Problem("the kernel refuses: " + pass.refusal());
+      Problem("the kernel refused: " + pass.refusal());
     }
   }
   where_ = where;
 }
 
-// A kernel that refuses to make every gradient is asked again for all but that of input 0: the first layer of a net.
+// A kernel that refuses to compute every gradient is tried again for all except that of input 0:
+// the first layer of a net.
 void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
   PassSetup setup = n.setup;
   setup.kernel = &kernel;
@@ -379,7 +382,8 @@ void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
   }
 }
 
-// Integers are refused, by the types' inference or by the plan, or are computed with: no kernel throws over their type.
+// Integers are refused, by type inference or by the plan, or are supported: no kernel throws
+// because of their type.
 void Examiner::ExamineIntegers(DType type) {
   Numbers n;
   n.type = type;
@@ -397,7 +401,7 @@ void Examiner::ExamineIntegers(DType type) {
     try {
       pass.Run();
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kConfig) Problem(format("the plan takes what the kernel refuses: {}", error.what()));
+      if (error.kind() == ErrorKind::kConfig) Problem(format("the plan accepts what the kernel rejects: {}", error.what()));
     }
   }
 }
@@ -417,12 +421,12 @@ double BestNanoseconds(int repetitions, const std::function<void()>& run) {
 
 namespace {
 
-// What TestOn has said.
+// The setting of TestOn.
 Context test_context = Context::cpu();
 std::shared_ptr<const OperatorRegistry> test_registry;
 Backend* test_backend = nullptr;
 
-// A build without oneDNN has none of its kernels; tests ask for them where they are.
+// A build without oneDNN has none of its kernels; tests require them only if present.
 bool InThisBuild(const std::string& kernel) {
   if (kernel != "onednn") return true;
   const auto kernels = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
@@ -434,7 +438,7 @@ bool InThisBuild(const std::string& kernel) {
 CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx) {
   Examiner examiner(c, registry, backend, ctx);
   CaseReport report = examiner.Examine();
-  if (ctx.type != DeviceType::kCPU) return report;  // the case names kernels of the CPU
+  if (ctx.type != DeviceType::kCPU) return report;  // the case names CPU kernels
   for (const std::string& name : c.must_accept) {
     const bool known = std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& kernel) { return kernel.kernel == name; });
     if (!known && InThisBuild(name)) report.problems.push_back(format("case '{}': operator {} has no kernel '{}'", c.name, c.op, name));

@@ -1,22 +1,24 @@
 #pragma once
-// One case, four uses: an operator's parameters, shapes and reference in double are written once, and every implementation in the table is
-// compared, differentiated, put through every request kind, and timed from it.
+// One case, four uses: an operator's parameters, shapes and reference in double are written once.
+// Every kernel is compared with it, differentiated, run with every request kind, and timed.
 //
 //   RunCase({.name = "relu, odd sizes", .op = "Activation", .kwargs = {{"act_type", "relu"}}, .shapes = {{3, 5, 7}},
 //            .inputs = {UniformAwayFrom(-2, 2, {0})},
 //            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return x > 0 ? x : 0; })}; },
 //            .tolerance = {0, "a comparison and a copy"}});
 //
-// What is examined, for every kernel of the operator's CPU table, every type of the case, and arrays offered free, plain and blocked:
-//   - the plan itself (sizes, granted pairs within the declared ones, no saved bytes without a backward pass);
-//   - forward against the reference; auxiliaries likewise;
+// Checks for every CPU kernel of the operator, every type of the case, and arrays offered free,
+// plain and blocked:
+//   - the plan itself (sizes, granted pairs are declared ones, no saved bytes without a backward pass);
+//   - forward against the reference; auxiliary states likewise;
 //   - the gradient with random head gradients against `gradient`, or against central differences of `forward`;
-//   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's gradient left out in turn;
+//   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's gradient omitted in turn;
 //   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left unchanged, padding zero;
-//   - arrays that backward does not declare come with data == nullptr;
+//   - arrays that backward does not declare have data == nullptr;
 //   - no heap allocation in Forward and Backward; a second run gives the same bits.
-// The kernels run on the calling thread's OpenMP team, without engine or executor. In a program that has called TestOn(gpu) they are those of the
-// GPU, on a stream of their own; what the host looks at is copied there and back.
+// The kernels run on the calling thread's OpenMP team, without engine or executor. In a program
+// that has called TestOn(gpu) they are GPU kernels on their own stream; arrays are copied to the
+// GPU and back.
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,13 +31,14 @@ namespace mxtrain::test {
 using Arrays = std::vector<Values>;
 
 struct Tolerance {
-  // Allowed error in machine epsilons of the type in which the kernel computes (double, else float), for values of order 1; relative
-  // above 1. A few epsilons of the storage type are always granted on top where that is the coarser one.
+  // Allowed error in machine epsilons of the type in which the kernel computes (double, else
+  // float), for values of order 1; relative above 1. A few epsilons of the storage type are always
+  // added if that is coarser.
   double epsilons = 16;
-  std::string reason;  // of this number
+  std::string reason;  // why this number
 };
 
-// What one forward (and backward) pass gave; empty arrays where nothing was asked for.
+// Results of one forward (and backward) pass; empty arrays if not requested.
 struct CaseResult {
   std::string kernel;
   DType type = DType::kUnknown;
@@ -47,26 +50,27 @@ struct OperatorCase {
   std::string op;
   Kwargs kwargs;
   std::vector<TShape> shapes;     // of every argument
-  std::vector<Generator> inputs;  // of every argument; the last one serves those that follow
+  std::vector<Generator> inputs;  // of every argument; the last one serves all further arguments
   std::vector<Generator> aux = {Uniform(-1, 1)};
-  std::vector<DType> input_types;                                                // kUnknown or missing: follows from the first input's type
+  std::vector<DType> input_types;  // kUnknown or missing: follows from the first input's type
   std::function<Arrays(const Arrays& in, const Arrays& aux)> forward;            // every output
   std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_forward;  // null: unchanged
   std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_backward;  // null: as after forward
-  // For operators whose gradient is not the derivative of their output; null: central differences. An entry per argument, empty for
-  // arguments without gradient.
+  // For operators whose gradient is not the derivative of their output; null: central differences.
+  // One entry per argument, empty for arguments without gradient.
   std::function<Arrays(const Arrays& in, const Arrays& aux, const Arrays& head)> gradient;
-  // In place of `forward` and `gradient`, for random operators: problems found in a result of writing every output and gradient. Other
-  // request kinds are compared with that result.
+  // For random operators, instead of `forward` and `gradient`: returns the problems of a result
+  // that writes every output and gradient. Other request kinds are compared with that result.
   std::function<std::vector<std::string>(const CaseResult&)> check;
   bool is_train = true;
-  bool backward = true;  // false: forward alone
+  bool backward = true;  // false: only forward
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
   Tolerance tolerance;
-  // Kernels that may not refuse this case in float32 ("onednn": where the build has it); the last kernel never may.
+  // Kernels that must not refuse this case in float32 ("onednn": if the build has it); the last
+  // kernel never may.
   std::vector<std::string> must_accept;
-  bool any_gradients = true;                           // nor may they when single gradients are not wanted
-  std::vector<std::string> may_allocate = {"onednn"};  // kernels whose libraries allocate by themselves
+  bool any_gradients = true;                           // nor if single gradients are not requested
+  std::vector<std::string> may_allocate = {"onednn"};  // kernels whose libraries allocate
   uint64_t seed = 1;
 };
 
@@ -79,32 +83,34 @@ struct KernelOutcome {
 };
 
 struct CaseReport {
-  std::vector<std::string> problems;  // sentences that name the case, kernel, type and trial
+  std::vector<std::string> problems;  // sentences with the case, kernel, type and trial
   std::vector<KernelOutcome> kernels;
-  int trials = 0;  // passes run
+  int trials = 0;  // passes executed
 };
 
 // On the CPU, or on the device `ctx` of `backend`.
 CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx = Context::cpu());
-// Examines with the operators of this build and fails the running doctest case for every problem.
+// Runs the case with the operators of this build and fails the running doctest case for every
+// problem.
 CaseReport RunCase(const OperatorCase& c);
 
 struct CaseTiming {
   std::string kernel;
-  double forward_ns = 0, backward_ns = 0;  // best of the repetitions; backward 0 where the case has none
+  // Best of the repetitions; backward 0 if the case has none.
+  double forward_ns = 0, backward_ns = 0;
 };
 // Times every kernel that accepts the case.
 std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
 
-// Where RunCase runs from now on: the CPU, unless this says otherwise. To be called first. `backend`: of that device, and must outlive the tests.
-// Operators without a kernel there are passed over.
+// The device where RunCase runs from now on; the default is the CPU. Call it first. `backend` is
+// that of the device and must outlive the tests. Skips operators without a kernel there.
 void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backend* backend);
 
 // The registry and CPU backend that all tests of a process share.
 const OperatorRegistry& TestRegistry();
 Backend& TestBackend();
 
-// Whether a kernel of the CPU ran the case in any of its types. True where RunCase runs elsewhere: no kernel of the CPU was asked.
+// Whether a CPU kernel ran the case in any of its types. True if RunCase uses another device.
 bool KernelRan(const CaseReport& report, const std::string& kernel);
 
 // Helpers for references.

@@ -18,7 +18,7 @@ struct Pass::Array {
   }
 };
 
-// Arrays that a pass may not change.
+// Arrays that a pass must not change.
 class Pass::Watch {
  public:
   void Add(std::string what, const Array& array) {
@@ -89,7 +89,7 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
   };
   expect(plan_->cost >= 0, "the plan's cost is negative");
   expect(plan_->make != nullptr, "the plan cannot make its operator");
-  expect(trial_.backward || plan_->saved.empty(), "the plan saves bytes though no backward pass follows");
+  expect(trial_.backward || plan_->saved.empty(), "the plan saves bytes without a backward pass");
   for (const InplacePair& pair : plan_->forward_inplace) {
     expect(Contains(setup_.property->ForwardInplaceOption(), pair), "the plan grants an undeclared in-place pair of forward");
     if (Contains(setup_.property->ForwardInplaceOption(), pair)) {
@@ -200,7 +200,8 @@ Values Pass::Read(const Array& array) const {
 
 void Pass::CheckPadding(const Array& array, const std::string& what, std::vector<std::string>* problems) const {
   if (!array.spec.layout.Padded(array.spec.shape)) return;
-  // Elements that went to plain and back lie in zero padding: whatever differs was padding.
+  // Elements converted to plain and back are surrounded by zero padding: any difference was in the
+  // padding.
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
   GuardedBuffer copy(plain.Bytes()), back(array.spec.Bytes());
   const RunContext run{Context::cpu(), nullptr};
@@ -218,7 +219,7 @@ void Pass::CheckPadding(const Array& array, const std::string& what, std::vector
 void Pass::CheckGuards(const std::string& when, std::vector<std::string>* problems) const {
   const auto check = [&](const std::vector<Array>& arrays, const char* what) {
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (!arrays[i].buffer->GuardsIntact()) problems->push_back(format("{} wrote outside of {} {}", when, what, i));
+      if (!arrays[i].buffer->GuardsIntact()) problems->push_back(format("{} wrote outside {} {}", when, what, i));
     }
   };
   check(in_, "input");
@@ -270,7 +271,8 @@ void Pass::MakeBlobs() {
   grad_blobs_ = blobs(grad_);
   if (trial_.backward) {
     const BackwardReads reads = Reads();
-    const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());  // others have no head gradient
+    // Others have no head gradient.
+    const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());
     for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(setup_.ctx, i < visible && reads.out_grad[i]));
     for (size_t i = 0; i < backward_in_.size(); ++i) backward_in_blobs_.push_back(backward_in_[i].Blob(setup_.ctx, reads.in_data[i]));
     for (size_t i = 0; i < out_.size(); ++i) backward_out_blobs_.push_back(out_[i].Blob(setup_.ctx, reads.out_data[i]));

@@ -1,6 +1,7 @@
 #pragma once
-// One forward (and backward) pass of one implementation over guarded memory: the machine under operator_case.h. It plans, lays the arrays
-// as the plan says, runs, and reports what memory says about the run; whether the numbers are right is its caller's affair.
+// One forward (and backward) pass of one kernel over guarded memory: the machinery of
+// operator_case.h. It plans, creates the arrays in the layouts of the plan, runs, and checks
+// memory; the caller checks the numbers.
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace mxtrain::test {
 
-// What stays the same over the trials of one case and type. All values are plain and already rounded to their types.
+// Shared by the trials of one case and type. All values are plain and already rounded to their
+// types.
 struct PassSetup {
   const OperatorProperty* property = nullptr;
   const KernelEntry* kernel = nullptr;
@@ -21,16 +23,18 @@ struct PassSetup {
   bool is_train = true;
   std::vector<TensorSpec> in, out, aux;
   Arrays in_values, aux_values, head_values;
-  Arrays old_out, old_grad;  // found in outputs and gradients before the run, where the request is kAddTo or kNullOp
+  // Contents of outputs and gradients before the run, for kAddTo and kNullOp.
+  Arrays old_out, old_grad;
 };
 
 struct PassTrial {
   std::string what;
   bool backward = false;
-  std::vector<OpReqType> out_req, grad_req;  // kWriteTo, kAddTo, kNullOp; an in-place pair turns its kWriteTo into kWriteInplace
+  // kWriteTo, kAddTo, kNullOp; an in-place pair changes its kWriteTo to kWriteInplace.
+  std::vector<OpReqType> out_req, grad_req;
   std::optional<InplacePair> forward_pair, backward_pair;
   std::vector<std::optional<Layout>> offer;
-  bool required = false;  // a kernel that may not refuse the case may not refuse this either
+  bool required = false;  // a kernel that must not refuse the case must not refuse this either
 };
 
 struct PassOutcome {
@@ -45,14 +49,14 @@ class Pass {
   Pass(const PassSetup& setup, const PassTrial& trial);
   ~Pass();
 
-  // Asks the kernel. False: it refuses, see refusal().
+  // Plans. Returns false if the kernel refuses, see refusal().
   bool Plan();
   const std::string& refusal() const { return refusal_; }
   const mxtrain::Plan& plan() const { return *plan_; }
 
-  // Fills every array, runs and examines. May be called again.
+  // Fills every array, runs and checks. May be called again.
   PassOutcome Run();
-  // After Run: the bare kernels once more, for timing.
+  // After Run: runs only the kernels again, for timing.
   void Forward();
   bool CanRunBackward() const { return can_run_backward_; }
   void Backward();
@@ -63,7 +67,7 @@ class Pass {
   void CheckPlan(std::vector<std::string>* problems) const;
   void MakeArrays();
   void Fill();
-  // On a device with memory of its own: every array goes there before a run, and comes back behind it.
+  // On a device with separate memory: copies every array there before a run, and back after it.
   void Upload();
   void Download();
   template <typename F>

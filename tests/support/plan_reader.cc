@@ -36,7 +36,7 @@ PlanReader::PlanReader(const executor::ExecGraph& graph, const executor::MemoryP
       ReadInputs(id);
     }
     if (Runs(id) != plan.runs[id])
-      found_.push_back(format("node '{}' {}", graph.nodes[id].name, plan.runs[id] ? "runs for nothing" : "should run"));
+      found_.push_back(format("node '{}' {}", graph.nodes[id].name, plan.runs[id] ? "runs unnecessarily" : "should run"));
     content_of_[id].assign(graph.nodes[id].specs.size(), -1);
     for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) AddOutput(id, i);
     if (Runs(id)) AddScratch(id);
@@ -45,7 +45,7 @@ PlanReader::PlanReader(const executor::ExecGraph& graph, const executor::MemoryP
     if (!e) return;
     Content& c = contents_[content_of_[e.node][e.index]];
     c.last = Content::kForever;
-    if (c.space == 0) found_.push_back(format("{} '{}' lies in the arena", what, c.name));
+    if (c.space == 0) found_.push_back(format("{} '{}' is in the arena", what, c.name));
   };
   for (const NodeEntry& e : graph.heads) keep(e, "head");
   for (const NodeEntry& e : graph.gradients) keep(e, "gradient");
@@ -65,7 +65,7 @@ int PlanReader::AddContent(std::string name, int first, int buffer, int64_t byte
   c.name = std::move(name);
   c.first = c.last = first;
   c.bytes = bytes;
-  c.space = plan_.buffers[buffer].outer ? buffer + 1 : 0;
+  c.space = plan_.buffers[buffer].external ? buffer + 1 : 0;
   c.offset = c.space ? 0 : plan_.buffers[buffer].offset;
   contents_.push_back(std::move(c));
   return static_cast<int>(contents_.size()) - 1;
@@ -77,7 +77,7 @@ void PlanReader::ReadInputs(int id) {
     const int content = content_of_[e.node][e.index];
     if (content < 0) {
       found_.push_back(
-          format("'{}' reads output {} of '{}', which is not wanted", graph_.nodes[id].name, e.index, graph_.nodes[e.node].name));
+          format("'{}' reads output {} of '{}', which is not computed", graph_.nodes[id].name, e.index, graph_.nodes[e.node].name));
       continue;
     }
     Content& c = contents_[content];
@@ -87,7 +87,7 @@ void PlanReader::ReadInputs(int id) {
   }
 }
 
-// The input that output `output` is byte for byte, by the operator's own word.
+// The input that output `output` equals byte for byte, as declared by the operator.
 NodeEntry PlanReader::AliasSource(int id, int output) {
   const ExecNode& node = graph_.nodes[id];
   const bool backward = node.kind == Node::Kind::kBackward;
@@ -98,7 +98,7 @@ NodeEntry PlanReader::AliasSource(int id, int output) {
   return {};
 }
 
-// The input that the plan of the kernel allows output `output` to overwrite and that lies where the output lies.
+// The input that the kernel's plan allows output `output` to overwrite and that has the same place.
 NodeEntry PlanReader::InplaceSource(int id, int output) {
   const ExecNode& node = graph_.nodes[id];
   const bool backward = node.kind == Node::Kind::kBackward;
@@ -126,9 +126,9 @@ void PlanReader::AddOutput(int id, int output) {
   content_of_[id][output] = content;
   Content& c = contents_[content];
   c.state = node.kind == Node::Kind::kAux;
-  if (node.is_variable() || node.derived) {
+  if (node.is_variable() || node.precomputed) {
     c.last = Content::kForever;
-    if (c.space == 0) found_.push_back(format("'{}' comes from outside and lies in the arena", c.name));
+    if (c.space == 0) found_.push_back(format("'{}' is external, but is in the arena", c.name));
   }
   if (order_[id] >= 0) contents_of_[order_[id]].push_back(content);
   NodeEntry onto;
@@ -167,21 +167,22 @@ void PlanReader::AddScratch(int id) {
 
 void PlanReader::CheckRange(const Content& c, std::vector<std::string>* faults) const {
   if (c.space == 0 && (c.offset < 0 || c.offset % 64 != 0 || c.offset + c.bytes > plan_.arena_bytes)) {
-    faults->push_back(format("'{}' lies at [{}, {}) of an arena of {} bytes", c.name, c.offset, c.offset + c.bytes, plan_.arena_bytes));
+    faults->push_back(format("'{}' is at [{}, {}) in an arena of {} bytes", c.name, c.offset, c.offset + c.bytes, plan_.arena_bytes));
   }
 }
 
-// Who takes over the bytes of a content must be the last to read it, through one input alone, and in the same place.
+// A content that takes over another's bytes must be its last reader, through one input only, and in
+// the same place.
 void PlanReader::CheckTakeOver(int taker, std::vector<std::string>* faults) const {
   const Content &now = contents_[taker], &before = contents_[now.onto];
   const bool adds = std::find(before.readers.begin(), before.readers.end(), now.first) == before.readers.end();
   const auto inputs = std::count(before.readers.begin(), before.readers.end(), now.first);
   if (before.last > now.first && before.last != Content::kForever)
     faults->push_back(format("'{}' overwrites '{}' before its last reader", now.name, before.name));
-  if (before.last == Content::kForever) faults->push_back(format("'{}' overwrites '{}', which is read outside", now.name, before.name));
+  if (before.last == Content::kForever) faults->push_back(format("'{}' overwrites '{}', which is read externally", now.name, before.name));
   if (!adds && inputs != 1) faults->push_back(format("'{}' overwrites '{}', which its node reads {} times", now.name, before.name, inputs));
   if (now.space != before.space || now.offset != before.offset || now.bytes != before.bytes) {
-    faults->push_back(format("'{}' does not lie where '{}' lies", now.name, before.name));
+    faults->push_back(format("'{}' and '{}' have different places", now.name, before.name));
   }
 }
 
@@ -208,7 +209,7 @@ int64_t PlanReader::LowerBound() const {
     for (const Content& c : contents_) {
       if (c.space != 0 || at < c.first || at > c.last) continue;
       sum += Stored(c.bytes);
-      // While a node makes a content out of another, they are one.
+      // While a node turns one content into another, they are one.
       if (at == c.first && c.onto >= 0) sum -= Stored(contents_[c.onto].bytes);
     }
     most = std::max(most, sum);

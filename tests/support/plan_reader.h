@@ -1,6 +1,7 @@
 #pragma once
-// What a memory plan means, worked out anew from the graph, the operators and the offsets: which contents there are, who writes and reads
-// each, and where its bytes lie. Shares no code with executor/passes/, so it can testify against it.
+// The meaning of a memory plan, derived independently from the graph, the operators and the
+// offsets: the contents, the writers and readers of each, and the places of its bytes. Shares no
+// code with executor/passes/, so it can check it.
 #include <climits>
 #include <optional>
 #include <string>
@@ -11,18 +12,19 @@
 
 namespace mxtrain::test {
 
-// What one node writes at one time: an output with all its aliases, a workspace, temporary space; or an array from outside.
+// What one node writes at one time: an output with all its aliases, a workspace, temporary space;
+// or an external array.
 struct Content {
   static constexpr int kForever = INT_MAX;
   std::string name;
-  int first = 0;             // position of the node that makes it; -1: there before the first
-  int last = 0;              // of its last reader; kForever: somebody outside reads it
-  std::vector<int> readers;  // nodes that run, ascending, once for every input that is this content
+  int first = 0;             // position of the node that creates it; -1: exists before the first
+  int last = 0;              // of its last reader; kForever: read externally
+  std::vector<int> readers;  // running nodes, ascending, one entry per input that is this content
   int64_t bytes = 0;
-  int space = 0;  // 0: the arena; else an outer array
+  int space = 0;  // 0: the arena; else an external buffer
   int64_t offset = 0;
-  int onto = -1;       // the content whose bytes it takes over: made in place of it, or by adding to it
-  bool state = false;  // an auxiliary state: in training its readers write it too
+  int onto = -1;  // the content whose bytes it takes over: created in place of it, or added to it
+  bool state = false;  // an auxiliary state: in training its readers also write it
 };
 
 class PlanReader {
@@ -30,19 +32,21 @@ class PlanReader {
   PlanReader(const executor::ExecGraph& graph, const executor::MemoryPlan& plan);
 
   const std::vector<Content>& contents() const { return contents_; }
-  // What is wrong with the plan: bytes that two contents want at one time, takings-over that nobody may make, places outside the arena.
+  // Errors of the plan: bytes that two contents need at the same time, forbidden takeovers, places
+  // outside the arena.
   std::vector<std::string> Faults() const;
-  // The largest sum of bytes, counted in multiples of 64, of the contents of the arena that are alive at one position.
+  // The largest sum of bytes, in multiples of 64, of arena contents that are alive at the same
+  // position.
   int64_t LowerBound() const;
 
-  // Bytes that a node which runs touches; nodes are numbered as they run.
+  // Bytes that a running node touches; nodes are numbered in running order.
   struct Use {
     int space;
     int64_t begin, end;
     bool writes;
   };
   std::vector<std::vector<Use>> Uses(bool is_train) const;
-  // Of each node that runs: the contents that it makes or reads.
+  // Of each running node: the contents that it creates or reads.
   const std::vector<std::vector<int>>& contents_of() const { return contents_of_; }
 
  private:
@@ -60,14 +64,14 @@ class PlanReader {
   const executor::MemoryPlan& plan_;
   std::vector<Content> contents_;
   std::vector<std::vector<int>> content_of_;  // [node][output]; -1: none
-  std::vector<int> order_;                    // [node]: as which it runs; -1: it does not
+  std::vector<int> order_;                    // [node]: position when running; -1: does not run
   std::vector<std::vector<int>> contents_of_;
-  std::vector<std::string> found_;  // faults met while reading
+  std::vector<std::string> found_;  // errors found while reading
 };
 
-// Pairs (earlier, later) of operations that touch a common byte, one of them writing.
+// Pairs (earlier, later) of operations that touch a common byte, at least one of them writing.
 std::vector<std::pair<int, int>> Conflicts(const std::vector<std::vector<PlanReader::Use>>& operations);
-// The first of these pairs between which no path of edges leads; `edges` as FindEdges gives them.
+// The first of these pairs without a path of edges between them; `edges` as returned by FindEdges.
 std::optional<std::pair<int, int>> FirstUnordered(const std::vector<std::pair<int, int>>& conflicts,
                                                   const std::vector<std::vector<int>>& edges);
 

@@ -20,7 +20,7 @@ PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
       const int buffer = plan.buffer_of[id][i];
-      if (buffer < 0 || !plan.buffers[buffer].outer || external_of_[buffer] >= 0) continue;
+      if (buffer < 0 || !plan.buffers[buffer].external || external_of_[buffer] >= 0) continue;
       const TensorSpec& spec = graph.nodes[id].specs[i];
       external_of_[buffer] = static_cast<int>(externals_.size());
       externals_.emplace_back(runtime, spec.shape, spec.type, Context::cpu(), spec.layout);
@@ -48,7 +48,7 @@ void PlannedRun::FillExternal() {
   for (size_t i = 0; i < externals_.size(); ++i) {
     NDArray& array = externals_[i];
     if (!filled_[i]) {
-      array.Fill(0.5);  // gradients may be added to what is there
+      array.Fill(0.5);  // gradients may be accumulated
       continue;
     }
     NDArray plain(runtime_, array.shape(), array.dtype());
@@ -129,7 +129,7 @@ executor::MemoryPlan PlanApart(const executor::ExecGraph& graph, const executor:
   executor::MemoryPlan plan = PlanMemory(graph, request, executor::Strategy::kShare);
   plan.arena_bytes = 0;
   for (executor::Buffer& b : plan.buffers) {
-    if (b.outer) continue;
+    if (b.external) continue;
     b.offset = plan.arena_bytes;
     plan.arena_bytes += (b.bytes + 63) / 64 * 64;
   }

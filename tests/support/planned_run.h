@@ -1,5 +1,6 @@
 #pragma once
-// Runs a planned graph kernel by kernel in a given order, with memory of its own that is poisoned wherever nothing lives.
+// Runs a planned graph kernel by kernel in a given order, with its own memory, which is poisoned
+// wherever nothing is alive.
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,9 +22,10 @@ class PlannedRun {
 
   int size() const { return kernels_->size(); }
   std::vector<executor::Access> accesses() const;
-  // Runs every kernel once, `order` being a permutation of them, on the engine's compute lane. Before that all arrays from outside get
-  // their values anew, and every byte of the arena is poison (a NaN of every floating type); a content's bytes become poison again when all
-  // who use it have run. Result: bytes of heads, gradients and auxiliary states, plain, by name.
+  // Runs every kernel once on the engine's compute lane, in `order`, a permutation. First all
+  // external arrays are refilled, and every byte of the arena is poisoned (a NaN of every floating
+  // type); the bytes of a content are poisoned again after its last user has run. Result: bytes of
+  // heads, gradients and auxiliary states, plain, by name.
   std::map<std::string, std::string> Run(const std::vector<int>& order);
 
  private:
@@ -38,16 +40,17 @@ class PlannedRun {
   executor::StepState state_;
   std::vector<int> external_of_;  // [buffer]
   std::vector<NDArray> externals_;
-  std::vector<std::string> names_;  // [outer]; "" for what nobody looks at
-  std::vector<bool> filled_;        // [outer]: a variable
+  std::vector<std::string> names_;  // [external]; "" for unused ones
+  std::vector<bool> filled_;        // [external]: a variable
   NDArray arena_;
   std::unique_ptr<executor::KernelSet> kernels_;
 };
 
-// A random order of operations that honours the edges (of FindEdges).
+// A random order of operations that respects the edges (of FindEdges).
 std::vector<int> RandomOrder(const std::vector<std::vector<int>>& edges, std::mt19937& random);
 std::vector<int> SerialOrder(int operations);
-// The plan without any sharing: no alias, nothing in place, every buffer in bytes of its own. Only additions lie where their sum lies.
+// The plan without any sharing: no aliases, nothing in place, separate bytes for every buffer. Only
+// accumulations share the place of their sum.
 executor::MemoryPlan PlanApart(const executor::ExecGraph& graph, const executor::BindRequest& request);
 
 }  // namespace mxtrain::test

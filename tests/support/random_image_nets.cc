@@ -96,7 +96,8 @@ class Generator {
     return Below(2) ? Apply("elemwise_add", {a, b}) : Apply("ElementWiseSum", {a, b}, {{"num_args", "2"}});
   }
 
-  // Convolution, batch norm, perhaps a sum with an older array or a second branch, an activation.
+  // Convolution, batch norm, optionally a sum with an older array or a second branch, an
+  // activation.
   void Unit() {
     const Image x = Take();
     const int filters = Below(3) ? (x.channels == 3 ? 8 : x.channels) : 4 * (1 + Below(5));
@@ -108,7 +109,7 @@ class Generator {
     }
     Add(Act(y), filters, x.side);
   }
-  // A batch norm that somebody else reads too.
+  // A batch norm with another reader.
   void Looked() {
     const Image x = Take();
     const Symbol norm = Norm(x.symbol);

@@ -52,7 +52,7 @@ class Generator {
   }
   void Add(Symbol symbol, bool image, int channels) { arrays_.push_back({std::move(symbol), image, channels, false, true}); }
 
-  // Late arrays are read more often: chains grow long.
+  // Recent arrays are read more often, which gives long chains.
   Array& Pick() {
     const size_t n = arrays_.size();
     Array& array = arrays_[Below(3) > 0 ? n - 1 - static_cast<size_t>(Below(static_cast<int>(std::min<size_t>(n, 3))))
@@ -61,7 +61,7 @@ class Generator {
     return array;
   }
   Array Take() { return Pick(); }
-  // Another array of the same shape, the same one at times.
+  // Another array of the same shape, sometimes the same one.
   Array Partner(const Array& first) {
     std::vector<size_t> fitting;
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -155,7 +155,7 @@ class Generator {
     if (Below(2)) result = Apply("Activation", {result}, {{"act_type", "relu"}});
     Add(std::move(result), true, x.channels);
   }
-  // One variable for all that have weights of this shape.
+  // One variable for all users of weights of this shape.
   Symbol Weight(const std::string& shape) { return weights_.try_emplace(shape, Symbol::Variable("shared_" + shape)).first->second; }
 
   Symbol Loss(const Array& x) {

@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-// Layers by name on one registry.
+// Creates layers by name on one registry.
 class Builder {
  public:
   explicit Builder(const OperatorRegistry& registry) : registry_(registry) {}
@@ -107,7 +107,7 @@ std::unique_ptr<Runtime> NewRuntime(const std::string& engine, int threads, uint
   options.engine = engine;
   options.threads = threads;
   options.seed = seed;
-  // The registry lives as long as the process: nothing to own.
+  // The registry lives as long as the process: no ownership.
   return std::make_unique<Runtime>(options, std::shared_ptr<const OperatorRegistry>(std::shared_ptr<void>(), &TestRegistry()));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Small nets that together have what the executor's passes care about: chains, residual sums, concatenation, shared weights, several
-// losses, random draws, statistics. And what binds and feeds them with numbers that depend on names alone.
+// Small nets that together cover the cases of the executor's passes: chains, residual sums,
+// concatenation, shared weights, several losses, random draws, statistics. Also helpers that bind
+// them and feed them with numbers that depend only on names.
 #include <map>
 #include <memory>
 #include <string>
@@ -13,21 +14,21 @@ namespace mxtrain::test {
 struct SmallNet {
   std::string name;
   Symbol losses;    // heads are losses
-  Symbol features;  // what stands before the losses
+  Symbol features;  // the input of the losses
   std::map<std::string, TShape> data, labels;
-  int classes = 0;  // labels are numbers below it; 0: real values
+  int classes = 0;  // labels are indices below it; 0: real values
 };
 
 // mlp, residual (convolution, batch norm, relu, sum), inception (concatenation, pooling), shared (one weight for two inputs), several
 // (three losses on one trunk).
 std::vector<SmallNet> SmallNets(const OperatorRegistry& registry);
-// With Dropout beside.
+// Also with Dropout.
 SmallNet DropoutNet(const OperatorRegistry& registry);
 
-// A Runtime on the operators that all tests of a process share.
+// A Runtime with the operators shared by all tests of a process.
 std::unique_ptr<Runtime> NewRuntime(const std::string& engine = "threaded", int threads = 2, uint64_t seed = 3);
 
-// Values in [-1, 1] (class numbers for labels of classes) that follow from the name.
+// Values in [-1, 1] (class indices for class labels), determined by the name.
 std::vector<double> ValuesFor(const std::string& name, int64_t size, int classes = 0);
 // Plain, of float32 or float64.
 void SetValues(NDArray array, const std::vector<double>& values);
@@ -37,9 +38,11 @@ std::vector<double> GetValues(const NDArray& array);
 std::vector<NDArray> MakeInputs(Runtime& runtime, const SmallNet& net, const std::vector<std::string>& names, DType type = DType::kFloat32,
                                 const std::string& salt = "");
 
-// A request for the losses of a net (or its features): inputs, their shapes and types, and a gradient of every parameter.
+// A request for the losses of a net (or its features): inputs, their shapes and types, and a
+// gradient of every parameter.
 executor::BindRequest RequestFor(const SmallNet& net, const Symbol& symbol, DType type = DType::kFloat32);
-// Gives every parameter and auxiliary state the values of its name: gammas and variances are positive.
+// Fills every parameter and auxiliary state with the values of its name: gammas and variances are
+// positive.
 void SetParameters(const Executor& executor);
 std::unique_ptr<Executor> BindWithValues(Runtime& runtime, const Symbol& symbol, const executor::BindRequest& request);
 

@@ -1,6 +1,7 @@
 #pragma once
-// A device for what is written for teams (operator/rows.h): the host, where the members of a team of three take turns, each running to its next
-// Fold. OnTeams{ctx} in the place of OnGpu{ctx} gives the rows of a GPU, on machines that have none.
+// A device for code written for teams (operator/rows.h): the host, where the three members of a
+// team take turns, each running to its next Fold. OnTeams{ctx} in place of OnGpu{ctx} runs GPU
+// kernels on machines without a GPU.
 #include <ucontext.h>
 
 #include <array>
@@ -12,19 +13,19 @@
 
 namespace mxtrain::test {
 
-// Functions for OnCpu take it too.
+// Also accepted by functions for OnCpu.
 struct OnTeams : OnCpu {
   static constexpr DeviceType kType = DeviceType::kGPU;
-  static constexpr const char* kRow = "teams";
+  static constexpr const char* kKernelName = "teams";
   explicit OnTeams(RunContext run) : OnCpu{run} {}
 };
 
 inline constexpr int kTeamSize = 3;
 
-// The members of one team: contexts of their own, resumed one after the other.
+// The members of one team: separate contexts, resumed in turn.
 class TeamSchedule {
  public:
-  // body(rank), on every member; returns when all have ended.
+  // body(rank), on every member; returns when all have finished.
   template <typename F>
   void Run(const F& body) {
     run_ = [](const void* f, int rank) { (*static_cast<const F*>(f))(rank); };
@@ -41,7 +42,8 @@ class TeamSchedule {
     }
   }
 
-  // Called by a member. All give a value, then all get the values of all. A member is at most one fold ahead of another.
+  // Called by a member. All pass a value, then all get the values of all. A member is at most one
+  // fold ahead of another.
   template <typename V, typename Op>
   V Fold(int rank, V value, Op op) {
     static_assert(sizeof(V) <= kWidest && std::is_trivially_copyable_v<V>);
@@ -87,7 +89,7 @@ class TeamSchedule {
 
   void (*run_)(const void*, int) = nullptr;
   const void* body_ = nullptr;
-  int rank_ = 0;  // of the member under way
+  int rank_ = 0;  // of the running member
   ucontext_t scheduler_;
   std::array<Member, kTeamSize> members_;
   std::array<std::array<std::array<char, kWidest>, kTeamSize>, 2> given_;
@@ -113,7 +115,8 @@ void ForRows(const OnTeams&, int64_t rows, int64_t, const F& f) {
 }
 template <typename F>
 void ForColumns(const OnTeams&, int64_t columns, int64_t, const F& f) {
-  for (int64_t column = columns; column-- > 0;) f(SoloTeam{}, column);  // whose turn it is does not matter
+  // The order of members does not matter.
+  for (int64_t column = columns; column-- > 0;) f(SoloTeam{}, column);
 }
 template <typename F>
 void Launch(const OnTeams&, int64_t n, const F& f) {

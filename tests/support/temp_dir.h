@@ -1,5 +1,5 @@
 #pragma once
-// A folder for one test, removed with all that is in it.
+// A folder for one test, removed with its contents.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +13,7 @@ class TempDir {
  public:
   TempDir() {
     std::string pattern = (std::filesystem::temp_directory_path() / "mxtrain-test-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary folder");
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot create a temporary folder");
     path_ = pattern;
   }
   ~TempDir() {
@@ -26,7 +26,7 @@ class TempDir {
   const std::string& path() const { return path_; }
   std::string path(std::string_view name) const { return (std::filesystem::path(path_) / name).string(); }
   void MakeFolder(std::string_view name) const { std::filesystem::create_directories(path(name)); }
-  // Makes the folders on the way too.
+  // Also creates missing parent folders.
   void Write(std::string_view name, std::string_view bytes) const {
     const std::filesystem::path file = path(name);
     std::filesystem::create_directories(file.parent_path());

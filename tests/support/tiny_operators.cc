@@ -13,7 +13,7 @@ bool AllKnown(const Shapes& shapes) {
   return true;
 }
 
-// One shape for all, both ways.
+// One shape for all, in both directions.
 bool SameShape(Shapes* in, Shapes* out, const std::string& who, const Names& names) {
   for (size_t i = 0; i < in->size(); ++i) UnifyShape((*in)[i], &(*out)[0], who, names[i]);
   for (TShape& shape : *in) shape = (*out)[0];
@@ -87,7 +87,7 @@ class BatchNorm : public PropertyWithParam<BatchNormParam> {
     }
     return AllKnown(*out);
   }
-  // Statistics stay float32 beside float16 data.
+  // Statistics stay float32 for float16 data.
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
     DType& type = (*in)[0] != DType::kUnknown ? (*in)[0] : (*out)[0];
     (*in)[0] = (*out)[0] = type;

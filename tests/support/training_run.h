@@ -1,5 +1,6 @@
 #pragma once
-// Small whole runs of the trainer: a table of pictures, nets, a process that trains, and what is left of it to compare.
+// Small complete runs of the trainer: a table of examples, nets, a process that trains, and its
+// results for comparison.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,9 +19,9 @@
 
 namespace mxtrain::test {
 
-inline constexpr int kExamples = 44, kBatch = 8, kSide = 6;  // 5 batches to an epoch, and a remainder
+inline constexpr int kExamples = 44, kBatch = 8, kSide = 6;  // 5 batches per epoch, and a remainder
 
-// A table of pictures in three classes that differ in brightness.
+// A table of images in three classes that differ in brightness.
 inline void WriteTable(const TempDir& folder) {
   std::string text = "class";
   for (int i = 0; i < kSide * kSide; ++i) text += format(",p{}", i);
@@ -34,14 +35,14 @@ inline void WriteTable(const TempDir& folder) {
   folder.Write("table.csv", text);
 }
 
-// The same as pictures: a folder of PNG files for each class.
+// The same as image files: a folder of PNG files for each class.
 inline void WriteImages(const TempDir& folder) {
   for (int n = 0; n < kExamples; ++n) {
     io::Image image;
     image.Resize(kSide + n % 3, kSide + n % 2, 3);
-    const std::vector<double> values = ValuesFor(format("picture {}", n), static_cast<int64_t>(image.pixels.size()));
+    const std::vector<double> values = ValuesFor(format("image {}", n), static_cast<int64_t>(image.pixels.size()));
     for (size_t i = 0; i < values.size(); ++i) image.pixels[i] = static_cast<uint8_t>(std::clamp(128 + 60 * (values[i] + n % 3 - 1), 0.0, 255.0));
-    folder.Write(format("pictures/{}/{:02}.png", n % 3, n), io::EncodePng(image));
+    folder.Write(format("images/{}/{:02}.png", n % 3, n), io::EncodePng(image));
   }
 }
 
@@ -50,11 +51,11 @@ struct RunSpec {
   Context ctx = Context::cpu();
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
-  bool pictures = false;  // of WriteImages, in place of the table
-  bool as_pixels = true;  // where batches are for a GPU
+  bool images = false;  // use WriteImages instead of the table
+  bool as_pixels = true;  // if batches are for a GPU
   Symbol symbol;
   int workers = 1;               // on ctx
-  std::vector<Context> devices;  // a worker on each; empty: all on ctx
+  std::vector<Context> devices;  // one worker on each; empty: all on ctx
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
   int64_t epochs = 3;
@@ -84,7 +85,7 @@ class Log final : public TrainListener {
   int saves = 0;
 };
 
-// Ends a run after so many steps.
+// Ends a run after this many steps.
 class StopAfter final : public TrainListener {
  public:
   StopAfter(int64_t step, std::atomic<int>* stop) : step_(step), stop_(stop) {}
@@ -97,7 +98,7 @@ class StopAfter final : public TrainListener {
   std::atomic<int>* stop_;
 };
 
-// Everything of one process that trains.
+// Everything in one training process.
 struct Process {
   std::unique_ptr<Runtime> runtime;
   std::unique_ptr<DataIter> train, val;
@@ -136,14 +137,14 @@ struct Process {
 
   std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
     std::shared_ptr<const io::Source> source =
-        spec.pictures ? io::MakeSource("image_folder", {{"path", data.path("pictures")}})
+        spec.images ? io::MakeSource("image_folder", {{"path", data.path("images")}})
                       : io::MakeSource("csv", {{"path", data.path("table.csv")},
                                                {"label_columns", "class"},
                                                {"data_shape", format("(1, {}, {})", kSide, kSide)}});
     std::vector<io::TransformSpec> transforms;
-    if (spec.pictures && training) transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};
-    if (spec.pictures && !training) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
-    if (spec.pictures) transforms.push_back({"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
+    if (spec.images && training) transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};
+    if (spec.images && !training) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
+    if (spec.images) transforms.push_back({"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
     io::PipelineParam param;
     param.Init({{"batch_size", std::to_string(spec.batch)},
                 {"mode", training ? "training" : "evaluation"},

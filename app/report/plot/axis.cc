@@ -8,7 +8,7 @@
 namespace mxtrain::plot {
 namespace {
 
-// 10 with its exponent raised, in letters of their own.
+// 10 with a superscript exponent, in Unicode.
 std::string PowerOfTen(int exponent) {
   static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string text = exponent < 0 ? "10⁻" : "10";
@@ -75,7 +75,7 @@ void Axis::AddLinearTicks(int count, bool whole) {
   for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack; ++k) ticks_.push_back({k * step, TickText(k * step, step)});
 }
 
-// Whole powers of ten; with 2 and 5 times of them where there are few; as a linear axis where not even those lie on it.
+// Powers of ten; also 2 and 5 times those if there are few; like a linear axis if none is in range.
 void Axis::AddLogTicks(int count) {
   const double decades = high_ - low_;
   const int step = std::max(1, static_cast<int>(std::ceil(decades / count)));

@@ -1,5 +1,5 @@
 #pragma once
-// One axis of a chart: which numbers stand on it, and where.
+// One axis of a chart: its ticks and their positions.
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,23 +8,24 @@ namespace mxtrain::plot {
 
 struct AxisSpec {
   std::string label = {};                     // with its unit: "time (s)"
-  bool log = false;                           // of what lies above 0; the rest is left out
+  bool log = false;                           // shows values above 0; others are skipped
   bool whole = false;                         // epochs, steps: ticks on whole numbers only
-  std::optional<double> low = {}, high = {};  // where it must reach; else the data and a little more
+  std::optional<double> low = {}, high = {};  // its limits; default: the data and a margin
 };
 
-// An axis laid over some values. Immutable.
+// An axis fitted to values. Immutable.
 class Axis {
  public:
   struct Tick {
     double value;
     std::string text;
   };
-  // `values`: what is drawn along it; what is not finite does not count. Some `count` ticks, at 1, 2 or 5 times a power of ten.
+  // `values`: the data; non-finite values are ignored. About `count` ticks, at 1, 2 or 5 times a
+  // power of ten.
   Axis(const AxisSpec& spec, const std::vector<double>& values, int count);
 
   const std::vector<Tick>& ticks() const { return ticks_; }
-  // Whether a value lies on the axis at all.
+  // Whether the axis can show a value.
   bool Shows(double value) const;
   // 0 at the low end, 1 at the high end.
   double Place(double value) const;
@@ -37,9 +38,9 @@ class Axis {
   std::vector<Tick> ticks_;
 };
 
-// 1, 2 or 5 times a power of ten, the least that divides `range` into at most `count` parts.
+// 1, 2 or 5 times a power of ten: the smallest that divides `range` into at most `count` parts.
 double RoundStep(double range, int count);
-// "0.001", "2500", "1.5e+07": no more digits than multiples of `step` need.
+// "0.001", "2500", "1.5e+07": no more digits than needed for multiples of `step`.
 std::string TickText(double value, double step);
 
 }  // namespace mxtrain::plot

@@ -18,7 +18,7 @@ struct LegendItem {
   bool dashed = false;
 };
 
-// The rectangle that data are drawn in, on its page. What stands around it is added from the outside in.
+// The rectangle of the data on its page. Surrounding elements are added from the outside in.
 class Frame {
  public:
   Frame(double width, double height)
@@ -35,7 +35,7 @@ class Frame {
     }
   }
 
-  // From the left, in as many lines as are needed.
+  // Left-aligned, in as many lines as needed.
   void AddLegend(const std::vector<LegendItem>& items) {
     if (items.empty()) return;
     constexpr double kSample = 22, kGap = 6, kBetween = 20;
@@ -68,7 +68,8 @@ class Frame {
     return stroke;
   }
 
-  // Room for the numbers and the label of an axis; the axis itself is drawn when the rectangle stands.
+  // Reserves room for the numbers and the label of an axis; the axis is drawn once the rectangle is
+  // known.
   void ReserveLeft(double width, const std::string& label) { left_ += width + kTickLength + 4 + (label.empty() ? 0 : kLineHeight); }
   void ReserveBottom(const std::string& label) { bottom_ -= 18 + kTickLength + (label.empty() ? 0 : kLineHeight); }
   void ReserveRight(double width) { right_ -= width; }
@@ -101,7 +102,7 @@ class Frame {
       drawing_.AddText({x, (top_ + bottom_) / 2}, label, {.size = 13, .anchor = Anchor::kMiddle, .upwards = true});
     }
   }
-  // The two lines that the axes are.
+  // The two axis lines.
   void AddCorner() { drawing_.AddLine({{left_, top_}, {left_, bottom_}, {right_, bottom_}}, {kBlack, 1}); }
 
   Drawing& drawing() { return drawing_; }
@@ -127,7 +128,7 @@ double WidestOf(const std::vector<std::string>& names) {
   return widest;
 }
 
-// A line is drawn in pieces, between the points that its axes do not show.
+// A line is interrupted at points that its axes cannot show.
 void DrawLine(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& series, Colour colour) {
   std::vector<Point> piece;
   const auto end_piece = [&] {
@@ -158,7 +159,7 @@ void DrawSeries(Frame& frame, const Axis& x, const Axis& y, const Chart::Series&
   }
 }
 
-// Beside its line, on the side where there is more room.
+// Next to its line, on the side with more room.
 void DrawMark(Frame& frame, const Axis& x, const Chart::Mark& mark) {
   if (!x.Shows(mark.x)) return;
   const double at = frame.X(x, mark.x);
@@ -234,7 +235,7 @@ namespace {
 
 constexpr Colour kDarkBlue{8, 48, 107};
 
-// The cells as one picture, where there are too many for a shape each.
+// The cells as one raster image, if there are too many for separate shapes.
 io::Image ToImage(const HeatMap& map) {
   io::Image image;
   const int n = static_cast<int>(map.shades.size());
@@ -265,7 +266,7 @@ void DrawCells(Drawing& drawing, const HeatMap& map, Point corner, double cell) 
   }
 }
 
-// The shades and their numbers, beside the cells.
+// The shades and their numbers, next to the cells.
 void DrawScale(Drawing& drawing, Point at, double height, const std::string& label) {
   constexpr int kSteps = 100;
   constexpr double kWidth = 14;
@@ -289,7 +290,8 @@ Drawing Draw(const HeatMap& map) {
   const bool names = cell >= kLeastForNames;
   const double name_size = std::min(kTextSize, cell * 0.9), names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
   const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6,
-               left = std::ceil(kMargin + kLineHeight + names_width);  // whole, lest seams show between cells
+               left = std::ceil(kMargin + kLineHeight +
+                                names_width);  // an integer, to avoid seams between cells
   const double width = std::max(left + side + kScale, kMargin * 2 + TextWidth(map.title, kTitleSize));
   Frame frame(std::max(width, kMargin * 2 + TextWidth(map.subtitle, kTextSize)), top + side + names_width + kLineHeight + kMargin);
   frame.AddTitle(map.title, map.subtitle);
@@ -322,7 +324,7 @@ Drawing::Shape Moved(Drawing::Shape shape, double dy) {
     void operator()(Drawing::Line& line) const { Each(line.points); }
     void operator()(Drawing::Area& area) const { Each(area.points); }
     void operator()(Drawing::Text& text) const { text.at.y += dy; }
-    void operator()(Drawing::Picture& picture) const { picture.at.y += dy; }
+    void operator()(Drawing::Raster& raster) const { raster.at.y += dy; }
     void Each(std::vector<Point>& points) const {
       for (Point& p : points) p.y += dy;
     }

@@ -1,5 +1,6 @@
 #pragma once
-// Charts, as what they show; Draw lays them out: title, legend above the data and never over them, axes with ticks and labels.
+// Charts as data; Draw lays them out: title, legend above the data, never on it, axes with ticks
+// and labels.
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,14 +14,14 @@ namespace mxtrain::plot {
 struct Chart {
   struct Series {
     enum class Kind { kLine, kPoints, kColumns };
-    std::string name = {};           // in the legend; "": not there
-    std::vector<Point> points = {};  // points that are not finite interrupt a line
+    std::string name = {};           // in the legend; "": not shown
+    std::vector<Point> points = {};  // non-finite points interrupt a line
     Kind kind = Kind::kLine;
-    std::optional<Colour> colour = {};  // else by its place among the series
+    std::optional<Colour> colour = {};  // default: by index of the series
     bool dashed = false;
     double width = 0;  // of columns, in units of x
   };
-  // Something at one x: a dashed vertical line with a text beside it.
+  // A marker at one x: a dashed vertical line with a text.
   struct Mark {
     double x;
     std::string text;
@@ -32,7 +33,7 @@ struct Chart {
 };
 Drawing Draw(const Chart& chart, double width = 720, double height = 450);
 
-// Horizontal bars, a group of them for each name.
+// Horizontal bars, one group per name.
 struct BarChart {
   struct Series {
     std::string name;
@@ -45,16 +46,16 @@ struct BarChart {
 };
 Drawing Draw(const BarChart& chart, double width = 720);
 
-// A table of numbers in shades of blue, the first row on top.
+// A table of numbers in shades of blue, first row on top.
 struct HeatMap {
   std::string title, subtitle, row_label, column_label, value_label;
   std::vector<std::string> names;               // of rows and columns alike
   std::vector<std::vector<double>> shades;      // [row][column], 0 .. 1
-  std::vector<std::vector<std::string>> texts;  // in the cells, where there is room
+  std::vector<std::vector<std::string>> texts;  // in the cells, if there is room
 };
 Drawing Draw(const HeatMap& map);
 
-// One drawing above the other.
+// Stacks two drawings vertically.
 Drawing Stack(const Drawing& above, const Drawing& below);
 
 }  // namespace mxtrain::plot

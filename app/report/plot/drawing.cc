@@ -44,7 +44,8 @@ void Save(const Drawing& drawing, const std::string& path) {
 void SaveAs(const Drawing& drawing, const std::string& path) {
   if (path.ends_with(".svg")) return WriteFileAtomically(path, ToSvg(drawing));
   if (path.ends_with(".png")) return WriteFileAtomically(path, io::EncodePng(ToImage(drawing)));
-  Throw(ErrorKind::kUsage, "{}: pictures are written as .svg or .png; give the file one of these endings", path);
+  Throw(ErrorKind::kUsage, "{}: figures are written as .svg or .png; use one of these extensions",
+        path);
 }
 
 }  // namespace mxtrain::plot

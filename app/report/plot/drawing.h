@@ -1,6 +1,6 @@
 #pragma once
-// A picture as a list of shapes, from which the SVG and the PNG are made: both show the same. Lengths are in units of which an SVG shows
-// one per CSS pixel; x goes right, y down, from the upper left corner.
+// A figure as a list of shapes, rendered identically as SVG and PNG. One unit is one CSS pixel in
+// SVG; x goes right, y down, from the upper left corner.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,11 +19,11 @@ struct Colour {
   uint8_t red = 0, green = 0, blue = 0;
 };
 
-// The palette of Okabe and Ito (2008), which colour-blind readers tell apart, and shades of gray.
+// The colour-blind safe palette of Okabe and Ito (2008), and shades of gray.
 inline constexpr Colour kBlack{0, 0, 0}, kWhite{255, 255, 255}, kGray{110, 110, 110}, kGrid{225, 225, 225};
 inline constexpr Colour kBlue{0, 114, 178}, kVermilion{213, 94, 0}, kGreen{0, 158, 115}, kOrange{230, 159, 0}, kSky{86, 180, 233},
     kPurple{204, 121, 167}, kYellow{240, 228, 66};
-// The i-th colour for lines and bars; after the seventh they begin again.
+// The i-th colour for lines and bars; repeats after the seventh.
 Colour SeriesColour(size_t i);
 // t from 0 (a) to 1 (b).
 Colour Between(Colour a, Colour b, double t);
@@ -31,15 +31,15 @@ Colour Between(Colour a, Colour b, double t);
 struct Stroke {
   Colour colour = kBlack;
   double width = 1;
-  std::vector<double> dashes = {};  // lengths drawn and left out in turn; empty: all is drawn
+  std::vector<double> dashes = {};  // alternating lengths of dashes and gaps; empty: solid
 };
 
 enum class Anchor { kStart, kMiddle, kEnd };
 struct TextStyle {
   double size = 13;
-  Anchor anchor = Anchor::kStart;  // which part of the line stands at its place
+  Anchor anchor = Anchor::kStart;  // which part of the text is at its position
   Colour colour = kBlack;
-  bool upwards = false;  // turned by a quarter, to be read from below
+  bool upwards = false;  // rotated by 90 degrees, reads bottom to top
 };
 
 class Drawing {
@@ -55,21 +55,23 @@ class Drawing {
     std::string tooltip;  // of the SVG
   };
   struct Text {
-    Point at;  // on the base line
+    Point at;  // on the baseline
     std::string text;
     TextStyle style;
   };
-  struct Picture {
+  struct Raster {
     Point at;
     double width = 0, height = 0;
-    io::Image image;  // its pixels stay sharp when they are enlarged
+    io::Image image;  // pixels stay sharp when enlarged
   };
-  using Shape = std::variant<Line, Area, Text, Picture>;
+  using Shape = std::variant<Line, Area, Text, Raster>;
 
   Drawing(double width, double height) : width_(width), height_(height) {}
   double width() const { return width_; }
   double height() const { return height_; }
-  const std::vector<Shape>& shapes() const { return shapes_; }  // later ones lie above earlier ones; the ground is white
+  const std::vector<Shape>& shapes() const {
+    return shapes_;
+  }  // in drawing order; the background is white
 
   void Add(Shape shape) { shapes_.push_back(std::move(shape)); }
   void AddLine(std::vector<Point> points, const Stroke& stroke) { shapes_.push_back(Line{std::move(points), stroke}); }
@@ -81,7 +83,7 @@ class Drawing {
   void AddDot(Point centre, double radius, Colour fill);
   void AddText(Point at, const std::string& text, const TextStyle& style = {}) { shapes_.push_back(Text{at, text, style}); }
   void AddImage(Point at, double width, double height, io::Image image) {
-    shapes_.push_back(Picture{at, width, height, std::move(image)});
+    shapes_.push_back(Raster{at, width, height, std::move(image)});
   }
 
  private:
@@ -95,10 +97,10 @@ std::string ToSvg(const Drawing& drawing);
 io::Image ToImage(const Drawing& drawing, double scale = 2);
 // Writes PATH.svg and PATH.png. Throws kFileSystem.
 void Save(const Drawing& drawing, const std::string& path);
-// Only the one that the path's ending names: .svg, .png. Throws kUsage for another.
+// Writes only the format of the path's extension: .svg, .png. Throws kUsage for others.
 void SaveAs(const Drawing& drawing, const std::string& path);
 
-// Text as it stands in XML and HTML; bytes that are no UTF-8 become U+FFFD.
+// Text escaped for XML and HTML; invalid UTF-8 bytes become U+FFFD.
 std::string EscapeXml(const std::string& text);
 // "data:image/png;base64,..." of a file's bytes.
 std::string PngDataUri(std::string_view png);

@@ -10,7 +10,7 @@
 #include <stb_truetype.h>
 #pragma GCC diagnostic pop
 
-// The file, as the linker names it (app/CMakeLists.txt).
+// The font file, under the linker's symbol names (app/CMakeLists.txt).
 extern "C" const unsigned char _binary_DejaVuSans_ttf_start[];
 
 namespace mxtrain::plot {
@@ -27,7 +27,7 @@ const stbtt_fontinfo& Font() {
   return font;
 }
 
-// The code point at the front of `text`, which it loses.
+// Removes and returns the first code point of `text`.
 char32_t TakeCodePoint(std::string_view* text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>((*text)[i]); };
   const unsigned char first = byte(0);
@@ -42,7 +42,7 @@ char32_t TakeCodePoint(std::string_view* text) {
   return whole ? code : kReplacement;
 }
 
-// Calls `glyph(index, x)` for each letter, x in units of the font; returns where the line ends.
+// Calls `glyph(index, x)` for each character, x in font units; returns the end of the line.
 template <typename OnGlyph>
 int Walk(std::string_view text, OnGlyph on_glyph) {
   int x = 0, before = 0;
@@ -62,7 +62,7 @@ double Scale(double size) {
   return stbtt_ScaleForMappingEmToPixels(&Font(), static_cast<float>(size));
 }
 
-// The straight lines of a curve of TrueType (quadratic) or of a straight line, from where the contour stands.
+// Appends a TrueType curve (quadratic) as line segments, or a straight line, to the contour.
 void AddCurve(const stbtt_vertex& v, Point to, Point control, std::vector<Point>* contour) {
   constexpr int kPieces = 6;
   if (v.type == STBTT_vcurve) {

@@ -1,6 +1,6 @@
 #pragma once
-// The letters of pictures: DejaVu Sans (Debian's fonts-dejavu-core), which the program carries in itself. Latin, Greek, Cyrillic and more;
-// a letter that it lacks is drawn as an empty box. Thread-safe.
+// The font of figures: DejaVu Sans (Debian's fonts-dejavu-core), embedded in the program. Latin,
+// Greek, Cyrillic and more; missing characters are drawn as an empty box. Thread-safe.
 #include <string_view>
 #include <vector>
 
@@ -8,13 +8,14 @@
 
 namespace mxtrain::plot {
 
-// Width of one line of UTF-8 in letters of `size` units; bytes that are not UTF-8 count as U+FFFD.
+// Width of one line of UTF-8 text with font size `size`; invalid bytes count as U+FFFD.
 double TextWidth(std::string_view text, double size);
 
-// The outlines of a line that begins at the origin of the base line; y goes down. To be filled by the rule of non-zero winding numbers.
+// The outlines of a line of text that starts at the origin of the baseline; y goes down. Fill with
+// the non-zero winding rule.
 std::vector<std::vector<Point>> TextOutline(std::string_view text, double size);
 
-// The text, with its end replaced by an ellipsis where it is wider than `width`.
+// The text, truncated with an ellipsis if it is wider than `width`.
 std::string FitText(const std::string& text, double size, double width);
 
 }  // namespace mxtrain::plot

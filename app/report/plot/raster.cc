@@ -1,5 +1,6 @@
-// A drawing as pixels. Every shape is a set of polygons, filled by exact coverage: each edge adds the signed area that it leaves to its
-// right in every pixel that it crosses, and a running sum along the rows gives the covered part of each pixel.
+// Rasterizes a drawing. Every shape is a set of polygons, filled with exact coverage: each edge
+// adds the signed area to its right in every pixel that it crosses; a running sum along each row
+// gives the covered fraction of each pixel.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -12,7 +13,7 @@ namespace {
 
 using Contour = std::vector<Point>;
 
-// Part of each pixel of a box of the picture that some contours cover.
+// The fraction of each pixel of a box that some contours cover.
 class Coverage {
  public:
   // The box around the contours.
@@ -33,7 +34,7 @@ class Coverage {
     }
   }
 
-  // Calls blend(x, y, part) for each pixel that is covered.
+  // Calls blend(x, y, part) for each covered pixel.
   template <typename Blend>
   void ForEach(Blend blend) const {
     for (int y = 0; y < height_; ++y) {
@@ -65,9 +66,10 @@ class Coverage {
   void AddKernel(int y, double x0, double x1, double height) {
     if (x0 > x1) std::swap(x0, x1);
     const int first = static_cast<int>(x0), last = static_cast<int>(x1);
-    double before = 0, carried = 0;  // part of the edge in the pixels so far; what of the pixel before it covers
+    double before = 0, carried = 0;  // fraction of the edge in earlier pixels; its coverage carried
+                                     // from the previous pixel
     for (int x = first; x <= last; ++x) {
-      // Of the edge within this pixel: its part of the height, and where its middle lies.
+      // The edge within this pixel: its fraction of the height, and the position of its middle.
       const double l = std::max<double>(x0, x), r = std::min<double>(x1, x + 1);
       const double part = x1 > x0 ? (r - l) / (x1 - x0) : 1;
       const double covered = before + part * (x + 1 - (l + r) / 2);  // of this pixel, by the edge so far
@@ -79,7 +81,8 @@ class Coverage {
   }
 
   int left_ = 0, top_ = 0, width_ = 0, height_ = 0;
-  std::vector<double> sums_;  // differences along each row, which is two longer: rounding may carry an edge one pixel further
+  std::vector<double> sums_;  // differences along each row, with two extra entries: rounding may
+                              // move an edge one pixel further
 };
 
 class Raster {
@@ -124,7 +127,7 @@ class Raster {
     Fill(contours, text.style.colour, 1);
   }
 
-  void Draw(const Drawing::Picture& p) {
+  void Draw(const Drawing::Raster& p) {
     const int left = static_cast<int>(std::lround(p.at.x * scale_)), top = static_cast<int>(std::lround(p.at.y * scale_));
     const int width = static_cast<int>(std::lround(p.width * scale_)), height = static_cast<int>(std::lround(p.height * scale_));
     for (int y = std::max(0, -top); y < height && top + y < image_.height; ++y) {
@@ -137,8 +140,8 @@ class Raster {
     }
   }
 
-  // A rectangle around each piece between two points, and a disc where two pieces meet at an angle. All have the same sense of rotation, so
-  // that what overlaps does not cancel.
+  // A rectangle for each line segment, and a disc at each corner. All have the same orientation, so
+  // that overlaps do not cancel.
   void Draw(const Drawing::Line& line) {
     const double half = std::max(line.stroke.width * scale_ / 2, 0.35);
     std::vector<Contour> contours;
@@ -170,7 +173,7 @@ class Raster {
     return contour;
   }
 
-  // The line, or the pieces of it that its dashes leave.
+  // The line, or its dashes.
   static std::vector<std::vector<Point>> Dashes(const Drawing::Line& line) {
     const std::vector<double>& dashes = line.stroke.dashes;
     if (dashes.empty() || line.points.size() < 2) return {line.points};

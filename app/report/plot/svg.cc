@@ -11,7 +11,7 @@ std::string Hex(Colour c) {
   return format("#{:02x}{:02x}{:02x}", c.red, c.green, c.blue);
 }
 
-// Two decimals, without zeros at the end.
+// Two decimals, without trailing zeros.
 std::string Number(double value) {
   std::string text = format("{:.2f}", value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -58,7 +58,7 @@ std::string Element(const Drawing::Text& text) {
                 kAnchors[static_cast<int>(text.style.anchor)], Hex(text.style.colour), turned, EscapeXml(text.text));
 }
 
-std::string Element(const Drawing::Picture& p) {
+std::string Element(const Drawing::Raster& p) {
   return format(
       "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" image-rendering=\"pixelated\" href=\"{}\"/>\n",
       Number(p.at.x), Number(p.at.y), Number(p.width), Number(p.height), PngDataUri(io::EncodePng(p.image)));
@@ -78,7 +78,7 @@ std::string ToSvg(const Drawing& drawing) {
 }
 
 std::string EscapeXml(const std::string& text) {
-  // The JSON writer replaces what is no UTF-8; what it escapes beside that is read back.
+  // The JSON writer replaces invalid UTF-8; reading back undoes its other escapes.
   const std::string clean = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
   std::string out;
   for (char c : clean) {
@@ -96,7 +96,9 @@ std::string EscapeXml(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;  // XML has no other control characters
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t'
+                   ? ' '
+                   : c;  // XML allows no other control characters
     }
   }
   return out;

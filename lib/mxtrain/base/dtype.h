@@ -1,5 +1,5 @@
 #pragma once
-// Element types. The numbers are those of the reference system's parameter files.
+// Element types. The values are those of MXNet's parameter files.
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -27,7 +27,8 @@ inline bool IsFloating(DType t) {
   return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBfloat16;
 }
 
-// IEEE binary16 and bfloat16 as storage types: arithmetic happens in float. Conversion rounds to nearest even.
+// IEEE binary16 and bfloat16 as storage types: arithmetic uses float. Conversion rounds to nearest
+// even.
 MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
   MXTRAIN_ON_DEVICE(uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;)
   const uint32_t u = std::bit_cast<uint32_t>(value);
@@ -35,7 +36,7 @@ MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
   const uint32_t magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
-  if (magnitude < 0x38800000u) {                                                 // subnormal half: let the float unit round
+  if (magnitude < 0x38800000u) {  // subnormal half: rounded by the float unit
     const float scaled = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(scaled) - 0x3f000000u));
   }

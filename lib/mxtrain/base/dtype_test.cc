@@ -10,7 +10,7 @@
 namespace mxtrain {
 namespace {
 
-// The value of binary16 bits by the definition of IEEE 754.
+// The value of binary16 bits as IEEE 754 defines it.
 double HalfValue(uint32_t bits) {
   const double sign = bits & 0x8000 ? -1 : 1;
   const int exponent = static_cast<int>(bits >> 10 & 31), mantissa = static_cast<int>(bits & 1023);
@@ -18,7 +18,7 @@ double HalfValue(uint32_t bits) {
   return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
 }
 
-TEST_CASE("every half has its value and comes back") {
+TEST_CASE("every half has its value and round-trips") {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float value = HalfBitsToFloat(static_cast<uint16_t>(bits));
     const double expected = HalfValue(bits);
@@ -46,7 +46,7 @@ TEST_CASE("rounding to half: nearest, ties to even, on both sides of every midpo
   CHECK(FloatToHalfBits(std::numeric_limits<float>::max()) == 0x7c00);
 }
 
-TEST_CASE("every bfloat16 comes back, and midpoints go to even") {
+TEST_CASE("every bfloat16 round-trips, and midpoints go to even") {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     bfloat16 b;
     b.bits = static_cast<uint16_t>(bits);

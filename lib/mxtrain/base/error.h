@@ -1,6 +1,7 @@
 #pragma once
-// Failures that stop the work are exceptions of one type, Error, whose kind decides the exit code of the program. Expected outcomes are
-// values (base/expected.h); our own bugs are MXTRAIN_ASSERT.
+// Failures that stop the work are exceptions of one type, Error, whose kind determines the exit
+// code of the program. Expected outcomes are values (base/expected.h); bugs of this library are
+// MXTRAIN_ASSERT.
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -34,13 +35,14 @@ class MXTRAIN_API Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Shapes or types that contradict, parameters that cannot be: kConfig.
+// Contradictory shapes or types, invalid parameters: kConfig.
 template <typename... Args>
 [[noreturn]] void Throw(ErrorKind kind, fmt::format_string<Args...> text, Args&&... args) {
   throw Error(kind, fmt::format(text, std::forward<Args>(args)...));
 }
 
-// Rethrows `error` with "PREFIX: " before its message and its kind kept (kBug for exceptions that are not Error).
+// Rethrows `error` with "PREFIX: " before its message. The kind is kept (kBug for exceptions other
+// than Error).
 [[noreturn]] MXTRAIN_API void RethrowWithPrefix(std::exception_ptr error, const std::string& prefix);
 // The message of an exception, whatever its type.
 MXTRAIN_API std::string WhatOf(const std::exception_ptr& error);
@@ -50,6 +52,7 @@ namespace detail {
 }
 }  // namespace mxtrain
 
-// An invariant of our own code. Checked in every build: a wrong answer costs more than a branch.
+// Checks an invariant of this library. Enabled in every build: a wrong answer costs more than a
+// branch.
 #define MXTRAIN_ASSERT(condition) \
   (static_cast<bool>(condition) ? void(0) : ::mxtrain::detail::AssertFailed(#condition, __FILE__, __LINE__))

@@ -1,13 +1,13 @@
 #pragma once
-// A value or the reason why there is none, for outcomes that are part of normal work (a kernel that refuses a shape). C++20 has no
-// std::expected.
+// A value or the reason why there is none, for outcomes that are part of normal work (a kernel that
+// refuses a shape). C++20 has no std::expected.
 #include <string>
 #include <utility>
 #include <variant>
 
 namespace mxtrain {
 
-// Why an implementation declines. `reason` is a phrase without a final dot: "float32 only".
+// Why a kernel refuses a request. `reason` is a phrase without a final dot: "float32 only".
 struct Refusal {
   std::string reason;
 };

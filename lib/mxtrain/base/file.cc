@@ -22,17 +22,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBeside = ".tmp-";  // and the number of the process that writes
-constexpr size_t kLongestName = 255;           // of Linux' file systems
+constexpr std::string_view kBeside = ".tmp-";  // followed by the number of the writing process
+constexpr size_t kLongestName = 255;           // of Linux file systems
 constexpr size_t kPiece = size_t{64} << 10;
 
 [[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
   Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
 }
 
-// To the system a path ends at its first NUL.
+// The system ends a path at its first NUL.
 const std::string& WithoutNul(const std::string& path) {
-  if (path.find('\0') != std::string::npos) Throw(ErrorKind::kFileSystem, "no file or folder can be called '{}': there is a NUL in its name", path.c_str());
+  if (path.find('\0') != std::string::npos) Throw(ErrorKind::kFileSystem, "invalid path '{}...': it contains a NUL character", path.c_str());
   return path;
 }
 
@@ -40,7 +40,7 @@ int OpenOrFail(const std::string& path, int flags, const char* verb, const std::
   const int fd = open(WithoutNul(path).c_str(), flags | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd >= 0) return fd;
   if (errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
-    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not followed here; remove it", verb, called);
+    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not allowed here; remove it", verb, called);
   }
   Fail(verb, called, errno);
 }
@@ -53,10 +53,12 @@ const char* NameOfKind(mode_t mode) {
   Throw(ErrorKind::kFileSystem, "cannot {} {}: it is {}{}", verb, path, NameOfKind(mode), S_ISDIR(mode) ? "" : ", not a regular file");
 }
 
-// A pipe that was opened without waiting looks ended until its first writer comes: waits for it, and lets reads wait from now on.
+// A pipe opened without blocking looks ended until its first writer arrives. Waits for the writer
+// and makes later reads block.
 void AwaitWriter(int fd, const std::string& path) {
   pollfd readable{fd, POLLIN, 0};
-  if (poll(&readable, 1, -1) < 0) Fail("read", path, errno);  // also for a signal that asks the program to end
+  // Also fails on a signal that asks the program to end.
+  if (poll(&readable, 1, -1) < 0) Fail("read", path, errno);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
@@ -70,8 +72,9 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-// PATH.tmp-PROCESS, cut where a name would be too long, which no file has. One of that name can only be what a killed process of our number
-// left: it goes, and were it a link, not what that leads to.
+// PATH.tmp-PROCESS, truncated if the name would be too long. An existing file of that name can only
+// be a leftover of a killed process with our number. It is removed; if it is a link, its target is
+// not touched.
 std::string FreeNameBeside(const std::string& path) {
   const std::string suffix = format("{}{}", kBeside, getpid());
   const fs::path whole(WithoutNul(path));
@@ -81,14 +84,14 @@ std::string FreeNameBeside(const std::string& path) {
   return beside;
 }
 
-// A rename would put a file in the place of /dev/null.
+// A rename would replace /dev/null by a regular file.
 const std::string& ReplaceableByFile(const std::string& path) {
   struct stat info {};
   if (stat(WithoutNul(path).c_str(), &info) == 0 && !S_ISREG(info.st_mode)) RefuseKind("write", path, info.st_mode);
   return path;
 }
 
-// The file has no name but this, or is not there.
+// The file has no other name (hard link), or does not exist.
 const std::string& OnlyNameOfItsFile(const std::string& path) {
   struct stat info {};
   if (lstat(WithoutNul(path).c_str(), &info) != 0) return path;
@@ -104,27 +107,29 @@ int64_t SizeOfRegular(int fd, const std::string& path) {
   return info.st_size;
 }
 
-// That a name stays after the power fails. Some file systems cannot sync a folder: there it is as safe as they make it.
+// Makes a name survive a power failure. Some file systems cannot sync a folder; there the guarantee
+// is theirs.
 void SyncFolder(const std::string& folder) {
   const FileDescriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, "open");
   if (fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) Fail("sync", folder, errno);
 }
 
-// What the last four bytes of a gzip file say about the size of its contents (modulo 2^32, of its last member).
+// The size of the contents according to the last four bytes of a gzip file (modulo 2^32, of its
+// last member).
 size_t SizeAtEnd(std::string_view packed) {
   if (packed.size() < 4) return 0;
   size_t size = 0;
   for (size_t i = 1; i <= 4; ++i) size = size << 8 | static_cast<unsigned char>(packed[packed.size() - i]);
-  // No more than deflate can pack: a damaged file must not take memory.
+  // Limited by the best possible deflate ratio: a damaged file must not allocate memory at will.
   constexpr size_t kMostPerByte = 1032;
   return std::min(size, packed.size() * kMostPerByte);
 }
 
-// The contents of gzip's members one after the other.
+// The contents of consecutive gzip members.
 std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes) {
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(libdeflate_alloc_decompressor(),
                                                                                               libdeflate_free_decompressor);
-  if (!unpacker) Throw(ErrorKind::kMemory, "cannot unpack {}: no memory", path);
+  if (!unpacker) Throw(ErrorKind::kMemory, "cannot decompress {}: out of memory", path);
   std::string bytes;
   size_t done = 0, room = SizeAtEnd(packed);
   while (!packed.empty()) {
@@ -133,11 +138,11 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
     const libdeflate_result result =
         libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done, bytes.size() - done, &used, &made);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
-      if (bytes.size() == max_bytes) Throw(ErrorKind::kData, "{} unpacks to more than {} bytes", path, max_bytes);
+      if (bytes.size() == max_bytes) Throw(ErrorKind::kData, "{} decompresses to more than {} bytes", path, max_bytes);
       room = 2 * room + packed.size();
       continue;
     }
-    if (result != LIBDEFLATE_SUCCESS) Throw(ErrorKind::kData, "{} is damaged: its gzip data end early or do not check", path);
+    if (result != LIBDEFLATE_SUCCESS) Throw(ErrorKind::kData, "{} is damaged: its gzip data are truncated or fail the checksum", path);
     packed.remove_prefix(used);
     done += made;
   }
@@ -149,8 +154,8 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
 
 std::string ReasonOf(int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
-  const char* remedy = full               ? "; make room there"
-                       : error == EFBIG   ? "; a limit on the size of files ends it (ulimit -f), or the file system's own"
+  const char* remedy = full               ? "; free some space there"
+                       : error == EFBIG   ? "; the file size limit was reached (ulimit -f, or that of the file system)"
                        : error == EMFILE  ? "; raise the limit (ulimit -n)"
                                           : "";
   return format("{}{}", std::strerror(error), remedy);
@@ -190,9 +195,9 @@ void FileReader::Rewind() {
 
 std::string ReadFile(const std::string& path, size_t max_bytes, Readable readable) {
   FileReader file(path, readable);
-  // The size alone does not bound it: a file may grow meanwhile, and those of /proc say 0.
+  // The size alone is not a bound: a file may grow meanwhile, and files in /proc report 0.
   const auto check = [&](uint64_t bytes) {
-    if (bytes > max_bytes) Throw(ErrorKind::kData, "{} holds more than {} bytes, which is the most that is read", path, max_bytes);
+    if (bytes > max_bytes) Throw(ErrorKind::kData, "{} has more than {} bytes, the limit for reading", path, max_bytes);
   };
   check(file.size());
   std::string bytes(static_cast<size_t>(file.size()), '\0');
@@ -206,12 +211,12 @@ std::string ReadFile(const std::string& path, size_t max_bytes, Readable readabl
 }
 
 std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable readable) {
-  // Gzip makes what it cannot pack a little larger.
+  // Gzip enlarges incompressible data a little.
   const size_t most_packed = max_bytes + max_bytes / 1000 + kPiece;
   std::string packed = ReadFile(path, most_packed, readable);
   const bool gzip = packed.size() > 2 && packed[0] == '\x1f' && packed[1] == '\x8b';
   if (!gzip) {
-    if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} holds {} bytes; at most {} are read", path, packed.size(), max_bytes);
+    if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} has {} bytes; the limit is {}", path, packed.size(), max_bytes);
     return packed;
   }
   return Unpack(path, packed, max_bytes);
@@ -263,7 +268,7 @@ void FileAppender::Append(std::string_view bytes) {
     return;
   }
   const int error = errno;
-  // Half a line would spoil the next one, of a run that is resumed.
+  // Half a line would corrupt the next one after a resume.
   static_cast<void>(ftruncate(file_.get(), size_) + 1);
   Fail("write", path_, error);
 }
@@ -271,16 +276,16 @@ void FileAppender::Append(std::string_view bytes) {
 void MakeFolders(const std::string& path) {
   std::error_code error;
   fs::create_directories(WithoutNul(path), error);
-  if (error) Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {}", path, ReasonOf(error.value()));
+  if (error) Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path, ReasonOf(error.value()));
 }
 
 void MakeOwnFolder(const std::string& path) {
   if (mkdir(WithoutNul(path).c_str(), 0777) == 0) return;
   const int error = errno;
   struct stat info {};
-  if (error != EEXIST || lstat(path.c_str(), &info) != 0) Fail("make the folder", path, error);
+  if (error != EEXIST || lstat(path.c_str(), &info) != 0) Fail("create the folder", path, error);
   if (!S_ISDIR(info.st_mode)) {
-    Throw(ErrorKind::kFileSystem, "cannot make the folder {}: {} stands there; remove it", path, S_ISREG(info.st_mode) ? "a file" : NameOfKind(info.st_mode));
+    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is in its place; remove it", path, S_ISREG(info.st_mode) ? "a file" : NameOfKind(info.st_mode));
   }
 }
 
@@ -317,7 +322,7 @@ struct RunningChecksum::State {
 };
 
 RunningChecksum::RunningChecksum() : state_(std::make_unique<State>()) {
-  if (!state_->hash || XXH3_64bits_reset(state_->hash.get()) != XXH_OK) Throw(ErrorKind::kMemory, "no memory for a checksum");
+  if (!state_->hash || XXH3_64bits_reset(state_->hash.get()) != XXH_OK) Throw(ErrorKind::kMemory, "out of memory for a checksum");
 }
 RunningChecksum::~RunningChecksum() = default;
 void RunningChecksum::Add(std::string_view bytes) { XXH3_64bits_update(state_->hash.get(), bytes.data(), bytes.size()); }

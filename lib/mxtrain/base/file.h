@@ -1,7 +1,8 @@
 #pragma once
-// Where the program meets the file system. What is read is a regular file, found out without waiting; what is written is either seen whole or
-// not at all (FileWriter), or grows by whole pieces (FileAppender); neither writes to what a symbolic link leads to. Errors are kFileSystem with
-// path and reason, unless a function says otherwise. An object serves one thread at a time.
+// Access to the file system. Input is a regular file, checked without blocking. Output is either
+// seen whole or not at all (FileWriter), or grows by complete records (FileAppender). Neither
+// follows symbolic links when writing. Errors are kFileSystem with path and reason, unless a
+// function says otherwise. An object serves one thread at a time.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,14 +15,16 @@
 
 namespace mxtrain {
 
-// Why a call of the system failed (errno), with what to do about it where that is always the same: "No space left on device; make room there".
+// Why a system call failed (errno), with the remedy if there is a standard one: "No space left on
+// device; free some space there".
 MXTRAIN_API std::string ReasonOf(int error);
 
-// An open file, closed at the end.
+// Owns an open file and closes it.
 class MXTRAIN_API FileDescriptor {
  public:
-  // Throws "cannot VERB PATH: REASON", with `called` in place of the path where that is given. `flags` of open(2); the file is not handed to
-  // programs that are started. A symbolic link at the end of the path is told as such where `flags` say not to follow it.
+  // Throws "cannot VERB PATH: REASON", with `called` in place of the path if given. `flags` as for
+  // open(2); child processes do not inherit the file. If `flags` forbid following links, the error
+  // says that the path ends in a symbolic link.
   FileDescriptor(const std::string& path, int flags, const char* verb, const std::string& called = "");
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
@@ -32,21 +35,22 @@ class MXTRAIN_API FileDescriptor {
   const int fd_;
 };
 
-// What may stand behind a path that is read. A pipe, or a terminal, is for what the user names, as in `mxtrain train <(...)`; what was found in a
-// folder or in a list is a file. Folders, other devices and sockets are never readable.
+// What a path to read may refer to. Pipes and terminals are for paths that the user names, as in
+// `mxtrain train <(...)`; paths found in a folder or in a list must be files. Folders, other
+// devices and sockets are never readable.
 enum class Readable { kFile, kFileOrPipe };
 
-// A file that is read piece by piece from its beginning.
+// A file read in chunks from its beginning.
 class MXTRAIN_API FileReader {
  public:
-  // Does not wait, but for the first writer of a pipe.
+  // Does not block, except for the first writer of a pipe.
   explicit FileReader(std::string path, Readable readable = Readable::kFile);
   const std::string& path() const { return path_; }
-  // Of the file as it was opened; 0 for a pipe.
+  // Size of the file when it was opened; 0 for a pipe.
   uint64_t size() const { return size_; }
-  // As many bytes as fit into `to`; fewer only where the file ends.
+  // As many bytes as fit into `to`; fewer only at the end of the file.
   size_t Read(std::span<char> to);
-  void Rewind();  // to the beginning of the same file, whatever has its name by now; not of a pipe
+  void Rewind();  // to the beginning of the same file, even if it was renamed since; not for pipes
 
  private:
   std::string path_;
@@ -54,13 +58,15 @@ class MXTRAIN_API FileReader {
   uint64_t size_ = 0;
 };
 
-// A whole file in memory; kData where it holds more than `max_bytes`.
+// A whole file in memory; kData if it has more than `max_bytes`.
 MXTRAIN_API std::string ReadFile(const std::string& path, size_t max_bytes = std::numeric_limits<size_t>::max(), Readable readable = Readable::kFile);
-// As ReadFile, unpacked where the bytes are gzip: kData where they are damaged, or unpack to more than `max_bytes`.
+// As ReadFile, decompressed if the bytes are gzip: kData if they are damaged or decompress to more
+// than `max_bytes`.
 MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable readable = Readable::kFile);
 
-// A file that others see whole or not at all: it is written beside its name, under NAME.tmp-PROCESS, which only this object has opened, and gets
-// its name at the end. What had the name until then, a symbolic link too, is replaced; a folder, a pipe or a device is not.
+// A file that others see whole or not at all. It is written next to its destination as
+// NAME.tmp-PROCESS, opened exclusively, and renamed at the end. An existing file or symbolic link
+// of that name is replaced; a folder, a pipe or a device is not.
 class MXTRAIN_API FileWriter {
  public:
   explicit FileWriter(std::string path);
@@ -70,7 +76,7 @@ class MXTRAIN_API FileWriter {
   const std::string& path() const { return path_; }
 
   void Write(std::string_view bytes);
-  // Syncs the file, names it, and syncs its folder. Nothing is written afterwards.
+  // Syncs the file, renames it, and syncs its folder. Nothing may be written afterwards.
   void Commit();
 
  private:
@@ -82,40 +88,43 @@ class MXTRAIN_API FileWriter {
   bool committed_ = false;
 };
 
-// FileWriter for bytes that are there already.
+// FileWriter for bytes in memory.
 MXTRAIN_API void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// A file that grows at its end, and is seen while it grows: a log. It has one name: where a symbolic link stands, nothing is opened, and a file
-// that has further names (hard links, as in a backup) is first copied, so that those keep what they hold.
+// An append-only file that others read while it grows: a log. It never opens a symbolic link. A
+// file with further hard links (as in a backup) is first copied, so that the other names keep their
+// contents.
 class MXTRAIN_API FileAppender {
  public:
   enum class Begin { kContinue, kNew };  // kNew: the name must be free
   explicit FileAppender(std::string path, Begin begin = Begin::kContinue);
   const std::string& path() const { return path_; }
-  // All of the bytes or, as far as the file system lets them be taken back, none.
+  // Appends all of the bytes or, as far as the file system allows truncation, none.
   void Append(std::string_view bytes);
 
  private:
   const std::string path_;
   const FileDescriptor file_;
-  int64_t size_;  // of what has arrived whole
+  int64_t size_;  // of the complete records
 };
 
-// The folder and those above it, where they are not there.
+// Creates the folder and its parents if they do not exist.
 MXTRAIN_API void MakeFolders(const std::string& path);
-// A folder of our own inside one that is there: what has this name already must be a folder itself, not a link to one.
+// Creates a folder inside an existing one. If the name exists it must be a folder itself, not a
+// link to one.
 MXTRAIN_API void MakeOwnFolder(const std::string& path);
-// A symbolic link to `target` at `path`, in place of a link that is there. False, with nothing changed, where something else stands there or the
-// file system has no links.
+// Creates a symbolic link to `target` at `path`, replacing an existing link. Returns false and
+// changes nothing if `path` is anything else or the file system has no links.
 MXTRAIN_API bool ReplaceLink(const std::string& target, const std::string& path);
 
-// Removes from a folder what FileWriter left there when its process was killed: files NAME.tmp-PROCESS of processes that are no more.
-// Returns how many; a folder that is not there holds none. Processes of other machines cannot be seen: call it where one machine writes.
+// Removes from a folder the files NAME.tmp-PROCESS that FileWriter left in processes that no longer
+// run. Returns their number; 0 if the folder does not exist. Processes of other machines are
+// invisible: call it only if one machine writes there.
 MXTRAIN_API int RemoveAbandonedFiles(const std::string& folder);
 
 // XXH3-64 of the bytes.
 MXTRAIN_API uint64_t Checksum(std::string_view bytes);
-// The same of bytes that come in pieces.
+// The same for bytes that arrive in pieces.
 class MXTRAIN_API RunningChecksum {
  public:
   RunningChecksum();
@@ -123,7 +132,7 @@ class MXTRAIN_API RunningChecksum {
   RunningChecksum(const RunningChecksum&) = delete;
   RunningChecksum& operator=(const RunningChecksum&) = delete;
   void Add(std::string_view bytes);
-  uint64_t value() const;  // of all so far
+  uint64_t value() const;  // of all bytes so far
 
  private:
   struct State;

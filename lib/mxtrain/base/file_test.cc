@@ -46,7 +46,7 @@ std::string Gzip() {
   return std::string(reinterpret_cast<const char*>(kGzip), sizeof kGzip);
 }
 
-TEST_CASE("an atomic write replaces the file whole and leaves nothing beside it") {
+TEST_CASE("an atomic write replaces the whole file and leaves no temporary file") {
   const TempFolder folder;
   const std::string path = folder.File("a.bin");
   std::string large(1 << 20, 'x');
@@ -59,7 +59,7 @@ TEST_CASE("an atomic write replaces the file whole and leaves nothing beside it"
   CHECK(folder.Count() == 1);
 }
 
-TEST_CASE("a write that fails leaves the old file and nothing beside it") {
+TEST_CASE("a write that fails leaves the old file and no temporary file") {
   const TempFolder folder;
   fs::create_directory(folder.File("sub"));
   CHECK(KindOf([&] { WriteFileAtomically(folder.File("sub"), "x"); }) == ErrorKind::kFileSystem);  // cannot replace a folder
@@ -67,7 +67,7 @@ TEST_CASE("a write that fails leaves the old file and nothing beside it") {
   CHECK(KindOf([&] { WriteFileAtomically(folder.File("none/a"), "x"); }) == ErrorKind::kFileSystem);
 }
 
-TEST_CASE("a file that is written piece by piece is seen at its end, or never") {
+TEST_CASE("a file written in pieces appears at the end, or never") {
   const TempFolder folder;
   const std::string path = folder.File("a.bin"), large(200'000, 'x');
   WriteFileAtomically(path, "old");
@@ -87,28 +87,28 @@ TEST_CASE("a file that is written piece by piece is seen at its end, or never") 
   CHECK(folder.Count() == 1);
 }
 
-// What stands at `path` now leads to `foreign`, which holds "foreign".
+// `path` now links to `foreign`, which contains "foreign".
 void Link(const std::string& path, const std::string& foreign) {
   WriteFileAtomically(foreign, "foreign");
   fs::create_symlink(foreign, path);
 }
 
-TEST_CASE("links lead no writer to another's file") {
+TEST_CASE("no writer follows a link to another file") {
   const TempFolder folder;
   const std::string foreign = folder.File("foreign"), own = folder.File("own"), beside = own + ".tmp-" + std::to_string(getpid());
-  SUBCASE("what is replaced") {
+  SUBCASE("the file to replace") {
     Link(own, foreign);
     WriteFileAtomically(own, "mine");
     CHECK(ReadFile(own) == "mine");
     CHECK_FALSE(fs::is_symlink(own));
   }
-  SUBCASE("the name beside") {
+  SUBCASE("the temporary name") {
     Link(beside, foreign);
     WriteFileAtomically(own, "mine");
     CHECK(ReadFile(own) == "mine");
     CHECK_FALSE(fs::exists(beside));
   }
-  SUBCASE("a file of the same process and name that was left beside") {
+  SUBCASE("a leftover temporary file of the same name and process") {
     WriteFileAtomically(beside, "left");
     fs::create_hard_link(beside, foreign);
     WriteFileAtomically(own, "mine");
@@ -117,7 +117,7 @@ TEST_CASE("links lead no writer to another's file") {
   }
   SUBCASE("a log") {
     Link(own, foreign);
-    CHECK_THROWS_WITH_AS(FileAppender{own}, ("cannot open " + own + ": it is a symbolic link, which is not followed here; remove it").c_str(), Error);
+    CHECK_THROWS_WITH_AS(FileAppender{own}, ("cannot open " + own + ": it is a symbolic link, which is not allowed here; remove it").c_str(), Error);
   }
   SUBCASE("a log with a second name") {
     WriteFileAtomically(foreign, "foreign");
@@ -129,16 +129,16 @@ TEST_CASE("links lead no writer to another's file") {
     Link(own, foreign);
     CHECK(KindOf([&] { FileAppender(own, FileAppender::Begin::kNew); }) == ErrorKind::kFileSystem);
   }
-  SUBCASE("a folder of our own") {
+  SUBCASE("an owned folder") {
     fs::create_directory(folder.File("other"));
     fs::create_directory_symlink(folder.File("other"), own);
-    CHECK_THROWS_WITH_AS(MakeOwnFolder(own), ("cannot make the folder " + own + ": a symbolic link stands there; remove it").c_str(), Error);
+    CHECK_THROWS_WITH_AS(MakeOwnFolder(own), ("cannot create the folder " + own + ": a symbolic link is in its place; remove it").c_str(), Error);
     WriteFileAtomically(foreign, "foreign");
   }
   CHECK(ReadFile(foreign) == "foreign");
 }
 
-TEST_CASE("a log grows by whole pieces, also where it goes on") {
+TEST_CASE("a log grows by complete records, also when it is continued") {
   const TempFolder folder;
   const std::string path = folder.File("log");
   FileAppender(path).Append("one\n");
@@ -158,11 +158,11 @@ TEST_CASE("a log grows by whole pieces, also where it goes on") {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);
-  CHECK(text == "cannot write " + path + ": File too large; a limit on the size of files ends it (ulimit -f), or the file system's own");
+  CHECK(text == "cannot write " + path + ": File too large; the file size limit was reached (ulimit -f, or that of the file system)");
   CHECK(ReadFile(path) == "one\ntwo\n");
 }
 
-TEST_CASE("pipes and devices are no files, and keep nobody waiting") {
+TEST_CASE("pipes and devices are rejected without blocking") {
   const TempFolder folder;
   const std::string pipe = folder.File("pipe"), link = folder.File("link");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -180,17 +180,17 @@ TEST_CASE("pipes and devices are no files, and keep nobody waiting") {
   writer.join();
 }
 
-TEST_CASE("a file larger than the bound is not read") {
+TEST_CASE("a file larger than the limit is not read") {
   const TempFolder folder;
   const std::string path = folder.File("a");
   WriteFileAtomically(path, kText);
   CHECK(ReadFile(path, kText.size()) == kText);
-  CHECK_THROWS_WITH_AS(ReadFile(path, kText.size() - 1), (path + " holds more than 34 bytes, which is the most that is read").c_str(), Error);
-  fs::resize_file(path, uintmax_t{1} << 40);  // holds nothing, and takes no room
+  CHECK_THROWS_WITH_AS(ReadFile(path, kText.size() - 1), (path + " has more than 34 bytes, the limit for reading").c_str(), Error);
+  fs::resize_file(path, uintmax_t{1} << 40);  // sparse: takes no space
   CHECK(KindOf([&] { ReadFile(path, size_t{1} << 30); }) == ErrorKind::kData);
 }
 
-TEST_CASE("a name with a NUL is not cut there") {
+TEST_CASE("a name with a NUL is not truncated there") {
   const TempFolder folder;
   const std::string path = folder.File(std::string("a\0b", 3));
   WriteFileAtomically(folder.File("a"), kText);
@@ -208,7 +208,7 @@ TEST_CASE("a name of full length can be written") {
   CHECK(folder.Count() == 1);
 }
 
-TEST_CASE("a link is replaced, and nothing else") {
+TEST_CASE("a link is replaced, everything else is kept") {
   const TempFolder folder;
   const std::string link = folder.File("latest");
   CHECK(ReplaceLink("one", link));
@@ -220,14 +220,14 @@ TEST_CASE("a link is replaced, and nothing else") {
   CHECK(folder.Count() == 1);
 }
 
-TEST_CASE("missing files and folders are named") {
+TEST_CASE("errors name missing files and folders") {
   const TempFolder folder;
   const std::string path = folder.File("missing");
   CHECK_THROWS_WITH_AS(ReadFile(path), ("cannot open " + path + ": No such file or directory").c_str(), Error);
   CHECK_THROWS_WITH_AS(ReadFile(folder.File("")), ("cannot read " + folder.File("") + ": it is a folder").c_str(), Error);
 }
 
-TEST_CASE("gzip is unpacked, plain bytes pass, limits hold") {
+TEST_CASE("gzip is decompressed, plain bytes pass, limits hold") {
   const TempFolder folder;
   const std::string packed = folder.File("a.gz"), plain = folder.File("a");
   WriteFileAtomically(packed, Gzip());
@@ -239,13 +239,13 @@ TEST_CASE("gzip is unpacked, plain bytes pass, limits hold") {
   CHECK(KindOf([&] { ReadMaybeGzip(plain, kText.size() - 1); }) == ErrorKind::kData);
 }
 
-TEST_CASE("damaged gzip is an error wherever it is cut, and when its check sum is wrong") {
+TEST_CASE("damaged gzip is an error wherever it is truncated, and when its checksum is wrong") {
   const TempFolder folder;
   const std::string path = folder.File("a.gz");
   for (size_t size = 3; size < sizeof kGzip; ++size) {
     WriteFileAtomically(path, Gzip().substr(0, size));
     CAPTURE(size);
-    CHECK_THROWS_WITH_AS(ReadMaybeGzip(path, 1000), (path + " is damaged: its gzip data end early or do not check").c_str(), Error);
+    CHECK_THROWS_WITH_AS(ReadMaybeGzip(path, 1000), (path + " is damaged: its gzip data are truncated or fail the checksum").c_str(), Error);
   }
   std::string flipped = Gzip();
   flipped[flipped.size() - 6] ^= 1;
@@ -253,15 +253,16 @@ TEST_CASE("damaged gzip is an error wherever it is cut, and when its check sum i
   CHECK(KindOf([&] { ReadMaybeGzip(path, 1000); }) == ErrorKind::kData);
 }
 
-TEST_CASE("gzip members one after another are one file") {
+TEST_CASE("consecutive gzip members are one file") {
   const TempFolder folder;
   WriteFileAtomically(folder.File("a.gz"), Gzip() + Gzip());
   CHECK(ReadMaybeGzip(folder.File("a.gz"), 1000) == kText + kText);
 }
 
-TEST_CASE("what killed processes left beside their files is removed, and nothing else") {
+TEST_CASE("temporary files of killed processes are removed, and nothing else") {
   const TempFolder folder;
-  // Linux numbers no process so high; this one lives; the others are no files of WriteFileAtomically.
+  // Linux has no process number this high; the other process is alive; the rest are not files of
+  // WriteFileAtomically.
   const std::vector<std::string> stay = {
       "last", "last.tmp-" + std::to_string(getpid()), "last.tmp-", "last.tmp-4194305x", "last.tmp--4194305", "4194305", "last.tmp-0"};
   for (const std::string& name : stay) WriteFileAtomically(folder.File(name), kText);
@@ -279,7 +280,7 @@ TEST_CASE("what killed processes left beside their files is removed, and nothing
   CHECK(RemoveAbandonedFiles(folder.File("absent")) == 0);
 }
 
-TEST_CASE("the check sum depends on every byte") {
+TEST_CASE("the checksum depends on every byte") {
   CHECK(Checksum("") == 0x2d06800538d394c2ull);  // XXH3-64 of nothing, from its specification
   CHECK(Checksum("abc") != Checksum("abd"));
   const std::string text(1000, 'x');

@@ -1,5 +1,5 @@
 #pragma once
-// std::format for compilers that lack it: fmt under the project's own name.
+// std::format for compilers that lack it: fmt under the project's name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +12,7 @@ namespace mxtrain {
 using fmt::format;
 using fmt::join;
 
-// "1.5 GiB", "12 KiB", "64 B": sizes for people. Machine-readable output uses the plain number.
+// "1.5 GiB", "12 KiB", "64 B": human-readable sizes. Machine-readable output uses the plain number.
 MXTRAIN_API std::string FormatBytes(int64_t bytes);
 // "a, b, c, and 4 more": the first `most` of a list.
 MXTRAIN_API std::string FirstOf(std::vector<std::string> all, size_t most, const char* separator = ", ");

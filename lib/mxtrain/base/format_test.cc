@@ -5,7 +5,7 @@
 namespace mxtrain {
 namespace {
 
-TEST_CASE("sizes are written for people") {
+TEST_CASE("sizes are human-readable") {
   CHECK(FormatBytes(0) == "0 B");
   CHECK(FormatBytes(64) == "64 B");
   CHECK(FormatBytes(1023) == "1023 B");
@@ -17,7 +17,7 @@ TEST_CASE("sizes are written for people") {
   CHECK(FormatBytes(-2048) == "-2 KiB");
 }
 
-TEST_CASE("a long list is cut short, with a word on the rest") {
+TEST_CASE("a long list is truncated and says how many are missing") {
   CHECK(FirstOf({}, 2).empty());
   CHECK(FirstOf({"a", "b"}, 2) == "a, b");
   CHECK(FirstOf({"a", "b", "c", "d"}, 2, "; ") == "a; b; and 2 more");

@@ -9,7 +9,8 @@
 namespace mxtrain {
 namespace {
 
-// "layer1", "layer1_conv" and "layer1_conv_weight" of "layer1_conv_weight": what patterns are made of.
+// "layer1", "layer1_conv" and "layer1_conv_weight" of "layer1_conv_weight": candidates for
+// suggestions.
 std::vector<std::string> Beginnings(std::span<const std::string> names) {
   std::vector<std::string> beginnings;
   for (const std::string& name : names) {
@@ -23,7 +24,8 @@ std::vector<std::string> Beginnings(std::span<const std::string> names) {
 
 bool GlobMatches(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0;
-  size_t star = std::string_view::npos, star_text = 0;  // the last `*`, and where the text that it stands for ends
+  // The last `*`, and the end of the text that it matches.
+  size_t star = std::string_view::npos, star_text = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
@@ -48,7 +50,7 @@ void RequireMatch(std::string_view pattern, std::span<const std::string> names, 
   const bool whole = std::find(names.begin(), names.end(), nearest) != names.end();
   if (!nearest.empty() && (pattern.ends_with('*') || !whole)) nearest += '*';
   Throw(ErrorKind::kConfig, "'{}' matches no {}{}", pattern, what,
-        nearest.empty() ? names.empty() ? "" : format("; they are called {}, ...", names.front()) : format("; did you mean '{}'?", nearest));
+        nearest.empty() ? names.empty() ? "" : format("; the names are {}, ...", names.front()) : format("; did you mean '{}'?", nearest));
 }
 
 }  // namespace mxtrain

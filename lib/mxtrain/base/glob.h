@@ -1,5 +1,5 @@
 #pragma once
-// Patterns on names, as shells have them: `*` stands for any letters, none too, `?` for one.
+// Patterns for names, as in shells: `*` matches any number of characters, `?` exactly one.
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +10,8 @@ namespace mxtrain {
 
 // Whether the whole of `text` matches.
 MXTRAIN_API bool GlobMatches(std::string_view pattern, std::string_view text);
-// Throws kConfig when the pattern matches none of the names, which are called `what` ("parameter"), with the nearest beginning of one.
+// Throws kConfig if the pattern matches none of the names, with the nearest prefix of a name.
+// `what` is what the names denote ("parameter").
 MXTRAIN_API void RequireMatch(std::string_view pattern, std::span<const std::string> names, std::string_view what);
 
 }  // namespace mxtrain

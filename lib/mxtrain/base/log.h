@@ -1,5 +1,5 @@
 #pragma once
-// The library never prints: what it wants to say goes to a sink that the program sets. Thread-safe.
+// The library never prints: messages go to a sink that the program sets. Thread-safe.
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,7 +12,8 @@ namespace mxtrain {
 enum class LogLevel : int { kDebug, kInfo, kWarning, kError };
 using LogSink = std::function<void(LogLevel, std::string_view message)>;
 
-// A logger is made by the program and handed down (Runtime carries it); a default one drops what it gets.
+// The program creates a logger and passes it down (Runtime carries it); a default one discards
+// messages.
 class MXTRAIN_API Logger {
  public:
   Logger() = default;

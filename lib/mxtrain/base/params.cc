@@ -52,7 +52,7 @@ std::vector<std::string_view> SplitList(std::string_view text) {
   return parts;
 }
 
-// Takes a text in quotes off the front of *text and what follows it up to the next comma.
+// Removes a quoted text from the front of *text, and what follows it up to the next comma.
 std::string TakeQuoted(std::string_view* text) {
   std::string value;
   size_t i = 1;
@@ -65,7 +65,7 @@ std::string TakeQuoted(std::string_view* text) {
   return value;
 }
 
-// A text in a list, in quotes where it would not come back otherwise.
+// A list element as text, quoted if it would not parse back otherwise.
 std::string QuoteInList(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_of(",\"()[]\\") == std::string::npos && Trim(text) == text;
   if (plain) return text;

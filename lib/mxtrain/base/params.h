@@ -1,6 +1,6 @@
 #pragma once
-// Typed parameters, declared once. From one declaration come parsing, defaults, range checks, error messages and the reference printed by
-// `mxtrain ops`.
+// Typed parameters, declared once. One declaration gives parsing, defaults, range checks, error
+// messages and the reference printed by `mxtrain ops`.
 //
 //   struct PoolingParam : Parameter<PoolingParam> {
 //     TShape kernel; int pool_type; bool global_pool;
@@ -8,14 +8,15 @@
 //       f.Add("kernel", &PoolingParam::kernel).Default(TShape{}).Help("window, (h, w)");
 //       f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", kMax}, {"avg", kAvg}}).Default(kMax).Help("...");
 //       f.Add("num_filter", &P::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
-//       f.Ignored("workspace", "scratch size of the reference system");
+//       f.Ignored("workspace", "MXNet's scratch size");
 //     }
 //   };
 //   PoolingParam p; p.Init(kwargs, "Pooling");
 //
-// Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number stands for one element), DType,
-// std::vector<double>, std::vector<std::string>, std::optional<T> of the scalar ones ("None" = unset), int with Enum. Text forms are those of
-// the reference system (reference for users: `mxtrain ops NAME`). A key of the form __x__ is an attribute and skipped.
+// Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number
+// is a tuple of one), DType, std::vector<double>, std::vector<std::string>, std::optional<T> of
+// scalars ("None" = unset), int with Enum. The text syntax is MXNet's (reference for users:
+// `mxtrain ops NAME`). A key of the form __x__ is an attribute and skipped.
 #include <functional>
 #include <limits>
 #include <memory>
@@ -33,21 +34,22 @@
 
 namespace mxtrain {
 
-// Keyword arguments in the order in which they were given.
+// Keyword arguments in the order given.
 using Kwargs = std::vector<std::pair<std::string, std::string>>;
 
-// What is known of one parameter, for people and for schemas.
+// Description of one parameter, for users and for schemas.
 struct FieldInfo {
   std::string name, type;        // type: "int", "tuple", "max | avg | sum"
-  std::string default_text;      // as the reference system prints it; "" when required
+  std::string default_text;      // as MXNet prints it; "" when required
   std::string range, help;       // range: ">= 1", "0 .. 1", "" when free
   bool required = false;
-  bool ignored = false;          // accepted for files of the reference system, without effect here
+  bool ignored = false;          // accepted for MXNet's files, without effect here
   std::vector<std::string> choices;
 };
 
 namespace params {
-// Parsers throw Error(kConfig) with a phrase that says what is expected: "expected an integer". They do not name the parameter.
+// Parsers throw Error(kConfig) with a phrase that says what is expected: "expected an integer".
+// They do not name the parameter.
 MXTRAIN_API void Parse(std::string_view text, bool* value);
 MXTRAIN_API void Parse(std::string_view text, int* value);
 MXTRAIN_API void Parse(std::string_view text, int64_t* value);
@@ -92,7 +94,7 @@ template <> struct TypeName<std::vector<double>> { static constexpr const char* 
 template <> struct TypeName<std::vector<std::string>> { static constexpr const char* text = "list"; };
 template <typename T> struct TypeName<std::optional<T>> : TypeName<T> {};
 
-// One field with its owner's type erased. `object` is the parameter struct.
+// One field, independent of its owner's type. `object` is the parameter struct.
 struct Field {
   FieldInfo info;
   std::function<void(void* object, std::string_view text)> parse;  // null when ignored; checks range and choices
@@ -100,10 +102,11 @@ struct Field {
   std::function<void(void* object)> set_default;                   // null when required
 };
 
-// Sets every field of `object` from kwargs and defaults. Throws one kConfig error: "OWNER has no parameter 'x'; did you mean 'y'?",
-// "OWNER needs the parameter 'num_filter' (integer >= 1: number of output channels)", "OWNER: stride = 'a': expected ...".
+// Sets every field of `object` from kwargs and defaults. Throws one kConfig error: "OWNER has no
+// parameter 'x'; did you mean 'y'?", "OWNER needs the parameter 'num_filter' (integer >= 1: number
+// of output channels)", "OWNER: stride = 'a': expected ...".
 MXTRAIN_API void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std::string_view owner);
-// Every parameter with its value, ignored ones left out.
+// Every parameter with its value, except ignored ones.
 MXTRAIN_API Kwargs ToKwargs(std::span<const Field> fields, const void* object);
 // Keys of `kwargs` that are accepted without effect.
 MXTRAIN_API std::vector<std::string> IgnoredKeys(std::span<const Field> fields, const Kwargs& kwargs);
@@ -142,7 +145,7 @@ class Fields {
       };
       return *this;
     }
-    // Words for the values of an int field.
+    // Names for the values of an int field.
     Builder& Enum(std::vector<std::pair<std::string, int>> names)
       requires std::is_same_v<T, int> || std::is_same_v<T, std::optional<int>>
     {
@@ -197,7 +200,7 @@ class Fields {
     std::shared_ptr<Names> names_;
   };
 
-  // The member may be one of a base of P.
+  // The member may belong to a base class of P.
   template <typename T, typename B>
   Builder<T> Add(std::string name, T B::*base_member) {
     T P::*member = base_member;
@@ -208,7 +211,7 @@ class Fields {
     field.print = [member](const void* object) { return params::Print(static_cast<const P*>(object)->*member); };
     return Builder<T>(&field, member);
   }
-  // A key of the reference system's files that means nothing here.
+  // A key of MXNet's files without a meaning here.
   void Ignored(std::string name, std::string help) {
     params::Field& field = fields_.emplace_back();
     field.info.name = std::move(name);
@@ -243,7 +246,7 @@ struct Parameter {
   }
 };
 
-// Parameters of something that has none.
+// For objects without parameters.
 struct NoParam : Parameter<NoParam> {
   static void Declare(Fields<NoParam>&) {}
 };

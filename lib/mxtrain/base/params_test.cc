@@ -33,7 +33,7 @@ struct LayerParam : Parameter<LayerParam> {
     f.Add("ratios", &LayerParam::ratios).Default({1, 0.5});
     f.Add("names", &LayerParam::names).Default({});
     f.Add("mode", &LayerParam::mode).Default("fast");
-    f.Ignored("workspace", "scratch size of the reference system");
+    f.Ignored("workspace", "scratch size of MXNet");
   }
 };
 
@@ -43,7 +43,7 @@ LayerParam Read(Kwargs kwargs) {
   return param;
 }
 
-TEST_CASE("every type is read, and defaults fill the rest") {
+TEST_CASE("every type parses, and defaults fill the rest") {
   const LayerParam p = Read({{"num_filter", " 8 "},
                              {"kernel", "(3, 5)"},
                              {"pool_type", "avg"},
@@ -89,14 +89,14 @@ TEST_CASE("errors name the owner, the key, the value and what was expected") {
   }
 }
 
-TEST_CASE("attributes are skipped, keys without meaning here are accepted and reported") {
+TEST_CASE("attributes are skipped, ignored keys are accepted and reported") {
   const Kwargs kwargs = {{"num_filter", "1"}, {"__lr_mult__", "2"}, {"workspace", "not even a number"}};
   CHECK(Read(kwargs).num_filter == 1);
   CHECK(LayerParam::IgnoredKeys(kwargs) == std::vector<std::string>{"workspace"});
 }
 
-// Names of classes are names of folders; "ring, thin" once came back as two classes.
-TEST_CASE("lists of texts come back whatever the texts hold") {
+// Class names are folder names; "ring, thin" was once read back as two classes.
+TEST_CASE("lists of strings round-trip, whatever the strings contain") {
   for (const std::vector<std::string>& texts : std::vector<std::vector<std::string>>{
            {"a", "b"}, {"ring, thin"}, {"ring, thin", "disc"}, {"say \"no\"", "a\\b", "(old)", "[x]"}, {"", " padded ", "\"", ","}, {}}) {
     std::vector<std::string> back;
@@ -109,7 +109,7 @@ TEST_CASE("lists of texts come back whatever the texts hold") {
   CHECK(as_written == std::vector<std::string>{"a", "b", "c"});
 }
 
-TEST_CASE("parameters print in the reference system's text and read back") {
+TEST_CASE("parameters print in MXNet's syntax and parse back") {
   const LayerParam p = Read({{"num_filter", "8"}, {"eps", "0.1"}, {"axis", "2"}});
   const Kwargs text = p.ToKwargs();
   CHECK(text == Kwargs{{"kernel", "(1, 1)"},

@@ -44,7 +44,7 @@ MXTRAIN_HD inline uint32_t PhiloxAt(uint64_t seed, uint64_t stream, uint64_t ste
 MXTRAIN_HD inline float UniformAt(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index) {
   return UniformFromBits(PhiloxAt(seed, stream, step, index));
 }
-// Standard normal by Box and Muller from the two halves of the block pair that belongs to `index`.
+// Standard normal by Box-Muller, from the two halves of the block pair of `index`.
 MXTRAIN_HD inline float NormalAt(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index) {
   const PhiloxBits b = Philox(seed, stream, step, index >> 1);
   const int half = static_cast<int>(index & 1) * 2;
@@ -53,7 +53,7 @@ MXTRAIN_HD inline float NormalAt(uint64_t seed, uint64_t stream, uint64_t step, 
   return static_cast<float>(sqrt(-2.0 * log(u1)) * cos(6.283185307179586 * u2));
 }
 
-// The stream of a name (node, parameter): FNV-1a, finished by a mixer, the same on every machine.
+// The stream of a name (node, parameter): FNV-1a with a final mixer, the same on every machine.
 inline uint64_t StreamOf(std::string_view name, uint64_t replica = 0) {
   uint64_t h = 0xcbf29ce484222325ull ^ (replica * 0x9e3779b97f4a7c15ull);
   for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;

@@ -11,7 +11,8 @@ namespace {
 
 using Words = std::array<uint32_t, 4>;
 
-// The raw function of the paper, through the project's assignment of (seed, stream, step, block) to counter and key.
+// The raw function of the paper, through the project's mapping of (seed, stream, step, block) to
+// counter and key.
 Words Raw(Words counter, uint32_t key0, uint32_t key1) {
   const uint64_t block = counter[0] | uint64_t{counter[1]} << 32;
   const uint64_t stream = uint64_t{counter[3]} << 32;
@@ -20,7 +21,7 @@ Words Raw(Words counter, uint32_t key0, uint32_t key1) {
   return {bits.v[0], bits.v[1], bits.v[2], bits.v[3]};
 }
 
-TEST_CASE("Philox4x32-10 gives the published answers") {  // Random123 1.09, kat_vectors
+TEST_CASE("Philox4x32-10 matches the published test vectors") {  // Random123 1.09, kat_vectors
   CHECK(Raw({0, 0, 0, 0}, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(Raw({~0u, ~0u, ~0u, ~0u}, ~0u, ~0u) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(Raw({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0) ==

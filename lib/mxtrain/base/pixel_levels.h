@@ -1,6 +1,7 @@
 #pragma once
-// From the 8-bit values of pixels to the numbers that a net reads: (value / 255 - mean) / std, by channel. Here alone mean and std become a scale and
-// an offset; the pipeline computes with them (io/crop_resize.h, in vectors), and so do the devices that get pixels as bytes (operators/image_normalize).
+// Maps 8-bit pixel values to net inputs: (value / 255 - mean) / std, per channel. This is the only
+// place where mean and std become a scale and an offset. Used by the pipeline (io/crop_resize.h,
+// vectorized) and by devices that receive pixels as bytes (operators/image_normalize).
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -10,12 +11,13 @@
 
 namespace mxtrain {
 
-// Each: one number, or one per channel; in units of 0 .. 1.
+// Each: one number, or one per channel; on the scale 0 .. 1.
 struct PixelNormalization {
   std::vector<double> mean{0}, std{1};
 };
 
-// As it is computed: value * scale + offset, rounded once; where `by_255` it is value / 255 to the last bit. Travels to a device byte by byte.
+// The form used in computation: value * scale + offset, rounded once; if `by_255`, exactly value /
+// 255. Trivially copyable.
 struct PixelLevels {
   static constexpr int kMostChannels = 4;
   float scale[kMostChannels] = {}, offset[kMostChannels] = {};
@@ -26,7 +28,8 @@ struct PixelLevels {
   }
 };
 
-// `channels`: at most kMostChannels. Throws kConfig, naming `who`, for another count of numbers and for an std that is not above 0.
+// `channels`: at most kMostChannels. Throws kConfig, naming `who`, for a wrong count of numbers and
+// for std <= 0.
 MXTRAIN_API PixelLevels LevelsOf(const PixelNormalization& normalization, int channels, std::string_view who);
 
 }  // namespace mxtrain

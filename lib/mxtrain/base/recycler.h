@@ -1,6 +1,7 @@
 #pragma once
-// Objects that are used again and again: one that comes back is emptied by its Clear(), but keeps the memory of its vectors, so that steady
-// work allocates nothing. Any thread may take and give back; objects may outlive the recycler.
+// Reusable objects. A returned object is emptied by its Clear() but keeps the memory of its
+// vectors, so steady-state work allocates nothing. Any thread may take and return; objects may
+// outlive the recycler.
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -16,7 +17,7 @@ class Recycler {
   };
 
  public:
-  // Owns an object and gives it back when it dies.
+  // Owns an object and returns it on destruction.
   class Lease {
    public:
     Lease(Lease&&) noexcept = default;

@@ -13,7 +13,7 @@ struct Numbers {
   void Clear() { values.clear(); }
 };
 
-TEST_CASE("what comes back is empty, keeps its memory, and is the next to be taken") {
+TEST_CASE("a returned object is empty, keeps its memory, and is taken next") {
   Recycler<Numbers> recycler;
   const Numbers* first = nullptr;
   {
@@ -28,7 +28,7 @@ TEST_CASE("what comes back is empty, keeps its memory, and is the next to be tak
   CHECK(again->values.capacity() >= 100);
 }
 
-TEST_CASE("an object may outlive its recycler and come back from another thread") {
+TEST_CASE("an object may outlive its recycler and be returned by another thread") {
   std::optional<Recycler<Numbers>::Lease> kept;
   {
     Recycler<Numbers> recycler;

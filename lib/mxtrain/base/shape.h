@@ -1,9 +1,11 @@
 #pragma once
-// Shapes with partial knowledge. An unknown dimension is -1 and an unknown rank is ndim() == -1; 0 is a legal size, so empty arrays are
-// legal (importers of the reference system's files map its 0 to -1). Trivially copyable: kernels take shapes by value.
+// Shapes with partial knowledge. An unknown dimension is -1 and an unknown rank is ndim() == -1; 0
+// is a valid size, so empty arrays are valid (importers of MXNet's files map its 0 to -1).
+// Trivially copyable: kernels take shapes by value.
 //
-// No array has more than kMaxSize elements: those of eight bytes then fill the address space of a process, and bytes, offsets and sums of
-// them stay far within int64_t. A shape may hold any numbers; whoever asks it for a count gets a true one or an error.
+// No array has more than kMaxSize elements: elements of eight bytes would then fill the address
+// space of a process, and bytes, offsets and their sums stay far within int64_t. A shape may hold
+// any numbers; functions that count elements return the true count or throw.
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -33,15 +35,16 @@ class MXTRAIN_API TShape {
   MXTRAIN_HD const int64_t* end() const { return dim_ + (ndim_ < 0 ? 0 : ndim_); }
 
   bool known() const;  // rank and every dimension
-  // Number of elements; kUnknown where a dimension is. The product over [first, last) for the second form. Throw kConfig, with the shape,
-  // for more than kMaxSize; dimensions of 0 do not excuse the others.
+  // Number of elements; kUnknown if a dimension is unknown. The second overload is the product over
+  // [first, last). Throw kConfig, with the shape, above kMaxSize; dimensions of 0 do not excuse the
+  // others.
   int64_t Size() const { return Product(0, ndim_); }
   int64_t Product(int first, int last) const;
-  int64_t KnownProduct(int first, int last) const;  // unknown dimensions left out
+  int64_t KnownProduct(int first, int last) const;  // skips unknown dimensions
   std::string ToString() const;                     // "[32, ?, 28]", "[]", "?" for unknown rank
   // Reads "(2, 3)", "[2,3]", "5", "()", "(2L,)". Throws kConfig with what is wrong.
   static TShape Parse(std::string_view text);
-  // "(2, 3)", "(2,)", "()": the reference system's text.
+  // "(2, 3)", "(2,)", "()": MXNet's notation.
   std::string ToTuple() const;
 
   MXTRAIN_HD friend bool operator==(const TShape& a, const TShape& b) {
@@ -57,7 +60,8 @@ class MXTRAIN_API TShape {
   int64_t dim_[kMaxDims] = {};
 };
 
-// Joins what two sources know of one shape. Returns false and leaves *into as it was where they contradict.
+// Merges what two sources know of one shape. Returns false and leaves *into unchanged if they
+// contradict.
 MXTRAIN_API bool MergeShape(const TShape& from, TShape* into);
 
 }  // namespace mxtrain

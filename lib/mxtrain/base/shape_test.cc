@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-TEST_CASE("shapes are read in every form of the reference system") {
+TEST_CASE("shapes parse in every notation of MXNet") {
   CHECK(TShape::Parse("(2, 3)") == TShape{2, 3});
   CHECK(TShape::Parse("[2,3]") == TShape{2, 3});
   CHECK(TShape::Parse(" ( 2 ,3, ) ") == TShape{2, 3});
@@ -21,7 +21,7 @@ TEST_CASE("shapes are read in every form of the reference system") {
   CHECK(TShape::Parse("(1,2,3,4,5,6,7,8)").ndim() == 8);
 }
 
-TEST_CASE("what is no shape is refused with the reason") {
+TEST_CASE("invalid shapes are rejected with the reason") {
   CHECK_THROWS_WITH_AS(TShape::Parse(""), "'' is not a shape: a number is missing; write it as (2, 3)", Error);
   CHECK_THROWS_WITH_AS(TShape::Parse("(2, 3"), "'(2, 3' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
   CHECK_THROWS_WITH_AS(TShape::Parse("(2 3)"), "'(2 3)' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
@@ -47,7 +47,7 @@ TEST_CASE("shapes print and count") {
   CHECK((TShape{2, 3, 4}.Product(1, 3)) == 12);
 }
 
-TEST_CASE("partial knowledge joins, contradictions leave the target alone") {
+TEST_CASE("partial shapes merge, contradictions leave the target unchanged") {
   TShape into;
   CHECK(MergeShape(TShape::OfRank(2), &into));
   CHECK(MergeShape({-1, 3}, &into));
@@ -62,20 +62,20 @@ TEST_CASE("partial knowledge joins, contradictions leave the target alone") {
   CHECK(zero == TShape{0, -1});
 }
 
-TEST_CASE("no count of elements wraps around") {
+TEST_CASE("element counts never wrap around") {
   const int64_t half = int64_t{1} << 22, huge = int64_t{1} << 62;
   CHECK(TShape{half, half}.Size() == TShape::kMaxSize);
   CHECK_THROWS_WITH_AS(TShape({half, half, 2}).Size(), "shape [4194304, 4194304, 2] has too many elements: an array holds at most 2^44",
                        Error);
   CHECK_THROWS_AS(TShape({huge, 4}).Size(), Error);        // 2^64: 0 where it wraps
-  CHECK_THROWS_AS(TShape({huge, 2, 3}).Size(), Error);     // less than 0 on the way
+  CHECK_THROWS_AS(TShape({huge, 2, 3}).Size(), Error);     // negative on the way
   CHECK_THROWS_AS(TShape({0, huge, huge}).Size(), Error);  // a stride of such an array would wrap
   CHECK(TShape({0, half, half}).Size() == 0);
   CHECK(TShape({3, huge, 5}).Product(0, 1) == 3);
   CHECK_THROWS_AS(TShape({3, huge, 5}).Product(1, 3), Error);
 }
 
-TEST_CASE("what is not known of a count") {
+TEST_CASE("counts of partially known shapes") {
   const TShape shape{2, TShape::kUnknown, 3, 0};
   CHECK(shape.Size() == TShape::kUnknown);
   CHECK(shape.Product(2, 3) == 3);

@@ -7,9 +7,10 @@
 namespace mxtrain {
 namespace {
 
-constexpr size_t kLongestWord = 100;  // nobody mistypes a longer one, and the distance takes time and memory by the product of both lengths
+// Longer typos do not happen, and time and memory grow with the product of both lengths.
+constexpr size_t kLongestWord = 100;
 
-// Optimal string alignment distance, in halves: a change of case costs 1, every other edit 2.
+// Optimal string alignment distance in half units: a change of case costs 1, every other edit 2.
 int Distance(std::string_view a, std::string_view b) {
   const size_t n = a.size(), m = b.size();
   std::vector<std::vector<int>> d(n + 1, std::vector<int>(m + 1));

@@ -9,16 +9,16 @@ namespace {
 
 const std::vector<std::string> kNames = {"Convolution", "Deconvolution", "Pooling", "relu", "sgd"};
 
-TEST_CASE("slips of the hand are recognised") {
+TEST_CASE("typos are recognized") {
   CHECK(Nearest("Convoluton", kNames) == "Convolution");   // a letter is missing
-  CHECK(Nearest("Poolling", kNames) == "Pooling");         // one too many
+  CHECK(Nearest("Poolling", kNames) == "Pooling");         // one letter too many
   CHECK(Nearest("Pooilng", kNames) == "Pooling");          // two swapped
   CHECK(Nearest("convolution", kNames) == "Convolution");  // case
-  CHECK(Nearest("Deconv", kNames) == "Deconvolution");     // begun
+  CHECK(Nearest("Deconv", kNames) == "Deconvolution");     // a prefix
   CHECK(Nearest("sdg", kNames) == "sgd");
 }
 
-TEST_CASE("what resembles nothing gets no suggestion") {
+TEST_CASE("unrelated words get no suggestion") {
   CHECK(Nearest("Embedding", kNames).empty());
   CHECK(Nearest("x", {}).empty());
   CHECK(DidYouMean("Embedding", kNames).empty());

@@ -1,5 +1,6 @@
 #pragma once
-// Threads of our own. Where the system gives no further one, that is an error with its reason (kMemory), and those that run already are ended.
+// Threads of this library. If the system cannot create one, that is an error with its reason
+// (kMemory), and the threads already running are ended.
 #include <functional>
 #include <system_error>
 #include <thread>
@@ -16,15 +17,16 @@ std::thread StartThread(Function&& function) {
     return std::thread(std::forward<Function>(function));
   } catch (const std::system_error& error) {
     Throw(ErrorKind::kMemory,
-          "the system gives no further thread: {}; raise the limit (ulimit -u, or that of the container), or take fewer (--threads, data.workers)",
+          "cannot create a thread: {}; raise the limit (ulimit -u, or that of the container), or use fewer threads (--threads, data.workers)",
           error.code().message());
   }
 }
 
-// Threads that work with what their owner holds. They end with the group, also where its owner is never made whole: as a member it stands last.
+// Threads that work on their owner's members. They end with the group, even if the owner's
+// constructor throws: declare the group as the last member.
 class ThreadGroup {
  public:
-  // `tell`: lets the functions of all threads return.
+  // `tell`: makes the functions of all threads return.
   explicit ThreadGroup(std::function<void()> tell) : tell_(std::move(tell)) {}
   ~ThreadGroup() { End(); }
   ThreadGroup(const ThreadGroup&) = delete;
@@ -35,7 +37,7 @@ class ThreadGroup {
     threads_.reserve(threads_.size() + 1);
     threads_.push_back(StartThread(std::forward<Function>(function)));
   }
-  // Waits for the functions to return by themselves.
+  // Waits for the functions to return on their own.
   void Join() {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();

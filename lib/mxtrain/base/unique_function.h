@@ -1,6 +1,7 @@
 #pragma once
-// A move-only std::function (C++23's std::move_only_function): closures that own arrays or promises need not be copyable. Small closures
-// (48 bytes) lie inside the object, so that pushing one allocates nothing.
+// A move-only std::function (C++23's std::move_only_function), for closures that own arrays or
+// promises. Small closures (48 bytes) are stored inside the object, so pushing one allocates
+// nothing.
 #include <cstddef>
 #include <new>
 #include <type_traits>

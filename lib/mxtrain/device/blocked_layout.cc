@@ -9,8 +9,8 @@
 namespace mxtrain {
 namespace {
 
-char Letter(int axis, bool cut) {
-  return static_cast<char>((cut ? 'A' : 'a') + axis);
+char Letter(int axis, bool blocked) {
+  return static_cast<char>((blocked ? 'A' : 'a') + axis);
 }
 
 [[noreturn]] void Malformed(std::string_view name) {
@@ -24,7 +24,7 @@ BlockedLayout::BlockedLayout(std::vector<int> order, std::vector<Block> blocks) 
   std::sort(sorted.begin(), sorted.end());
   for (int axis = 0; axis < ndim(); ++axis) {
     if (ndim() > TShape::kMaxDims || sorted[static_cast<size_t>(axis)] != axis) {
-      Throw(ErrorKind::kBug, "the axes ({}) of a layout are no permutation", join(order_, ", "));
+      Throw(ErrorKind::kBug, "the axes ({}) of a layout are not a permutation", join(order_, ", "));
     }
   }
   for (const Block& block : blocks_) {
@@ -50,7 +50,7 @@ std::unique_ptr<BlockedLayout> BlockedLayout::FromName(std::string_view name) {
     blocks.push_back({name[i++] - 'a', size});
   }
   auto layout = std::make_unique<BlockedLayout>(std::move(order), std::move(blocks));
-  if (layout->Name() != name) Malformed(name);  // capitals that do not agree with the blocks
+  if (layout->Name() != name) Malformed(name);  // capitals inconsistent with the blocks
   return layout;
 }
 
@@ -62,7 +62,7 @@ int64_t BlockedLayout::BlockOf(int axis) const {
 
 TShape BlockedLayout::PaddedShape(const TShape& shape) const {
   if (shape.ndim() != ndim()) Throw(ErrorKind::kBug, "layout {} on an array of shape {}", name_, shape.ToString());
-  shape.KnownProduct(0, ndim());  // throws for lengths that could not be rounded up
+  shape.KnownProduct(0, ndim());  // throws for lengths that cannot be rounded up
   TShape padded = shape;
   for (int axis = 0; axis < ndim(); ++axis) {
     const int64_t block = BlockOf(axis);
@@ -85,11 +85,12 @@ std::vector<int64_t> BlockedLayout::OffsetTable(const TShape& shape, int axis) c
   for (const Block& block : blocks_) outer_stride *= block.size;
   for (auto at = order_.rbegin(); at != order_.rend() && *at != axis; ++at) outer_stride *= padded[*at] / BlockOf(*at);
 
-  const int64_t length = padded[axis], cut = BlockOf(axis);
+  const int64_t length = padded[axis], size = BlockOf(axis);
   std::vector<int64_t> table(static_cast<size_t>(length));
   for (int64_t i = 0; i < length; ++i) {
-    int64_t offset = i / cut * outer_stride, rest = i % cut, stride = 1;
-    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {  // the innermost block takes the lowest digits
+    int64_t offset = i / size * outer_stride, rest = i % size, stride = 1;
+    // The innermost block takes the lowest digits.
+    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
       if (block->axis == axis) {
         offset += rest % block->size * stride;
         rest /= block->size;

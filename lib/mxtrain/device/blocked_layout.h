@@ -1,8 +1,10 @@
 #pragma once
-// Layouts that permute the axes and cut some of them into inner blocks: NHWC ("acdb"), oneDNN's nChw8c ("aBcd8b"), OIhw8i8o ("ABcd8b8a"). An
-// axis whose length is no multiple of its block is padded with zeros.
+// Layouts that permute the axes and split some of them into inner blocks: NHWC ("acdb"), oneDNN's
+// nChw8c ("aBcd8b"), OIhw8i8o ("ABcd8b8a"). An axis whose length is not a multiple of its block is
+// padded with zeros.
 //
-// The place of an element is a sum of one term per axis, so a table per axis (OffsetTable) describes the whole layout of a shape.
+// The offset of an element is a sum of one term per axis, so one table per axis (OffsetTable)
+// describes the layout of a shape.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,8 +22,8 @@ class MXTRAIN_API BlockedLayout final : public LayoutDesc {
     int64_t size;
     friend bool operator==(const Block&, const Block&) = default;
   };
-  // `order`: axes from the outermost to the innermost. `blocks`: inner blocks from the outermost to the innermost; an axis may be cut
-  // more than once.
+  // `order`: axes from outermost to innermost. `blocks`: inner blocks from outermost to innermost;
+  // an axis may be split more than once.
   BlockedLayout(std::vector<int> order, std::vector<Block> blocks);
   // From a name such as "aBcd8b"; throws kBug for a malformed one.
   static std::unique_ptr<BlockedLayout> FromName(std::string_view name);
@@ -33,10 +35,11 @@ class MXTRAIN_API BlockedLayout final : public LayoutDesc {
   int ndim() const { return static_cast<int>(order_.size()); }
   const std::vector<int>& order() const { return order_; }
   const std::vector<Block>& blocks() const { return blocks_; }
-  int64_t BlockOf(int axis) const;  // product of the blocks of an axis; 1 when it is not cut
+  int64_t BlockOf(int axis) const;  // product of the blocks of an axis; 1 if it is not split
   TShape PaddedShape(const TShape& shape) const;
 
-  // Entry i of table `axis`: what index i of that axis adds to the element offset. Length: the padded length of the axis.
+  // Entry i of table `axis`: what index i of that axis adds to the element offset. Length: the
+  // padded length of the axis.
   std::vector<int64_t> OffsetTable(const TShape& shape, int axis) const;
 
  private:
@@ -45,9 +48,9 @@ class MXTRAIN_API BlockedLayout final : public LayoutDesc {
   std::string name_;
 };
 
-// Axis 1 comes last, the others stay in their order: channels last, "acdb" of images.
+// Axis 1 moved to the end, the others in order: channels last, "acdb" for images.
 MXTRAIN_API bool ChannelsLast(Layout layout);
-// That layout of arrays with `ndim` axes, three or more.
+// That layout for arrays with `ndim` axes, three or more.
 MXTRAIN_API std::unique_ptr<BlockedLayout> NewChannelsLast(int ndim);
 
 // The same table for a plain array.

@@ -31,8 +31,9 @@ void ForEachIndex(const TShape& shape, const std::function<void(const std::vecto
   }
 }
 
-// The element offset by the definition of the name: the array has one dimension per capital or small letter and one per block, in the order
-// of the name, row-major; an index of a cut axis is a number in the mixed radix of its pieces, leftmost piece first.
+// The element offset by the definition of the name: the array has one dimension per letter and one
+// per block, in the order of the name, row-major. An index of a split axis is a number in the mixed
+// radix of its pieces, leftmost piece first.
 int64_t OffsetByName(const std::string& name, const TShape& shape, const std::vector<int64_t>& index) {
   struct Piece {
     int axis;
@@ -55,7 +56,7 @@ int64_t OffsetByName(const std::string& name, const TShape& shape, const std::ve
   }
   int64_t offset = 0;
   for (size_t p = 0; p < pieces.size(); ++p) {
-    int64_t inside = 1;  // what the pieces of this axis to the right stand for
+    int64_t inside = 1;  // weight of the pieces of this axis to the right
     for (size_t q = p + 1; q < pieces.size(); ++q) inside *= pieces[q].axis == pieces[p].axis ? pieces[q].size : 1;
     const int64_t digit = index[static_cast<size_t>(pieces[p].axis)] / inside % pieces[p].size;
     offset = offset * pieces[p].size + digit;
@@ -104,7 +105,7 @@ TEST_CASE("offset tables follow the name") {
   }
 }
 
-TEST_CASE("malformed names are our own bug") {
+TEST_CASE("malformed names are internal errors") {
   for (const char* name : {"aBcd", "abcd8b", "aBcd8", "aBcd8B", "aacd", "acd", "aBcd1b", "aBcdb8", "aBcd8e", "aBcd99999999999b", "8a"}) {
     CAPTURE(name);
     CHECK_THROWS_AS(BlockedLayout::FromName(name), Error);

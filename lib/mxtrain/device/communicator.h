@@ -1,5 +1,6 @@
 #pragma once
-// Sums between the devices of one process. On GPUs that is NCCL, which the GPU half opens when a communicator is first asked for.
+// Sums between the devices of one process. GPUs use NCCL, which the CUDA backend loads when a
+// communicator is first requested.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,15 +13,16 @@ namespace mxtrain {
 
 class MXTRAIN_API Communicator {
  public:
-  virtual ~Communicator() = default;  // waits for what was issued
+  virtual ~Communicator() = default;  // waits for issued work
 
-  // Puts the sum of `data`, an array of n elements on each device in the order of the devices, into every one of them: the same bits in all.
-  // Issued on ctx.stream, one of the first device: it begins after what was issued there before, and what follows it there finds the sums on
-  // all devices. One thread at a time, always with the same stream.
+  // All-reduce: replaces `data`, one array of n elements per device in the order of the devices, by
+  // their sum, with the same bits on all devices. Issued on ctx.stream of the first device: it
+  // starts after earlier work there, and later work there sees the sums on all devices. One thread
+  // at a time, always with the same stream.
   virtual void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) = 0;
 };
 
-// Throws kDevice with the reason where these devices, of which none stands twice, have no way to sum.
+// `devices` has no duplicates. Throws kDevice with the reason if they cannot sum.
 using CommunicatorFactory = std::function<std::unique_ptr<Communicator>(std::span<const Context> devices)>;
 
 MXTRAIN_API std::unique_ptr<Communicator> NewGpuCommunicator(std::span<const Context> devices);

@@ -1,6 +1,6 @@
 #pragma once
-// Where a function runs and an array lives. Every build knows every device name; what a build cannot do is refused by its Backend with the
-// way to get it.
+// Where a function runs and an array lives. Every build knows every device name; its Backend
+// rejects what a build cannot do and says how to get it.
 #include <compare>
 #include <memory>
 #include <string>
@@ -25,37 +25,41 @@ struct MXTRAIN_API Context {
   auto operator<=>(const Context&) const = default;
 };
 
-// A point in the work of a stream, set by Stream::Record. May be recorded again once nobody waits for it.
+// A point in the work of a stream, set by Stream::Record. May be recorded again once no thread
+// waits for it.
 class MXTRAIN_API Event {
  public:
   virtual ~Event() = default;
-  // Blocks the calling thread until the work before the point is done. Throws kDevice when the device has failed, before or there.
+  // Blocks the calling thread until the work before the point is done. Throws kDevice if the device
+  // failed, before or at this point.
   virtual void Wait() = 0;
 };
 
-// Work that was given to a stream and kept, to be given again (Stream::BeginCapture).
+// Work captured from a stream for repeated launches (Stream::BeginCapture).
 class MXTRAIN_API CapturedGraph {
  public:
-  virtual ~CapturedGraph() = default;  // what was given before is done all the same
+  virtual ~CapturedGraph() = default;  // work launched before is still done
 };
 
-// An ordered queue of a device, with the library handles that hang on it. What is given to a stream is *issued* when the call that gave it
-// returns, and *done* later. Work is given by one thread, that of the worker that owns the stream; the functions below may be called from any.
-// The CPU has no streams: its functions are done when they return.
+// An ordered queue of a device and its library handles. Work is *issued* when the call returns, and
+// *done* later. One thread issues work, the worker that owns the stream; the functions below may be
+// called from any thread. The CPU has no streams: its functions are done when they return.
 class MXTRAIN_API Stream {
  public:
-  virtual ~Stream() = default;  // waits for all that was issued
+  virtual ~Stream() = default;  // waits for all issued work
   virtual std::unique_ptr<Event> NewEvent() = 0;
-  // Sets the event behind all that was issued so far.
+  // Records the event after all work issued so far.
   virtual void Record(Event& event) = 0;
-  // What is issued from now on begins when the work before the event, of another stream of the same backend, is done. Does not block.
+  // Work issued from now on starts when the work before the event, which is on another stream of
+  // the same backend, is done. Does not block.
   virtual void WaitFor(const Event& event) = 0;
 
-  // What is given to the stream from here to EndCapture is kept and not done; what cannot be kept fails, or makes the recording null. False:
-  // this stream keeps nothing. All on the thread that gives work.
+  // Work issued from here to EndCapture is captured, not executed. Work that cannot be captured
+  // fails or makes the captured graph null. Returns false if this stream cannot capture. All on the
+  // issuing thread.
   virtual bool BeginCapture() { return false; }
   virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
-  // Gives what was kept, with the addresses and numbers of that time.
+  // Launches the captured graph, with the addresses and numbers at capture time.
   virtual void Replay(CapturedGraph& recording) { (void)recording; }
 };
 

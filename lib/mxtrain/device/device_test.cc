@@ -27,7 +27,7 @@ TEST_CASE("contexts print and parse") {
   }
 }
 
-TEST_CASE("a device that a build or machine lacks is refused with the reason") {
+TEST_CASE("a device that a build or machine lacks is rejected with the reason") {
   const auto cpu = NewCpuBackend(1);
   CheckDevice(*cpu, Context::cpu());
   CheckDevice(*cpu, Context::cpu(1));
@@ -39,7 +39,7 @@ TEST_CASE("a device that a build or machine lacks is refused with the reason") {
   }
 }
 
-TEST_CASE("CPU memory is aligned, large blocks to huge pages, and refusal is a null pointer") {
+TEST_CASE("CPU memory is aligned, large blocks to huge pages, and a failure is a null pointer") {
   const auto cpu = NewCpuBackend(1);
   for (int64_t bytes : {1, 63, 4096, 100000, 2 << 20, (5 << 20) + 1}) {
     void* data = cpu->Allocate(Context::cpu(), bytes);
@@ -51,7 +51,7 @@ TEST_CASE("CPU memory is aligned, large blocks to huge pages, and refusal is a n
   CHECK(cpu->Allocate(Context::cpu(), int64_t{1} << 60) == nullptr);
 }
 
-TEST_CASE("the pieces cover the range once, hold the grain, and depend on nothing else") {
+TEST_CASE("the pieces cover the range once, respect the grain, and depend on nothing else") {
   for (int team : {1, 2, 3, 7}) {
     SetTeamSize(team);
     CHECK(TeamSize() == team);
@@ -75,7 +75,7 @@ TEST_CASE("the pieces cover the range once, hold the grain, and depend on nothin
   SetTeamSize(1);
 }
 
-TEST_CASE("a nested loop is cut as the outer one would be, and runs on its thread") {
+TEST_CASE("a nested loop is divided like an outer one, and runs on its thread") {
   SetTeamSize(3);
   std::atomic<int> pieces = 0, foreign = 0;
   ParallelFor(3, 1, [&](int64_t, int64_t) {
@@ -118,7 +118,7 @@ TEST_CASE("control groups limit the count of CPUs") {
   write("cpu/free/cpu.cfs_period_us", "100000\n");
   CHECK(CgroupCpuQuota("0::/\n", root) == 0);
   CHECK(CgroupCpuQuota("0::/pod\n", root) == 3);
-  CHECK(CgroupCpuQuota("0::/pod/box\n", root) == 3);  // the parent's quota binds
+  CHECK(CgroupCpuQuota("0::/pod/box\n", root) == 3);  // the parent's quota applies
   CHECK(CgroupCpuQuota("0::/small\n", root) == 1);
   CHECK(CgroupCpuQuota("5:cpuset:/old\n4:cpu,cpuacct:/old\n0::/\n", root) == 2);
   CHECK(CgroupCpuQuota("4:cpu,cpuacct:/free\n", root) == 0);

@@ -1,4 +1,4 @@
-// The GPU of every build: opens the GPU half when it is first asked for anything, and answers with its backend, or with the reason why
+// The GPU of every build: loads the CUDA backend on first use, and forwards to it or reports why
 // there is none.
 #include <dlfcn.h>
 
@@ -31,14 +31,14 @@ class GpuBackend final : public ChoosingBackend {
   void Zero(RunContext ctx, void* data, int64_t bytes) override { Get(ctx.ctx).Zero(ctx, data, bytes); }
 
  private:
-  // Null when there is no GPU half that could be opened.
+  // Null if the CUDA backend could not be loaded.
   Backend* Find() const {
     std::call_once(opened_, [this] {
       const GpuLibrary library = OpenGpuLibrary();
       why_absent_ = library.why_absent;
       if (!library.handle) return;
       auto* make = reinterpret_cast<Backend* (*)()>(dlsym(library.handle, "mxtrain_new_cuda_backend"));
-      if (!make) Throw(ErrorKind::kDevice, "{} is no GPU half of mxtrain: it has no mxtrain_new_cuda_backend", library.path);
+      if (!make) Throw(ErrorKind::kDevice, "{} is not a CUDA backend of mxtrain: symbol mxtrain_new_cuda_backend is missing", library.path);
       backend_.reset(make());
     });
     return backend_.get();
@@ -46,7 +46,7 @@ class GpuBackend final : public ChoosingBackend {
   Backend& Get(Context ctx) const {
     if (Find()) return *Find();
     CheckDevice(*this, ctx);
-    Throw(ErrorKind::kBug, "a machine without GPUs was asked for {}", ctx.ToString());
+    Throw(ErrorKind::kBug, "{} requested on a machine without GPUs", ctx.ToString());
   }
 
   mutable std::once_flag opened_;

@@ -10,7 +10,7 @@ std::unique_ptr<Communicator> NewGpuCommunicator(std::span<const Context> device
   const GpuLibrary library = OpenGpuLibrary();
   if (!library.handle) Throw(ErrorKind::kDevice, "GPUs cannot sum: {}", library.why_absent);
   auto* make = reinterpret_cast<Communicator* (*)(std::span<const Context>)>(dlsym(library.handle, "mxtrain_new_nccl_communicator"));
-  if (!make) Throw(ErrorKind::kDevice, "{} was built without NCCL, by which GPUs sum; use kvstore.type=local, or one GPU", library.path);
+  if (!make) Throw(ErrorKind::kDevice, "{} was built without NCCL, which several GPUs need; use kvstore.type=local, or one GPU", library.path);
   return std::unique_ptr<Communicator>(make(devices));
 }
 

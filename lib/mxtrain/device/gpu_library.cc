@@ -33,7 +33,7 @@ std::vector<std::string> SplitPaths(const std::string& text) {
   return paths;
 }
 
-// The folder of the library that this code stands in.
+// The folder of the library that contains this code.
 fs::path OwnFolder() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<const void*>(&OpenGpuLibrary), &info) || !info.dli_fname) return {};
@@ -41,7 +41,7 @@ fs::path OwnFolder() {
   return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
 }
 
-// The folders in `folder` whose names begin with `prefix`; none where it cannot be read.
+// The folders in `folder` whose names start with `prefix`; none if it cannot be read.
 std::vector<fs::path> FoldersIn(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -52,7 +52,7 @@ std::vector<fs::path> FoldersIn(const fs::path& folder, std::string_view prefix)
   return found;
 }
 
-// Where the packages nvidia-* of the Python under `prefix` keep their libraries.
+// Library folders of the nvidia-* packages of the Python under `prefix`.
 void AddPythonFolders(const fs::path& prefix, std::vector<fs::path>* folders) {
   for (const fs::path& python : FoldersIn(prefix / "lib", "python3")) {
     for (const char* packages : {"site-packages", "dist-packages"}) {
@@ -61,7 +61,8 @@ void AddPythonFolders(const fs::path& prefix, std::vector<fs::path>* folders) {
   }
 }
 
-// Those of a program python3, and of each program that it leads to: a link may point into a virtual environment, whose own points out of it.
+// Prefixes of a python3 program and of each link target: a link may point into a virtual
+// environment, which in turn links out of it.
 void AddFoldersOfProgram(fs::path python, std::vector<fs::path>* folders) {
   constexpr int kMostLinks = 8;
   for (int i = 0; i < kMostLinks; ++i) {
@@ -92,7 +93,8 @@ std::vector<fs::path> LibraryFolders() {
   return folders;
 }
 
-// The library that the loader did not find: its message is "libcudnn.so.9: cannot open shared object file: ...".
+// The library that the loader did not find: its message is "libcudnn.so.9: cannot open shared
+// object file: ...".
 std::optional<std::string> MissingLibrary(const std::string& message, const std::string& opened) {
   const size_t colon = message.find(": cannot open shared object file");
   if (colon == std::string::npos) return std::nullopt;
@@ -100,7 +102,8 @@ std::optional<std::string> MissingLibrary(const std::string& message, const std:
   return name == opened ? std::nullopt : std::optional(std::move(name));
 }
 
-// Once a library of that name is in the process, the loader takes it for all that need it. Null: it is in none of the folders.
+// Once a library of that name is loaded, the loader uses it for all dependents. Null: not in any of
+// the folders.
 void* LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
   for (const fs::path& folder : folders) {
     if (void* handle = dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -126,7 +129,7 @@ GpuLibrary OpenGpuLibrary() {
   GpuLibrary library;
   library.path = GpuLibraryPath();
   if (library.path.empty()) {
-    library.why_absent = format("this version of mxtrain computes on the CPU only; {}", kUseCpu);
+    library.why_absent = format("this build of mxtrain supports only the CPU; {}", kUseCpu);
     return library;
   }
   std::vector<fs::path> folders;
@@ -138,13 +141,13 @@ GpuLibrary OpenGpuLibrary() {
     const std::string message = text ? text : "unknown error";
     const auto missing = MissingLibrary(message, library.path);
     if (!missing || *missing == last_missing) {
-      library.why_absent = format("the GPU half of mxtrain does not load ({}); {}", message, kUseCpu);
+      library.why_absent = format("cannot load the CUDA backend of mxtrain ({}); {}", message, kUseCpu);
       return library;
     }
     last_missing = *missing;
     if (folders.empty()) folders = LibraryFolders();
     if (!LoadFrom(folders, *missing)) {
-      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or name their folders in MXTRAIN_CUDA_PATH, or {}",
+      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or add their folders to MXTRAIN_CUDA_PATH, or {}",
                                   *missing, kUseCpu);
       return library;
     }

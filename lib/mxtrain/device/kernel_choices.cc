@@ -5,7 +5,7 @@
 namespace mxtrain {
 namespace {
 
-// Of the time of the best so far: less of a gain is within what one measurement and the next differ by.
+// Relative to the best time so far: a smaller gain is within measurement noise.
 constexpr double kWorthwhile = 0.95;
 
 }  // namespace

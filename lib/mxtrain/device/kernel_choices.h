@@ -1,7 +1,7 @@
 #pragma once
-// Which of a library's kernels is taken where it has several for one thing, as cuDNN for a convolution, and where the fastest was found by
-// measuring. Kernels differ in the order of their sums, and so in the last bits: a checkpoint carries what was chosen (ModelInfo in
-// train/checkpoint.h), so that whoever goes on from it computes as the run did before.
+// Selects among several library kernels for one task, such as cuDNN's convolutions, by measuring.
+// Kernels differ in the order of their sums and so in the last bits: a checkpoint stores the
+// choices (ModelInfo in train/checkpoint.h), so that a continued run computes the same as before.
 #include <functional>
 #include <map>
 #include <mutex>
@@ -16,13 +16,15 @@ namespace mxtrain {
 // Every method may be called from any thread.
 class MXTRAIN_API KernelChoices {
  public:
-  // Names of kernels by key. A key says, for people to read, all that the choice depends on: what is computed, shapes, types, layout, what
-  // is allowed, the device and the version of the library. So one that was made elsewhere is simply not found.
+  // Kernel names by key. A key describes, in readable text, everything that the choice depends on:
+  // computation, shapes, types, layout, permitted math, device and library version. An entry made
+  // elsewhere is simply not found.
   using Table = std::map<std::string, std::string>;
-  // Seconds that a candidate takes, by its place in the list; nullopt where it does not run.
+  // Seconds that a candidate takes, by its index; nullopt if it does not run.
   using Stopwatch = std::function<std::optional<double>(size_t candidate)>;
 
-  // Measuring is allowed while one of these lives. It must not outlive the choices, which may be null: then it does nothing.
+  // Measuring is allowed while one of these lives. It must not outlive the choices, which may be
+  // null: then it does nothing.
   class MXTRAIN_API Measuring {
    public:
     explicit Measuring(KernelChoices* choices);
@@ -34,14 +36,15 @@ class MXTRAIN_API KernelChoices {
     KernelChoices* const choices_;
   };
 
-  // The place of the kernel to take out of the names of those that are possible, one at least; the first is the one that the library would
-  // take by itself. The kept one, where it is possible; else, where measuring is allowed and `seconds_of` is given, the fastest (an earlier one
-  // where the gain is below 5 %, the first where none could be measured), which is kept from then on; else the first. A key is measured once,
-  // whoever asks at the same time.
+  // Returns the index of the kernel to use among the names of the possible ones, at least one; the
+  // first is the library's default. Uses the stored choice if it is possible. Otherwise, if
+  // measuring is allowed and `seconds_of` is given, the fastest (an earlier one if the gain is
+  // below 5 %, the first if none could be measured), which is stored. Otherwise the first. Each key
+  // is measured once, even if several threads ask at the same time.
   size_t Choose(const std::string& key, std::span<const std::string> candidates, const Stopwatch& seconds_of);
 
   Table kept() const;
-  void Keep(const Table& table);  // replaces what is kept under the same keys
+  void Keep(const Table& table);  // overwrites entries with the same keys
 
  private:
   std::optional<std::string> Find(const std::string& key) const;
@@ -49,10 +52,11 @@ class MXTRAIN_API KernelChoices {
   std::mutex measuring_;  // held while a key is measured
   mutable std::mutex mutex_;
   Table kept_;        // guarded by mutex_
-  int allowing_ = 0;  // likewise; objects of Measuring
+  int allowing_ = 0;  // likewise; live Measuring objects
 };
 
-// A backend with libraries that have choices. They are its own: one table for all its devices, and as long as it lives.
+// A backend with libraries that have choices: one table for all its devices, with the backend's
+// lifetime.
 class MXTRAIN_API ChoosingBackend : public Backend {
  public:
   KernelChoices& choices() { return choices_; }
@@ -61,7 +65,7 @@ class MXTRAIN_API ChoosingBackend : public Backend {
   KernelChoices choices_;
 };
 
-// Null for a backend without choices, as the CPU's.
+// Null for a backend without choices, such as the CPU's.
 MXTRAIN_API KernelChoices* ChoicesOf(Backend& backend);
 
 }  // namespace mxtrain

@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Seconds by candidate; counts how often it was asked. A negative number: it does not run.
+// Seconds by candidate; counts the calls. A negative number: it does not run.
 struct Clock {
   std::vector<double> seconds;
   std::atomic<int> asked = 0;
@@ -20,16 +20,16 @@ struct Clock {
   }
 };
 
-TEST_CASE("the fastest is measured once where that is allowed, and the library's own choice is taken elsewhere") {
+TEST_CASE("the fastest is measured once if allowed, otherwise the library's default is used") {
   KernelChoices choices;
   const Names names{"direct", "winograd", "gemm"};
   Clock clock{{3, 1, 2}};
   CHECK(choices.Choose("a", names, clock.watch()) == 0);
   CHECK(clock.asked == 0);
-  CHECK(choices.kept().empty());  // it was not found by measuring
+  CHECK(choices.kept().empty());  // not found by measuring
   {
     const KernelChoices::Measuring allowed(&choices);
-    CHECK(choices.Choose("a", names, {}) == 0);  // as --deterministic asks
+    CHECK(choices.Choose("a", names, {}) == 0);  // as with --deterministic
     CHECK(choices.Choose("a", names, clock.watch()) == 1);
     CHECK(clock.asked == 3);
     clock.seconds = {1, 2, 3};
@@ -39,13 +39,13 @@ TEST_CASE("the fastest is measured once where that is allowed, and the library's
     CHECK(choices.Choose("only one", Names{"direct"}, clock.watch()) == 0);
     CHECK(clock.asked == 6);
   }
-  CHECK(choices.Choose("a", names, {}) == 1);  // kept, for those who do not measure too
+  CHECK(choices.Choose("a", names, {}) == 1);  // stored, also for callers that do not measure
   CHECK(choices.Choose("c", names, clock.watch()) == 0);
   CHECK(clock.asked == 6);
   CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
 }
 
-TEST_CASE("what does not run is not taken; where nothing could be measured, the library's own choice is kept") {
+TEST_CASE("a kernel that does not run is not used; if none could be measured, the library's default is stored") {
   KernelChoices choices;
   const KernelChoices::Measuring allowed(&choices);
   Clock clock{{-1, 2, -1}};
@@ -55,7 +55,7 @@ TEST_CASE("what does not run is not taken; where nothing could be measured, the 
   CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
 }
 
-TEST_CASE("a small gain is noise: the one that comes first stays") {
+TEST_CASE("a small gain is noise: the earlier one stays") {
   KernelChoices choices;
   const KernelChoices::Measuring allowed(&choices);
   Clock clock{{1, 0.96, 0.97}};
@@ -64,7 +64,7 @@ TEST_CASE("a small gain is noise: the one that comes first stays") {
   CHECK(choices.Choose("b", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1);
 }
 
-TEST_CASE("a table from elsewhere counts by its keys, as far as its kernels are possible here") {
+TEST_CASE("a foreign table applies by its keys, if its kernels are possible here") {
   KernelChoices choices;
   choices.Keep({{"a", "gemm"}, {"b", "of another version"}});
   const KernelChoices::Measuring allowed(&choices);
@@ -76,7 +76,7 @@ TEST_CASE("a table from elsewhere counts by its keys, as far as its kernels are 
   CHECK(choices.kept() == KernelChoices::Table{{"a", "gemm"}, {"b", "direct"}});
 }
 
-TEST_CASE("many threads that ask for one key measure it once") {
+TEST_CASE("concurrent requests for one key measure it once") {
   KernelChoices choices;
   const KernelChoices::Measuring allowed(&choices);
   Clock clock{{3, 1, 2}};
@@ -90,7 +90,7 @@ TEST_CASE("many threads that ask for one key measure it once") {
   CHECK(clock.asked == 3);
 }
 
-TEST_CASE("the GPU's backend has choices, without being opened; the CPU's has none") {
+TEST_CASE("the GPU backend has choices without being loaded; the CPU's has none") {
   CHECK(ChoicesOf(*NewCpuBackend(1)) == nullptr);
   const auto gpu = NewGpuBackend();
   KernelChoices* choices = ChoicesOf(*gpu);

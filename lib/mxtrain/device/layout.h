@@ -1,6 +1,7 @@
 #pragma once
-// How the elements of an array lie in memory. A value: one pointer, null = plain row-major. Descriptions are interned by the Backend that
-// made them (equal descriptions are one object), live as long as it, and so compare by address.
+// The memory layout of an array. A value: one pointer, null = plain row-major. The Backend that
+// made the descriptions interns them (equal descriptions are one object); they live as long as the
+// backend and compare by address.
 #include <string>
 
 #include "mxtrain/base/dtype.h"
@@ -12,9 +13,10 @@ namespace mxtrain {
 class MXTRAIN_API LayoutDesc {
  public:
   virtual ~LayoutDesc() = default;
-  virtual std::string Name() const = 0;                                // "aBcd8b"; equal names are equal layouts
-  virtual int64_t Bytes(const TShape& shape, DType type) const = 0;    // padding included: >= Size() * SizeOf
-  virtual bool Padded(const TShape& shape) const = 0;                  // padding holds zeros, always
+  virtual std::string Name() const = 0;  // "aBcd8b"; equal names are equal layouts
+  // Includes padding: >= Size() * SizeOf.
+  virtual int64_t Bytes(const TShape& shape, DType type) const = 0;
+  virtual bool Padded(const TShape& shape) const = 0;                  // padding always holds zeros
 };
 
 class Layout {

@@ -83,7 +83,7 @@ DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
     event = std::move(free_.back());
     free_.pop_back();
   }
-  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is set: what is issued meanwhile may be behind it
+  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is recorded: work issued meanwhile may be behind it
   stream_->Record(*event.event);
   return events_.emplace_back(std::move(event));
 }
@@ -105,7 +105,7 @@ void DeviceLane::SetEventBehind(uint64_t ticket) {
   }
 }
 
-// ---- Claims of the host
+// ---- Host claims
 
 bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
   if (Done(ticket)) return false;
@@ -203,7 +203,7 @@ DeviceLane::Issued DeviceLane::OldestNotDone() {
   return remembered_[std::min(oldest, last) % kRemembered];
 }
 
-// Which of the functions that are not known to be done it was, the device does not say.
+// The device does not tell which of the functions not known to be done failed.
 void DeviceLane::Fail(const std::exception_ptr& error) {
   if (failure_) return;
   const Issued blamed = OldestNotDone();

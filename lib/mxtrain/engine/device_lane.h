@@ -1,13 +1,15 @@
 #pragma once
-// The stream of a worker as the rest of the engine sees it: what was issued on it, what is known to be done, who waits for that.
+// A worker's stream as the rest of the engine sees it: what was issued, what is known to be done,
+// and who waits.
 //
-// The worker issues; every function gets a ticket, counted from 1. An event is set behind a ticket only when somebody asks: another lane,
-// whose stream then waits on the device, or a claim of the host, which the lane's completer (a thread that starts with the first claim)
-// makes ready when the event has come. Whoever makes a dependant ready asks at once, so that an event stands close behind the work that it
-// is for.
+// The worker issues; every function gets a ticket, counted from 1. An event is recorded behind a
+// ticket only on request: by another lane, whose stream then waits on the device, or by a host
+// claim, which the lane's completer thread (started with the first claim) makes ready once the
+// event has completed. Whoever makes a dependant ready requests the event at once, so it closely
+// follows the work it stands for.
 //
-// A lane fails for good when its stream does. The failure goes to the claims that wait for its work and to every function that it would
-// run.
+// A lane fails permanently when its stream fails. The failure goes to the claims that wait for its
+// work and to every function it would run.
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -32,7 +34,8 @@ class LaneOwner {
   virtual ~LaneOwner() = default;
   // Claims whose last device work is done.
   virtual void Resume(ReadyList& ready) = 0;
-  // The failure of a device, found behind the function `name` at place `order`: named and entered into the book.
+  // A device failure detected after the function `name` at position `order`: adds the name and
+  // enters it into the ledger.
   virtual std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name, uint64_t order) = 0;
 };
 
@@ -41,9 +44,10 @@ class DeviceLane {
   explicit DeviceLane(LaneOwner& owner) : owner_(owner) {}
   ~DeviceLane() { Stop(); }
 
-  // On the worker's thread: before anything is issued. Null: what functions do is done when they return.
+  // On the worker's thread, before anything is issued. Null: functions are synchronous.
   void Attach(Stream* stream) { stream_ = stream; }
-  // Work issued from now on follows the marks. The failure of one of their lanes, or null.
+  // Work issued from now on waits for the marks. Returns the failure of one of their lanes, or
+  // null.
   std::exception_ptr WaitFor(const DeviceMarks& marks);
   // A function has issued its work.
   DeviceMark Issue(const char* name, uint64_t order);
@@ -52,12 +56,12 @@ class DeviceLane {
   bool Done(uint64_t ticket) const { return ticket <= done_.load(std::memory_order_acquire); }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   std::exception_ptr failure() const;  // null when it has not failed
-  // Sets an event behind the ticket if none stands there.
+  // Records an event behind the ticket unless there is one.
   void SetEventBehind(uint64_t ticket);
-  // True: counts the claim down (CountGranted) when the ticket is done, with the lane's failure if it has failed. False: there is nothing
-  // to wait for; a failure was offered to the claim.
+  // True: the claim is counted down (CountGranted) when the ticket is done, with the lane's failure
+  // if it failed. False: nothing to wait for; a failure was offered to the claim.
   bool Park(Claim* claim, uint64_t ticket);
-  // Blocks until all that is issued is done.
+  // Blocks until all issued work is done.
   void Drain();
   void Stop();  // ends the completer; nothing may be parked
 
@@ -72,7 +76,7 @@ class DeviceLane {
     uint64_t order = 0;
     std::array<char, 48> name = {};
   };
-  static constexpr size_t kRemembered = 256;  // functions that a failure may be blamed on
+  static constexpr size_t kRemembered = 256;  // functions that a failure can be attributed to
   static constexpr size_t kKeptEvents = 8;
 
   // With mutex_ held.
@@ -87,8 +91,8 @@ class DeviceLane {
   void Complete();
 
   LaneOwner& owner_;
-  Stream* stream_ = nullptr;        // published by issued_
-  std::vector<DeviceMark> waited_;  // the worker's: what its stream follows already
+  Stream* stream_ = nullptr;        // published through issued_
+  std::vector<DeviceMark> waited_;  // the worker's: what its stream already waits for
   std::atomic<uint64_t> issued_{0};
   std::atomic<uint64_t> done_{0};
   std::atomic<bool> failed_{false};

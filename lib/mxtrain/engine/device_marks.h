@@ -1,5 +1,6 @@
 #pragma once
-// Work that was issued on streams and may not be done. Streams do what they are given in order, so of each stream the latest matters.
+// Work issued on streams that may not be done. Streams execute in order, so only the latest mark of
+// each stream matters.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -8,7 +9,7 @@ namespace mxtrain::engine {
 
 class DeviceLane;
 
-// All that was issued on a lane up to a ticket; ticket 0 is nothing.
+// All work issued on a lane up to a ticket; ticket 0: none.
 struct DeviceMark {
   DeviceLane* lane = nullptr;
   uint64_t ticket = 0;
@@ -16,11 +17,11 @@ struct DeviceMark {
 
 class DeviceMarks {
  public:
-  void Add(DeviceMark mark);  // leaves out what is known to be done
+  void Add(DeviceMark mark);  // skips work known to be done
   void Add(const DeviceMarks& other) {
     for (const DeviceMark& mark : other.marks_) Add(mark);
   }
-  // Those of lanes that have failed.
+  // Drops marks of failed lanes.
   void DropFailed();
   void Clear() { marks_.clear(); }
   bool empty() const { return marks_.empty(); }
@@ -29,7 +30,7 @@ class DeviceMarks {
   auto end() const { return marks_.end(); }
 
  private:
-  std::vector<DeviceMark> marks_;  // a lane once
+  std::vector<DeviceMark> marks_;  // at most one per lane
 };
 
 }  // namespace mxtrain::engine

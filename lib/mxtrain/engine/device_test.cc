@@ -1,4 +1,5 @@
-// What the engine promises of devices with streams, on fake ones: issued and done, waits between streams, failures.
+// The engine's contract for devices with streams, on fake devices: issued and done, waits between
+// streams, failures.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -38,7 +39,7 @@ std::string MessageOf(Call&& call) {
   }
 }
 
-// Keeps the work of a device until it is opened.
+// Blocks a device's work until it is opened.
 class Gate {
  public:
   void Open() { open_.set_value(); }
@@ -76,7 +77,8 @@ TEST_CASE("the same stream needs issued; the host needs done") {
       var, [&](RunContext) { deleted.Set(); }, kGpu);
   auto all = std::async(std::launch::async, [&] { engine->WaitForAll(); });
   issued_behind.Await();  // while the gate is closed
-  // A function of no variable on the CPU's one worker, pushed after the host function could have begun: it overtakes what waits.
+  // A function of no variable on the CPU's one worker, pushed after the host function could have
+  // started: it overtakes waiting functions.
   Flag later;
   engine->PushSync([&](RunContext) { later.Set(); }, {}, {}, {});
   later.Await();
@@ -115,7 +117,7 @@ TEST_CASE("another stream waits on the device: its functions issue at once and t
        {PushOptions{.ctx = kGpu, .property = FnProperty::kCopyFromDevice}, PushOptions{.ctx = Context::gpu(1)}}) {
     Gate gate;
     Flag issued;
-    std::vector<int> order;  // of the streams' work: ordered by the event, or ThreadSanitizer says so
+    std::vector<int> order;  // of the streams' work: ordered by the event, else ThreadSanitizer reports it
     engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); }); }, {}, Vars{var},
                      {.ctx = kGpu});
     engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(2); }), issued.Set(); }, Vars{var}, {}, other);
@@ -197,7 +199,7 @@ TEST_CASE("an exception at issue is an error as on the CPU") {
   }
 }
 
-TEST_CASE("a device that fails later is blamed on the oldest function not known to be done, and ends; the others go on") {
+TEST_CASE("a device that fails later fails the oldest function not known to be done; other devices continue") {
   auto engine = Make();
   const VarHandle good = engine->NewVar(), bad = engine->NewVar(), host = engine->NewVar();
   engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{good}, {.ctx = kGpu, .name = "before"});
@@ -212,16 +214,16 @@ TEST_CASE("a device that fails later is blamed on the oldest function not known 
   CHECK(MessageOf([&] { engine->WaitToRead(bad); }) == "");
   CHECK_FALSE(ran);
   CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
-  // The device computes nothing more, and says so with the name of whoever tries.
+  // The device computes nothing more; every attempt fails with its own name.
   engine->PushSync([&](RunContext) { ran = true; }, {}, Vars{good}, {.ctx = kGpu, .name = "conv2"});
   CHECK(MessageOf([&] { engine->WaitToRead(good); }) == "conv2: conv1: illegal address");
   CHECK_FALSE(ran);
-  // Memory on it is given back all the same.
+  // Its memory is still freed.
   engine->DeleteVariable(
       good, [&](RunContext) { freed = true; }, kGpu);
   engine->WaitForAll();
   CHECK(freed);
-  // Other devices and the host compute on.
+  // Other devices and the host continue.
   int value = 0;
   engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value = 1; }); }, {}, Vars{host}, {.ctx = Context::gpu(1)});
   engine->PushSync([&](RunContext) { ++value; }, {}, Vars{host}, {});
@@ -229,7 +231,7 @@ TEST_CASE("a device that fails later is blamed on the oldest function not known 
   CHECK(value == 2);
 }
 
-TEST_CASE("a failure for which no variable is waited for comes out of WaitForAll, once") {
+TEST_CASE("WaitForAll throws a failure that no wait on a variable has thrown, once") {
   auto engine = Make();
   engine->PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {}, {},
                    {.ctx = kGpu, .name = "conv"});
@@ -237,15 +239,15 @@ TEST_CASE("a failure for which no variable is waited for comes out of WaitForAll
   CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
 }
 
-TEST_CASE("a GPU beyond those that are there is refused at the push, in both engines") {
+TEST_CASE("a GPU that does not exist is rejected at the push, in both engines") {
   for (const char* type : {"naive", "threaded"}) {
     auto engine = Make(type);
     CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(2), .name = "conv"}); }) ==
-          "'conv' was pushed to gpu(2), for which this engine has no workers; push it to a device that is there, such as cpu(0)");
+          "'conv' was pushed to gpu(2), for which this engine has no workers; push it to an existing device, such as cpu(0)");
   }
 }
 
-TEST_CASE("inside a function a deletion is awaited that only a device holds up, and none that waits for the function") {
+TEST_CASE("inside a function a deletion is awaited if only a device delays it, but not if it waits for the function") {
   auto engine = Make();
   const VarHandle used = engine->NewVar(), own = engine->NewVar();
   Gate gate;
@@ -290,7 +292,7 @@ TEST_CASE("outside a function every deletion is awaited") {
   CHECK_FALSE(engine->AwaitDeletion());
 }
 
-TEST_CASE("a GPU without a stream does its work at the call") {
+TEST_CASE("a GPU without a stream works synchronously") {
   EngineOptions options;
   options.gpu_count = [] { return 1; };
   auto engine = Create(std::move(options));

@@ -1,4 +1,4 @@
-// The contract of engine.h, case by case, on both engines where it does not speak of concurrency.
+// The contract of engine.h, case by case, on both engines unless it concerns concurrency.
 #include "mxtrain/engine/engine.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ std::string MessageOf(Call&& call) {
   Throw(ErrorKind::kData, "{}", what);
 }
 
-// Holds functions back until it is opened.
+// Blocks functions until it is opened.
 class Gate {
  public:
   void Open() {
@@ -82,11 +82,11 @@ const char* const kTypes[] = {"naive", "threaded"};
 
 }  // namespace
 
-TEST_CASE("an unknown engine type is refused") {
+TEST_CASE("an unknown engine type is rejected") {
   CHECK(MessageOf([] { Make("fast"); }) == "engine type 'fast' is unknown; use 'threaded' or 'naive'");
 }
 
-TEST_CASE("DeduplicateVars leaves every variable once, as a write where it is one") {
+TEST_CASE("DeduplicateVars leaves every variable once, as a write if it is one") {
   auto engine = Make("naive");
   VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
   Vars reads{a, b, a, c}, writes{c, c};
@@ -117,10 +117,10 @@ TEST_CASE("two readers run together") {
   auto first_ran = first.get_future(), second_ran = second.get_future();
   engine->PushSync([&](RunContext) { first.set_value(), second_ran.wait(); }, Vars{var}, {}, {});
   engine->PushSync([&](RunContext) { second.set_value(), first_ran.wait(); }, Vars{var}, {}, {});
-  engine->WaitForAll();  // would never end if one waited for the other
+  engine->WaitForAll();  // would hang if one waited for the other
 }
 
-TEST_CASE("a variable that stands twice in a push is refused") {
+TEST_CASE("a variable that appears twice in a push is rejected") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
@@ -133,11 +133,11 @@ TEST_CASE("a variable that stands twice in a push is refused") {
   }
 }
 
-TEST_CASE("a device without workers is refused at the push") {
+TEST_CASE("a device without workers is rejected at the push") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"}); }) ==
-          "'conv' was pushed to gpu(1), for which this engine has no workers; push it to a device that is there, such as cpu(0)");
+          "'conv' was pushed to gpu(1), for which this engine has no workers; push it to an existing device, such as cpu(0)");
   }
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("an error stays on the written variables, skips what needs them, and i
   }
 }
 
-TEST_CASE("WaitForAll throws the first error that no wait has thrown; what variables hold is as wrong as before") {
+TEST_CASE("WaitForAll throws the first error that no wait has thrown; variables keep their errors") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
@@ -183,7 +183,7 @@ TEST_CASE("WaitForAll throws the first error that no wait has thrown; what varia
   }
 }
 
-TEST_CASE("Drain waits, throws nothing, and returns an error once, where no wait has thrown it") {
+TEST_CASE("Drain waits, throws nothing, and returns an error once if no wait has thrown it") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto engine = Make(type, 2);
@@ -209,7 +209,7 @@ TEST_CASE("Drain waits, throws nothing, and returns an error once, where no wait
   }
 }
 
-TEST_CASE("a function that renews its variables runs after an error that a wait has thrown, and passes on one that none has") {
+TEST_CASE("a function that renews its variables runs after a thrown error and passes on an unthrown one") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto engine = Make(type, 2);
@@ -222,7 +222,7 @@ TEST_CASE("a function that renews its variables runs after an error that a wait 
     run();
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: first");
     CHECK(runs == 0);
-    // Seen now: it still stands on `arena`, and for others it counts.
+    // Thrown now: `arena` still carries it, and it counts as thrown elsewhere.
     int others = 0;
     engine->PushSync([&](RunContext) { ++others; }, Vars{arena}, Vars{output}, {.name = "other"});
     run();
@@ -230,14 +230,14 @@ TEST_CASE("a function that renews its variables runs after an error that a wait 
     CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "");
     CHECK(runs == 1);
     CHECK(others == 0);
-    // What is written in part keeps its error.
+    // A partially written variable keeps its error.
     engine->PushSync([](RunContext) { Fail("part"); }, {}, Vars{arena, output}, {.name = "bad"});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
     engine->PushSync([&](RunContext) { ++runs; }, {}, Vars{arena, output}, {.name = "half", .renews = Vars{output}});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
     CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "bad: part");
     CHECK(runs == 1);
-    // What is only read is not renewed.
+    // A variable that is only read is not renewed.
     engine->PushSync([](RunContext) { Fail("second"); }, {}, Vars{output, read}, {.name = "bad"});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");
     run();
@@ -246,7 +246,7 @@ TEST_CASE("a function that renews its variables runs after an error that a wait 
   }
 }
 
-TEST_CASE("an empty function is refused") {
+TEST_CASE("an empty function is rejected") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     const std::string expected = "'nothing' was pushed without a function to call";
@@ -257,8 +257,8 @@ TEST_CASE("an empty function is refused") {
   }
 }
 
-// Ids of threads are used again; what a thread was told is not.
-TEST_CASE("every thread that works for a naive engine is set up first, and once for each engine") {
+// Thread ids are reused, but a new thread must be set up again.
+TEST_CASE("every thread that works for a naive engine is set up first, once per engine") {
   for (int engines : {1, 2}) {
     std::atomic<int> starts{0};
     EngineOptions options;
@@ -294,7 +294,7 @@ TEST_CASE("an error keeps its kind; exceptions of other types become bugs with t
   }
 }
 
-TEST_CASE("waiting inside an engine function is an error, not a dead lock") {
+TEST_CASE("waiting inside an engine function is an error, not a deadlock") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
@@ -307,7 +307,7 @@ TEST_CASE("waiting inside an engine function is an error, not a dead lock") {
   }
 }
 
-TEST_CASE("a function may push; what it pushes runs after it where they share a variable") {
+TEST_CASE("a function may push; what it pushes runs after it if they share a variable") {
   for (const char* type : kTypes) {
     auto engine = Make(type, 2);
     VarHandle var = engine->NewVar();
@@ -323,7 +323,7 @@ TEST_CASE("a function may push; what it pushes runs after it where they share a 
   }
 }
 
-TEST_CASE("an asynchronous function ends when its callback is called, from whichever thread") {
+TEST_CASE("an asynchronous function ends when its callback is called, from any thread") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
@@ -380,7 +380,7 @@ TEST_CASE("among ready functions the higher priority runs first, equal ones in p
   CHECK(log.text() == "abcdef");
 }
 
-TEST_CASE("a function that became ready late goes before later pushes of its priority") {
+TEST_CASE("a function that became ready late runs before later pushes of its priority") {
   auto engine = Make("threaded", 2);
   VarHandle var = engine->NewVar();
   Gate hold_var, hold_lane;
@@ -397,7 +397,7 @@ TEST_CASE("a function that became ready late goes before later pushes of its pri
   CHECK(log.text() == "ab");
 }
 
-TEST_CASE("each purpose has workers of its own") {
+TEST_CASE("each purpose has its own workers") {
   auto engine = Make("threaded");
   Gate gate;
   const FnProperty others[] = {FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice, FnProperty::kIO, FnProperty::kComm};
@@ -405,7 +405,7 @@ TEST_CASE("each purpose has workers of its own") {
   for (FnProperty property : others) {
     VarHandle var = engine->NewVar();
     engine->PushSync([](RunContext) {}, {}, Vars{var}, {.property = property});
-    engine->WaitForVar(var);  // would never end if it stood behind the gate
+    engine->WaitForVar(var);  // would hang behind the gate
   }
   gate.Open();
   engine->WaitForAll();
@@ -451,7 +451,7 @@ TEST_CASE("an operator is pushed many times; its deletion waits for the pushes")
   }
 }
 
-TEST_CASE("operators and sequences that nobody deleted go with the engine, before its workers") {
+TEST_CASE("operators and sequences that nobody deleted are destroyed with the engine, before its workers") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto owned = std::make_shared<int>(0);
@@ -459,7 +459,7 @@ TEST_CASE("operators and sequences that nobody deleted go with the engine, befor
     {
       auto engine = Make(type);
       VarHandle var = engine->NewVar(), dies_late = engine->NewVar();
-      // What a closure owns may push when it dies.
+      // What a closure owns may push on destruction.
       const std::shared_ptr<void> guard(nullptr, [&freed, dies_late, engine = engine.get()](void*) {
         engine->DeleteVariable(dies_late, [&freed](RunContext) { freed = true; }, Context::cpu());
       });
@@ -504,7 +504,7 @@ TEST_CASE("a worker that cannot start fails its functions with the reason") {
   engine->WaitForAll();
 }
 
-TEST_CASE("a deletion needs no worker: what it frees is freed where none can start") {
+TEST_CASE("a deletion needs no worker: it frees memory even if none can start") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     for (const bool by_stream : {false, true}) {

@@ -1,6 +1,7 @@
 #pragma once
-// Book of the failures that no wait has thrown yet. Every failure is entered once, by the function that failed; variables carry copies of
-// its exception_ptr. A wait on a variable strikes the failure out, WaitForAll all of them. All methods may be called from any thread.
+// The failures that no wait has thrown yet. Each is entered once, by the function that failed;
+// variables hold copies of its exception_ptr. A wait on a variable removes its failure, WaitForAll
+// removes all. All methods may be called from any thread.
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -15,11 +16,12 @@ std::exception_ptr NameError(std::exception_ptr error, std::string_view name);
 
 class ErrorLedger {
  public:
-  // `order` is the failed function's place among all pushes.
+  // `order`: the failed function's position among all pushes.
   void Enter(const std::exception_ptr& error, uint64_t order);
-  // Whether it stood there.
+  // Returns whether it was there.
   bool StrikeOut(const std::exception_ptr& error);
-  // The failure of the earliest push that no wait has thrown, with the number of the others behind its message, or null; strikes all out.
+  // The failure of the earliest push, with the number of the others appended to its message, or
+  // null; removes all.
   std::exception_ptr TakeFirstAndClear();
   // Whether no wait has thrown it yet.
   bool Holds(const std::exception_ptr& error) const;
@@ -29,7 +31,8 @@ class ErrorLedger {
   std::map<uint64_t, std::exception_ptr> unthrown_;  // guarded by mutex_; by order
 };
 
-// The error that a variable carries: the first one, until a wait takes it or the contents are written anew. Guarded by the owner.
+// The error a variable carries: the first one, until a wait takes it or the contents are
+// overwritten. Guarded by the owner.
 class KeptError {
  public:
   void Keep(const std::exception_ptr& error) {

@@ -1,6 +1,6 @@
 #pragma once
-// Objects that wait to be used again. Any thread may put; only one at a time may get (a lock of the owner's sees to that). Getting takes
-// the whole list of returned objects at once, so there is no ABA problem.
+// Objects waiting for reuse. Any thread may Put; only one at a time may Get (under the owner's
+// lock). Get takes the whole list of returned objects at once, which avoids the ABA problem.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -30,7 +30,8 @@ class FreeList {
   alignas(64) std::atomic<T*> returned_{nullptr};
 };
 
-// A free list that makes objects by the slab when it is empty and owns all of them. Memory is given back when the pool dies.
+// A free list that allocates objects in slabs when empty and owns them all. Memory is freed with
+// the pool.
 template <typename T>
 class ObjectPool {
  public:

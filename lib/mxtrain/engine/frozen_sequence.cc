@@ -85,7 +85,8 @@ void SequenceRun::GrantPort(SequencePortClaim& port, ReadyList* ready) {
     for (int op : use.ops) errors_[op].Offer(port.error.get(), port.port);
   }
   if (port.marked) marked_.store(true, std::memory_order_relaxed);
-  // The last count may let the run end on another thread and begin anew: nothing of the run is read after it but what never changes.
+  // After the last count the run may end on another thread and be reused: only its constant members
+  // may be read from then on.
   for (int op : use.ops) CountDown(op, ready);
 }
 
@@ -124,7 +125,7 @@ const DeviceMarks* SequenceRun::CollectPortMarks(int port) {
   return claim.marks.get();
 }
 
-// The first operations are the token's, and all others follow them: what counts is what came last on each lane, wherever it stands.
+// All operations follow the token's, so only the last work on each lane matters.
 const DeviceMarks* SequenceRun::CollectAllMarks() {
   if (!sequence_.on_devices_) return nullptr;
   SequencePortClaim& token = ports_.back();

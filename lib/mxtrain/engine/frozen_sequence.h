@@ -1,13 +1,16 @@
 #pragma once
-// A frozen sequence and its runs. The sequence holds what is the same in every push: operations, successors, ports, initial counters. A run
-// holds what a push changes, and is used again by later pushes, so that a replay copies the counters and allocates nothing.
+// A frozen sequence and its runs. The sequence holds what all pushes share: operations, successors,
+// ports, initial counters. A run holds the state of one push and is reused by later pushes: a
+// replay copies the counters and allocates nothing.
 //
-// Invariants: an operation waits for its predecessors and for every port that it names; one without predecessors also waits for the token,
-// a variable of the sequence that each run writes from its first operation to its last, so that runs do not overlap. A port is given back
-// when the last operation that names it has finished; a run ends when all operations have.
+// Invariants: an operation waits for its predecessors and for every port it names; one without
+// predecessors also waits for the token, a variable of the sequence that each run writes from its
+// first to its last operation, so runs do not overlap. A port is released when the last operation
+// that names it has finished; a run ends when all operations have.
 //
-// On devices an operation follows the work of its predecessors on other lanes and what its ports (and the token) were granted with; a port
-// is given back with the work of the operations that name it.
+// On devices an operation waits for the work of its predecessors on other lanes and for what its
+// ports (and the token) were granted with; a port is released with the work of the operations that
+// name it.
 #include <atomic>
 #include <memory>
 #include <span>
@@ -34,7 +37,7 @@ struct SequencePortClaim : Claim {
   SequenceRun* run = nullptr;
   int port = 0;
   Link link;
-  RankedError leaving;  // what the variable will carry when the port is given back
+  RankedError leaving;  // what the variable will carry when the port is released
 };
 
 class SequenceRun {
@@ -42,31 +45,31 @@ class SequenceRun {
   explicit SequenceRun(FrozenSequence& sequence);
 
   FrozenSequence& sequence() { return sequence_; }
-  // Makes the run ready for a push whose operations take their order from `first_order` on.
+  // Prepares the run for a push whose operations are numbered from `first_order`.
   void Reset(uint64_t first_order);
   // The last port is the token.
   SequencePortClaim& port(int index) { return ports_[index]; }
 
-  // The port's variable is granted: operations that waited for nothing else become ready.
+  // The port's variable was granted: operations waiting only for it become ready.
   void GrantPort(SequencePortClaim& port, ReadyList* ready);
   // The error that the operation inherits; null when it may run. Valid once the operation is ready.
   std::exception_ptr InheritedError(int op) const;
   // The operation failed by itself (not by inheritance).
   void Fail(int op, const std::exception_ptr& error);
-  // What the operation follows on devices; valid once it is ready.
+  // Device work the operation must wait for; valid once it is ready.
   void CollectMarks(int op);
   // The operation was issued on a device.
   void SetMark(int op, DeviceMark mark) { issued_[op] = mark; }
-  // All that the run has issued on devices, for the token; null: nothing.
+  // All device work issued by the run, for the token; null: none.
   const DeviceMarks* CollectAllMarks();
-  // The operation has ended, whichever way; true when it was the last of the run.
+  // The operation ended, successfully or not; true if it was the last of the run.
   bool Finish(int op, ErrorLedger& ledger, ReadyList* ready);
 
   SequenceRun* next_free = nullptr;  // FreeList's
 
  private:
   void SpreadError(int op);
-  // Of the port's operations, into the claim; null: none ran on a device.
+  // Collects the marks of the port's operations in the claim; null: none ran on a device.
   const DeviceMarks* CollectPortMarks(int port);
   void CountDown(int op, ReadyList* ready);
   bool CountDown(int counter) { return std::atomic_ref(counters_[counter]).fetch_sub(1, std::memory_order_acq_rel) == 1; }
@@ -76,10 +79,11 @@ class SequenceRun {
   std::vector<SequenceOpWork> works_;
   std::vector<int> counters_;  // as FrozenSequence::initial_counters_
   std::vector<SequencePortClaim> ports_;
-  // Errors are rare: as long as failed_ is false nobody looks at errors_. It is set before the counters that let successors see it go down.
+  // Errors are rare: errors_ is read only if failed_ is set, which happens before the counters that
+  // release successors are decremented.
   std::atomic<bool> failed_{false};
   std::vector<RankedError> errors_;  // of each operation
-  std::atomic<bool> marked_{false};  // some port was granted with marks; set before the counters go down, as failed_
+  std::atomic<bool> marked_{false};  // some port was granted with marks; set before the counters are decremented, like failed_
   std::vector<DeviceMark> issued_;   // of each operation; empty when none runs on a device
 };
 
@@ -94,11 +98,11 @@ class FrozenSequence final : public Sequence {
   const PortUse& port_use(int port) const { return port_uses_[port]; }
   ThreadedVar& token() { return token_; }
 
-  // A run that is not in use; under the engine's push lock.
+  // An unused run; call with the engine's push lock held.
   SequenceRun* TakeRun();
   void ReturnRun(SequenceRun* run) { free_runs_.Put(run); }
 
-  std::atomic<int> uses{1};  // the owner's, and one for each push under way
+  std::atomic<int> uses{1};  // the owner's, plus one per pending push
 
  private:
   friend class SequenceRun;
@@ -107,10 +111,11 @@ class FrozenSequence final : public Sequence {
     WorkerPool* pool;
     std::vector<int> successors;
     std::vector<int> ports;
-    bool crosses = false;  // a predecessor runs on a device, and on another lane than this one
+    bool crosses = false;  // a predecessor runs on another lane, of a device
   };
   DeviceLane* lane(int op) const { return nodes_[op].pool->lane(); }
-  // Counters: of each operation what it still waits for; of each port the operations that have not finished with it; of the run likewise.
+  // Counters: per operation, what it still waits for; per port and for the run, the operations not
+  // finished.
   int PortCounter(int port) const { return num_ops() + port; }
   int RunCounter() const { return num_ops() + num_ports() + 1; }
 

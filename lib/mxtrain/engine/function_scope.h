@@ -1,5 +1,6 @@
 #pragma once
-// A thread's mark that it runs functions of an engine: a wait under the mark would wait for itself and is refused.
+// Marks a thread as running functions of an engine: a wait there would wait for itself and is
+// rejected.
 #include "mxtrain/base/macros.h"
 
 namespace mxtrain::engine {
@@ -13,7 +14,7 @@ class FunctionScope {
   FunctionScope(const FunctionScope&) = delete;
   FunctionScope& operator=(const FunctionScope&) = delete;
 
-  // True on a thread that is inside a scope of `engine`.
+  // Whether the calling thread is inside a scope of `engine`.
   static MXTRAIN_API bool Inside(const Engine* engine);
 
  private:
@@ -21,8 +22,8 @@ class FunctionScope {
   FunctionScope* outer_;
 };
 
-// Throws kBug when the calling thread is inside a function of `engine`; `what` is the call that is refused. For whoever waits after a push:
-// the wait would refuse as well, but what was pushed would run.
+// Throws kBug when the calling thread is inside a function of `engine`; `what` names the rejected
+// call. For functions that push and then wait: the wait would throw too, but only after the push.
 MXTRAIN_API void RefuseInsideFunction(const Engine* engine, const char* what);
 
 }  // namespace mxtrain::engine

@@ -1,5 +1,5 @@
 #pragma once
-// Owns what handles point to. Whoever makes a handle may forget to delete it: it goes with the engine then.
+// Owns what handles point to. A handle that is never deleted is freed with the engine.
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -7,7 +7,8 @@
 
 namespace mxtrain::engine {
 
-// Thread-safe. Objects die outside the lock: what their functions own may come back to the engine.
+// Thread-safe. Objects are destroyed outside the lock: what their functions own may call the
+// engine.
 template <typename T>
 class HandleTable {
  public:

@@ -1,5 +1,6 @@
 #pragma once
-// What the opaque handles of engine.h point to. Each engine derives its own; a handle belongs to the engine that made it.
+// What the opaque handles of engine.h point to. Each engine derives its own; a handle belongs to
+// the engine that created it.
 
 namespace mxtrain::engine {
 

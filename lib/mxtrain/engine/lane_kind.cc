@@ -35,7 +35,7 @@ std::string NameOf(LaneKind kind) {
 
 void ThrowNoWorkers(Context ctx, const char* name) {
   Throw(ErrorKind::kDevice,
-        "'{}' was pushed to {}, for which this engine has no workers; push it to a device that is there, such as cpu(0)", name,
+        "'{}' was pushed to {}, for which this engine has no workers; push it to an existing device, such as cpu(0)", name,
         ctx.ToString());
 }
 

@@ -8,8 +8,8 @@
 
 namespace mxtrain::engine {
 
-// Every FnProperty but IO, which is the host's, has workers of its own on every device; all CPU contexts (logical devices, pinned memory)
-// share those of the host.
+// Every FnProperty except IO, which runs on the host, has its own workers on every device; all CPU
+// contexts (logical devices, pinned memory) share the host's workers.
 struct LaneKind {
   Context ctx;
   FnProperty property = FnProperty::kNormal;
@@ -17,11 +17,11 @@ struct LaneKind {
 };
 
 LaneKind LaneKindOf(Context ctx, FnProperty property);
-// "cpu compute", "cpu io": the rows of a trace.
+// "cpu compute", "cpu io": the tracks of a trace.
 std::string NameOf(LaneKind kind);
 // kDevice: the engine has no workers of that kind.
 [[noreturn]] void ThrowNoWorkers(Context ctx, const char* name);
-// kBug: a variable stands twice in one push.
+// kBug: a variable appears twice in one push.
 [[noreturn]] void ThrowRepeatedVar(const char* name);
 // kBug: a push without a function.
 [[noreturn]] void ThrowNoFunction(const char* name);

@@ -44,7 +44,7 @@ void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writ
   if (seen.size() != reads.size() + writes.size()) ThrowRepeatedVar(options.name);
 }
 
-// Where a function's callback reports to the push that waits for it.
+// Connects a function's callback to the push that waits for it.
 struct Completion {
   std::mutex mutex;
   std::condition_variable changed;
@@ -60,7 +60,7 @@ struct Completion {
   }
 };
 
-// Waits for what a function has given to its stream.
+// Waits for the work a function has issued.
 void Finish(Stream* stream) {
   if (!stream) return;
   const std::unique_ptr<Event> event = stream->NewEvent();
@@ -80,7 +80,7 @@ NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)), 
 NaiveEngine::~NaiveEngine() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return !running_; });
-  // What their functions own may push when it dies.
+  // What their functions own may push on destruction.
   auto oprs = std::move(oprs_);
   auto sequences = std::move(sequences_);
   lock.unlock();
@@ -114,7 +114,7 @@ void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
 }
 
 void NaiveEngine::EnterThread() {
-  thread_local std::map<uint64_t, std::exception_ptr> entered;  // by the serials of the engines that this thread has begun to work for
+  thread_local std::map<uint64_t, std::exception_ptr> entered;  // by serial of the engines this thread has worked for
   const auto [known, fresh] = entered.try_emplace(serial_);
   if (fresh && options_.on_worker_start) {
     try {
@@ -199,7 +199,7 @@ void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
       {});
 }
 
-// A job is done when it ends, so only another thread's queue can hold a deletion that has not run.
+// Jobs are synchronous, so only another thread's queue can hold a pending deletion.
 bool NaiveEngine::AwaitDeletion() {
   if (FunctionScope::Inside(this)) return false;
   std::unique_lock lock(mutex_);
@@ -301,7 +301,8 @@ void NaiveEngine::DeleteSequence(SequenceHandle handle) {
   sequences_.erase(handle);
 }
 
-// Of several errors that reach an operation or a port, the one with the lowest rank counts: ports first, then operations, by index.
+// Of several errors that reach an operation or a port, the one of lowest rank wins: ports before
+// operations, then by index.
 void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports) {
   struct Ranked {
     size_t rank = std::numeric_limits<size_t>::max();

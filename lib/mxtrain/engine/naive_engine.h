@@ -1,7 +1,8 @@
 #pragma once
-// Runs every function at its push, one after the other in push order, in the thread that pushes: the oracle of the tests and the debugging
-// aid, written without any part of the threaded engine's scheduling. A push made while a function runs (from inside it, or from another
-// thread) joins a queue and runs before the running push returns. The push of an AsyncFn waits for its callback.
+// Runs every function during its push, in push order, on the pushing thread: a reference for tests
+// and a debugging aid that shares no scheduling code with the threaded engine. A push made while a
+// function runs (from inside it or from another thread) is queued and runs before the running push
+// returns. The push of an AsyncFn waits for its callback.
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -50,11 +51,11 @@ class NaiveEngine final : public Engine {
   using Job = UniqueFunction<void()>;
   using Body = UniqueFunction<void(RunContext)>;
 
-  void CheckContext(Context ctx, const char* name);  // kDevice where there is none
-  // Counts the writes and runs the job, or leaves it to the thread that runs jobs now.
+  void CheckContext(Context ctx, const char* name);  // throws kDevice if unavailable
+  // Counts the writes and runs the job, or queues it for the thread that is running jobs.
   void Submit(Job job, std::span<const VarHandle> writes);
-  void EnterThread();  // that will run jobs; with mutex_ held
-  // Runs `body` unless one of the variables carries an error; an error of either kind goes to the written ones.
+  void EnterThread();  // before running jobs; with mutex_ held
+  // Runs `body` unless a variable carries an error; either error goes to the written variables.
   void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options);
   // Null, or the named and entered error.
   std::exception_ptr Try(Body& body, Context ctx, FnProperty property, int priority, const char* name);
@@ -66,20 +67,20 @@ class NaiveEngine final : public Engine {
   void Wait(VarHandle var, const char* what);
 
   const EngineOptions options_;
-  const uint64_t serial_;  // no other engine of the process has it
+  const uint64_t serial_;  // unique in the process
   Profiler profiler_;
   ErrorLedger ledger_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  bool running_ = false;  // guarded by mutex_, as all that follows; while it is true, the running thread alone touches what variables keep
+  bool running_ = false;  // guarded by mutex_, like all below; while true, only the running thread touches variable contents
   std::deque<Job> queue_;
   std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_;
   std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
   std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
 
-  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used by the running thread alone, as what follows
-  std::exception_ptr startup_error_;                     // of that thread: its functions fail with it
+  std::map<LaneKind, std::unique_ptr<Stream>> streams_;  // used only by the running thread, like all below
+  std::exception_ptr startup_error_;                     // of the running thread: its functions fail with it
   uint64_t num_failures_ = 0;
 };
 

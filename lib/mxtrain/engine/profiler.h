@@ -1,6 +1,7 @@
 #pragma once
-// Collects spans of time and writes them as Chrome/Perfetto trace JSON. Off, it costs one relaxed load per function. All methods may be
-// called from any thread. Times are nanoseconds of std::chrono::steady_clock.
+// Collects spans of time and writes them as Chrome/Perfetto trace JSON. When off, costs one relaxed
+// load per function. All methods may be called from any thread. Times are nanoseconds of
+// std::chrono::steady_clock.
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -19,10 +20,10 @@ class Profiler {
   // The trace as JSON text: an object with "traceEvents", times in microseconds since Start.
   std::string Stop();
 
-  // The row of that name, made at first use. Rows are shown in the order in which they were made.
+  // The track of that name, created at first use. Tracks are shown in creation order.
   int Row(std::string_view name);
   void Add(int row, std::string_view name, int priority, int64_t begin_ns, int64_t end_ns);
-  // A span that may overlap others of its row: an asynchronous function from its start to its callback.
+  // A span that may overlap others: an asynchronous function from its start to its callback.
   void AddAsync(std::string_view name, int priority, int64_t begin_ns, int64_t end_ns);
 
  private:
@@ -37,12 +38,12 @@ class Profiler {
 
   std::atomic<bool> on_{false};
   std::mutex mutex_;
-  int64_t start_ns_ = 0;           // guarded by mutex_, as all that follows
+  int64_t start_ns_ = 0;           // guarded by mutex_, like all below
   std::vector<std::string> rows_;  // index = row = "tid" of the trace
   std::vector<Span> spans_;
 };
 
-// Measures the function that runs while it lives and adds it to `row` when a trace was running at its start.
+// Records its own lifetime as a span of `row` if a trace was running at its start.
 class ProfileScope {
  public:
   ProfileScope(Profiler& profiler, int row, const char* name, int priority)

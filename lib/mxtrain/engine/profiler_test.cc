@@ -1,4 +1,5 @@
-// The trace: valid JSON in Chrome's format, one row per worker and lane, nothing from outside the traced time.
+// The trace: valid JSON in Chrome's format, one track per worker and lane, nothing outside the
+// traced time.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -31,7 +32,7 @@ Json StopAndRead(Engine& engine, const std::string& path) {
   return trace.at("traceEvents");
 }
 
-// Spans by name, each with the name of its row.
+// Spans by name, each with the name of its track.
 struct Span {
   std::string row;
   double begin_us = 0, end_us = 0;

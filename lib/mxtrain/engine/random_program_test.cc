@@ -1,9 +1,11 @@
-// Random programs of pushes, sequences, deletions, failures and waits against the naive engine's exact result.
+// Random programs of pushes, sequences, deletions, failures and waits against the naive engine's
+// exact result.
 //
-// Every variable guards a cell: a hash that a write mixes with its own number and with the hashes of all that it read. Mixing does not
-// commute, so that a wrong order anywhere changes the end. Cells have no lock: ThreadSanitizer sees every overlap that the engine allows.
-// Functions of a GPU mix on the thread of a fake stream, after they have returned. MXTRAIN_ENGINE_PROGRAMS sets the number of programs
-// (1000).
+// Every variable guards a cell: a hash that a write mixes with its own number and with the hashes
+// of all that it read. Mixing does not commute, so a wrong order anywhere changes the result. Cells
+// have no lock: ThreadSanitizer detects every overlap that the engine allows. GPU functions mix on
+// the thread of a fake stream, after they have returned. MXTRAIN_ENGINE_PROGRAMS sets the number of
+// programs (1000).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +33,8 @@ constexpr int kWorkerCounts[] = {1, 2, 3, 7, 11};
 constexpr int kSteps = 40;
 constexpr int kGpus = 2;
 
-// Where one takes longer, one of `divisor`; ten at least. A program for the streams of GPUs, which pause, takes near a second.
+// For slow programs, one of `divisor`; at least ten. A program for GPU streams, which pause, takes
+// almost a second.
 int NumPrograms(int divisor = 1) {
   const char* text = std::getenv("MXTRAIN_ENGINE_PROGRAMS");
   return std::max((text ? std::atoi(text) : 1000) / divisor, 10);
@@ -50,7 +53,7 @@ struct Step {
   Context ctx;
   FnProperty property = FnProperty::kNormal;
   int priority = 0;
-  int target = 0;  // which operator or sequence
+  int target = 0;  // index of the operator or sequence
 };
 
 struct OpSpec {
@@ -71,7 +74,7 @@ struct Program {
   int num_cells = 0;
   std::vector<Step> operators;
   std::vector<SequenceSpec> sequences;
-  std::vector<std::vector<Step>> threads;  // what each pushing thread does
+  std::vector<std::vector<Step>> threads;  // steps of each pushing thread
 };
 
 class Generator {
@@ -156,7 +159,7 @@ class Generator {
       step.kind = StepKind::kOperator;
       step.target = Pick(0, static_cast<int>(program_.operators.size()) - 1);
     } else if (kind <= 85 && static_cast<int>(program_.sequences.size()) >= num_threads) {
-      // A sequence belongs to one thread, which alone knows the order of its pushes.
+      // A sequence belongs to one thread, so the order of its pushes is known.
       step.kind = StepKind::kSequence;
       step.target = thread + num_threads * Pick(0, static_cast<int>(program_.sequences.size()) / num_threads - 1);
       step.reads = slots_;
@@ -250,7 +253,7 @@ class Interpreter {
     for (size_t i = 0; i < sequences_.size(); ++i) Prepare(&sequences_[i], program_.sequences[i], static_cast<int>(i));
   }
 
-  // Runs each list of steps in a thread of its own when there are several.
+  // Runs each list of steps in its own thread if there are several.
   Result Run() {
     if (program_.threads.size() == 1) {
       RunThread(0);
@@ -439,7 +442,7 @@ class Interpreter {
     messages_.push_back(std::move(message));
   }
 
-  // What the host sees after a wait; with one pushing thread nobody writes then.
+  // What the host sees after a wait; with one pushing thread there are no concurrent writes.
   void RecordCell(int cell) {
     if (program_.threads.size() == 1) messages_.push_back(std::to_string(cells_[cell].hash));
   }
@@ -466,7 +469,7 @@ class Interpreter {
   std::mutex messages_mutex_;
   std::vector<std::string> messages_;
   Outside outside_;
-  std::unique_ptr<Engine> engine_;  // dies first: it waits for what uses the rest
+  std::unique_ptr<Engine> engine_;  // destroyed first: waits for users of the rest
 };
 
 EngineOptions WithGpus() {
@@ -495,8 +498,8 @@ EngineOptions Threaded(int workers) {
 
 // ---- Several pushing threads
 
-// An order of all pushes in which a serial run would see what this run saw: each thread's own order, and per cell the order of writes and
-// what readers saw of it. None when these contradict each other.
+// A serial order of all pushes consistent with this run: each thread's own order, and per cell the
+// order of writes and what readers saw of it. None if these contradict each other.
 class SerialOrder {
  public:
   explicit SerialOrder(const Interpreter& run) : later_(run.sights().size() * kSteps), missing_(later_.size()) {
@@ -550,7 +553,7 @@ void CheckAgainstNaive(const Program& program, int seed) {
 }
 
 void CheckSerialOrder(Program program, int seed) {
-  program.operators.clear();  // their pushes cannot be told apart
+  program.operators.clear();  // their pushes cannot be distinguished
   for (auto& steps : program.threads) {
     for (Step& step : steps) {
       if (step.kind == StepKind::kOperator) step.kind = StepKind::kSync;

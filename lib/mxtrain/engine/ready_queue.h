@@ -1,6 +1,6 @@
 #pragma once
-// Ready works in the order of Precedes. Most arrive in that order already: those are appended to a list, the others go to a heap, and the
-// first of both is next. Not thread-safe.
+// Ready works in the order of Precedes. Most arrive in order and are appended to a list; the others
+// go to a heap; the first of both is next. Not thread-safe.
 #include <vector>
 
 #include "mxtrain/engine/work.h"
@@ -12,11 +12,11 @@ class ReadyQueue {
   bool empty() const { return !head_ && heap_.empty(); }
   void Push(Work* work);
   Work* Pop();  // not empty
-  // The first of `work` and the queue; keeps the rest.
+  // Returns the first of `work` and the queue; keeps the rest.
   Work* Exchange(Work* work);
 
  private:
-  // A copy of what Precedes looks at, so that the heap's comparisons stay within the heap.
+  // A copy of what Precedes compares, so comparisons stay within the heap's memory.
   struct Entry {
     int priority;
     uint64_t order;

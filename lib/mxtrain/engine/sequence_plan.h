@@ -1,5 +1,5 @@
 #pragma once
-// What engines check and find out about a frozen sequence when it is made.
+// What engines check and derive when a frozen sequence is created.
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -14,9 +14,9 @@ struct PortUse {
   std::vector<int> ops;  // the operations that name it, ascending, each once
 };
 
-// Makes every `after`, `reads` and `writes` free of repetitions (a port that is read and written counts as written) and returns the use of
-// each port. Throws kBug for an edge that does not lead back, a port out of range, a renewed port that
-// is not written and an operation without a function.
+// Removes duplicates from every `after`, `reads` and `writes` (a port both read and written counts
+// as written) and returns the use of each port. Throws kBug for an edge that does not lead back, a
+// port out of range, a renewed port that is not written and an operation without a function.
 std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports);
 
 // kBug unless a push binds every port.

@@ -89,7 +89,7 @@ TEST_CASE("a sequence runs along its edges at every push") {
   }
 }
 
-TEST_CASE("mistakes in a sequence are refused when it is made or pushed") {
+TEST_CASE("mistakes in a sequence are rejected when it is created or pushed") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     Recorder recorder;
@@ -123,7 +123,7 @@ TEST_CASE("a written port counts as a write, a port that is only read does not")
   }
 }
 
-TEST_CASE("a port is given back after its last operation: what it releases overlaps with the rest of the sequence") {
+TEST_CASE("a port is released after its last operation: its successors overlap with the rest of the sequence") {
   auto engine = Make("threaded");
   Recorder recorder;
   VarHandle last_gradient = engine->NewVar(), first_gradient = engine->NewVar();
@@ -159,7 +159,7 @@ TEST_CASE("a port is acquired before its first operation only: earlier operation
   VarHandle weight = engine->NewVar();
   std::promise<void> first_ran;
   auto wait_for_first = first_ran.get_future();
-  // The pull of the weight ends only after the first operation, which does not need it, has run.
+  // The pull of the weight ends only after the first operation, which does not need it.
   engine->PushSync([&](RunContext) { wait_for_first.wait(); }, {}, Vars{weight}, {.property = FnProperty::kComm});
   Recorder recorder;
   std::vector<SequenceOp> ops = List(recorder.Op("a", {}), recorder.Op("b", {0}, {0}), recorder.Op("c", {1}));
@@ -187,7 +187,7 @@ TEST_CASE("operations of one sequence run on the workers that they ask for") {
   engine->DeleteSequence(sequence);
 }
 
-TEST_CASE("a failed operation skips its successors and marks the ports that it and they were to write") {
+TEST_CASE("a failed operation skips its successors and marks the ports that they would have written") {
   for (const char* type : kTypes) {
     auto engine = Make(type, 2);
     Recorder recorder;
@@ -225,7 +225,7 @@ TEST_CASE("an error that a port brings in skips the operations that name it, and
   }
 }
 
-TEST_CASE("a sequence renews the ports that it is told to, and no others") {
+TEST_CASE("a sequence renews the ports in `renews`, and no others") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto engine = Make(type);

@@ -1,6 +1,6 @@
 #pragma once
-// A lock for critical sections of a few instructions that never block or allocate much. Yields to other threads when it is contended, so
-// that a preempted holder gets its core back. Works with std::lock_guard.
+// A lock for critical sections of a few instructions that never block or allocate much. Yields when
+// contended, so a preempted holder gets its core back. Works with std::lock_guard.
 #include <atomic>
 #include <thread>
 

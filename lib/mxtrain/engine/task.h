@@ -17,7 +17,7 @@ namespace mxtrain::engine {
 
 class ThreadedEngine;
 
-// An operator: kept until it is deleted and no push of it is under way.
+// An operator: kept until it is deleted and none of its pushes is pending.
 struct ThreadedOpr : Opr {
   AsyncFn fn;
   std::vector<VarHandle> reads;
@@ -25,11 +25,11 @@ struct ThreadedOpr : Opr {
   std::vector<VarHandle> renews;
   PushOptions options;  // renews: those above
   WorkerPool* pool = nullptr;
-  std::atomic<int> uses{1};  // the owner's, and one for each push under way
+  std::atomic<int> uses{1};  // the owner's, plus one per pending push
 };
 
-// Pooled; all members are set by the push and reset at completion. What grants touch stands first and close together: under a long backlog
-// every grant is a cache miss.
+// Pooled; all members are set by the push and reset at completion. Members that grants touch come
+// first and close together: with a long backlog every grant is a cache miss.
 struct alignas(128) Task : Claim {
   // An array of `count` links, valid until the next call.
   Link* MakeLinks(int count) {
@@ -49,11 +49,12 @@ struct alignas(128) Task : Claim {
   ThreadedOpr* opr = nullptr;
   ThreadedEngine* engine = nullptr;
 
-  bool parked = false;  // of a deletion that frees something: work of devices has held it up
+  bool parked = false;  // of a deletion that frees something: delayed by device work
 
   std::exception_ptr outcome;  // what the written variables will carry
 
-  // An asynchronous function ends when both its body has returned and its callback was called; who comes second completes it.
+  // An asynchronous function ends when its body has returned and its callback was called; the
+  // second of the two completes it.
   std::atomic<int> open_ends{0};
   std::exception_ptr callback_error;
   int64_t begin_ns = -1;  // of a traced asynchronous function
@@ -62,10 +63,10 @@ struct alignas(128) Task : Claim {
   Task* next_free = nullptr;  // FreeList's
 };
 
-// On the stack of the thread that waits.
+// On the stack of the waiting thread.
 struct Waiter : Claim {
   Link link;
-  std::exception_ptr taken;  // the error that the variable carried; guarded by mutex, as `done`
+  std::exception_ptr taken;  // the error that the variable carried; guarded by mutex, like `done`
   bool done = false;
   std::mutex mutex;
   std::condition_variable changed;

@@ -16,7 +16,7 @@ ThreadedVar* Get(VarHandle var) {
 ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(options)) {
   WorkRunner& runner = *this;
   const auto add = [this, &runner](FnProperty property, int workers) {
-    if (workers < 1) Throw(ErrorKind::kUsage, "an engine needs at least one worker of each kind; {} were asked for", workers);
+    if (workers < 1) Throw(ErrorKind::kUsage, "an engine needs at least one worker of each kind; {} were requested", workers);
     const LaneKind kind = LaneKindOf(Context::cpu(), property);
     pools_.emplace_back(kind, std::make_unique<WorkerPool>(runner, options_, kind, workers));
   };
@@ -31,8 +31,8 @@ ThreadedEngine::~ThreadedEngine() {
   WaitUntilIdle();
   oprs_.DeleteAll();
   sequences_.DeleteAll();
-  WaitUntilIdle();  // for what their functions pushed when they died
-  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();  // completers first: they call workers
+  WaitUntilIdle();  // for pushes by their functions' destructors
+  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();  // completers first: they wake workers
   for (Pools* pools : {&pools_, &gpu_pools_}) {
     for (auto& [kind, pool] : *pools) pool->Stop();
   }
@@ -275,7 +275,8 @@ void ThreadedEngine::Complete(Claim* claim, ReadyList* ready) {
   MXTRAIN_ASSERT(!"a function without workers became ready");
 }
 
-// By whoever grants it, so that what it frees is free before the next function runs, and that no worker has to be there for it.
+// On the granting thread: the memory is free before the next function runs, and no worker is
+// needed.
 void ThreadedEngine::RunDeletion(Task* deletion, ReadyList* ready) {
   FunctionScope scope(this);
   if (Fn* on_free = std::get_if<Fn>(&deletion->function)) {
@@ -306,16 +307,16 @@ void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
     waiter->link.var->DropFailedMarks();
   }
   waiter->link.var->Release(&waiter->link, nullptr, nullptr, ledger_, ready);
-  std::lock_guard lock(waiter->mutex);  // held to the end: the waiter may die as soon as it sees `done`
+  std::lock_guard lock(waiter->mutex);  // held to the end: the waiter may be destroyed once it sees `done`
   waiter->taken = std::move(error);
   waiter->done = true;
   waiter->changed.notify_one();
 }
 
-// ---- Work of devices
+// ---- Device work
 
 bool ThreadedEngine::AwaitDevices(Work* work) {
-  if (work->kind == WorkKind::kSequencePort) return false;  // its operations do
+  if (work->kind == WorkKind::kSequencePort) return false;  // its operations wait
   auto* claim = static_cast<Claim*>(work);
   if (work->kind == WorkKind::kSequenceOp) {
     auto* op = static_cast<SequenceOpWork*>(work);
@@ -362,7 +363,8 @@ void ThreadedEngine::CheckLane(const DeviceLane* lane) {
   if (lane && lane->failed()) std::rethrow_exception(lane->failure());
 }
 
-// A function that was skipped has issued nothing, but its stream follows what it follows, and so its ticket stands for that.
+// A skipped function has issued nothing, but its stream waits for its dependencies, so its ticket
+// stands for those.
 void ThreadedEngine::EndIssue(DeviceLane* lane, Task* task) {
   task->ClearMarks();
   const DeviceMark mark = lane->Issue(task->name, task->order);
@@ -437,7 +439,7 @@ Work* ThreadedEngine::RunAsync(Task* task, AsyncFn& fn, const Worker& worker) {
   };
   task->outcome = Try(body, worker, task->ctx, task->name, task->priority);
   if (lane) EndIssue(lane, task);
-  if (!called) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was handed out
+  if (!called) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was created
   if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   JoinAsyncEnds(task);
   ReadyList ready;
@@ -487,7 +489,7 @@ void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
   ThreadedEngine* engine = task->engine;
   task->callback_error = std::move(error);
   if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  FunctionScope scope(engine);  // what the function owns dies here and must not wait either
+  FunctionScope scope(engine);  // what the function owns is destroyed here and must not wait either
   engine->JoinAsyncEnds(task);
   ReadyList ready;
   engine->Release(task, &ready);
@@ -502,7 +504,7 @@ void ThreadedEngine::JoinAsyncEnds(Task* task) {
   if (task->begin_ns >= 0) profiler_.AddAsync(task->name, task->priority, task->begin_ns, NowNs());
 }
 
-// The function dies first, so that whoever waits for the variables finds what it owned gone.
+// The function is destroyed first: what it owned is gone when a wait on the variables returns.
 void ThreadedEngine::Release(Task* task, ReadyList* ready) {
   task->function.emplace<std::monostate>();
   if (task->opr) DropUse(std::exchange(task->opr, nullptr));
@@ -530,7 +532,8 @@ void ThreadedEngine::DropUse(FrozenSequence* sequence) {
   if (sequence->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) sequences_.Delete(sequence);
 }
 
-// Either this thread sees the waiter's mark, or the waiter sees the new count: both orders are sequentially consistent.
+// Either this thread sees the waiter's mark or the waiter sees the new count, by sequential
+// consistency.
 void ThreadedEngine::CountFinished() {
   finished_.fetch_add(1);
   if (idle_waiters_.load() == 0) return;
@@ -538,7 +541,8 @@ void ThreadedEngine::CountFinished() {
   idle_.notify_all();
 }
 
-// As CountFinished, for threads that the destructor does not join: it must not get past the lock before they are done with the engine.
+// Like CountFinished, for threads that the destructor does not join: the lock keeps it waiting
+// until they are done with the engine.
 void ThreadedEngine::CountFinishedByOutsider() {
   std::lock_guard lock(idle_mutex_);
   finished_.fetch_add(1);
@@ -585,7 +589,7 @@ std::exception_ptr ThreadedEngine::Drain(VarHandle var) {
 void ThreadedEngine::WaitUntilIdle() {
   idle_waiters_.fetch_add(1);
   std::unique_lock lock(idle_mutex_);
-  // `finished_` first: read in this order, equal counts were equal at one moment.
+  // `finished_` first: in this order, equal values mean that the counts were equal at one moment.
   idle_.wait(lock, [&] {
     const uint64_t finished = finished_.load();
     return finished == pushed_.load();

@@ -1,7 +1,8 @@
 #pragma once
-// The engine with workers. A push enters its function into the queues of its variables (threaded_var.h) and counts what is missing; who
-// grants the last variable puts the function before the workers of its lane (worker_pool.h), or settles it at once when it is a wait, a
-// port or a deletion.
+// The multithreaded engine. A push enters its function into the queues of its variables
+// (threaded_var.h) and counts what is missing. Whoever grants the last variable hands the function
+// to the workers of its lane (worker_pool.h), or completes it directly if it is a wait, a port or a
+// deletion.
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -49,9 +50,9 @@ class ThreadedEngine final : public Engine, private WorkRunner {
  private:
   using Vars = std::span<const VarHandle>;
 
-  // Adds the lanes of the GPUs to the table, once.
+  // Adds the GPU lanes to the table, once.
   void AddGpus();
-  // The started pool that serves such functions; kDevice when there is none.
+  // The started pool that serves such functions; throws kDevice if there is none.
   WorkerPool* PoolFor(Context ctx, FnProperty property, const char* name);
 
   // Pushing; all but Dispatch with push_lock_ held.
@@ -63,8 +64,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready);
   void CountPushed() { pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-  // Settles what needs no worker and hands the rest to its pools, but for the first work of `here`, which it returns: its caller is a
-  // worker of that pool and runs it next.
+  // Completes what needs no worker and hands the rest to its pools, except the first work for
+  // `here`, which it returns: the caller is a worker of that pool and runs it next.
   Work* Dispatch(ReadyList& ready, const WorkerPool* here);
   void Complete(Claim* claim, ReadyList* ready);
   void CompleteWaiter(Waiter* waiter, ReadyList* ready);
@@ -72,17 +73,17 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void CountDeletion(const Task& deletion);
   static bool Frees(const Task& deletion) { return !std::holds_alternative<std::monostate>(deletion.function); }
 
-  // Work of devices. A work that became ready and follows some: true when it belongs to the host and waits for it now; what runs on a
-  // device finds the events set that its stream will wait for.
+  // Device work. For a work that became ready and depends on device work: true if it runs on the
+  // host and now waits; if it runs on a device, records the events its stream will wait for.
   bool AwaitDevices(Work* work);
   bool Park(Claim* claim);
   void Resume(ReadyList& ready) override;
   std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name, uint64_t order) override;
-  // Before and after a function of a device: its stream follows what the claim follows; its work is what the claim's variables carry from
-  // now on.
+  // Before and after a device function: its stream waits for what the claim depends on; its
+  // variables then carry its work.
   void BeginIssue(DeviceLane* lane, Claim* claim);
   void EndIssue(DeviceLane* lane, Task* task);
-  static void CheckLane(const DeviceLane* lane);  // throws its failure; null: nothing to fail
+  static void CheckLane(const DeviceLane* lane);  // throws its failure; null is fine
 
   // Running, on a worker's thread.
   void EnterWorker(Worker* worker, LaneKind kind, int index) override;
@@ -90,7 +91,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   Work* RunTask(Task* task, const Worker& worker);
   Work* RunAsync(Task* task, AsyncFn& fn, const Worker& worker);
   Work* RunSequenceOp(SequenceOpWork* work, const Worker& worker);
-  // Calls `body` with the run context; null, or its exception.
+  // Calls `body` with the run context; returns its exception or null.
   template <typename Body>
   std::exception_ptr Try(Body&& body, const Worker& worker, Context ctx, const char* name, int priority);
   // The failure with the function's name, entered into the ledger; null for null.
@@ -120,21 +121,22 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   ErrorLedger ledger_;
 
   SpinLock push_lock_;      // makes pushes atomic: every variable's queue holds them in one common order
-  uint64_t last_push_ = 0;  // guarded by push_lock_, as all that follows: number of the last check for distinct variables
+  uint64_t last_push_ = 0;  // guarded by push_lock_, like all below: number of the last check for distinct variables
   uint64_t next_order_ = 0;
   ObjectPool<ThreadedVar> vars_;
   ObjectPool<Task> tasks_;
   HandleTable<ThreadedOpr> oprs_;
   HandleTable<FrozenSequence> sequences_;
 
-  // Nothing is under way when the two are equal. They stand apart: one is written by pushing threads, the other by workers.
+  // The engine is idle when both are equal. On separate cache lines: one is written by pushing
+  // threads, the other by workers.
   alignas(64) std::atomic<uint64_t> pushed_{0};  // written under push_lock_
   alignas(64) std::atomic<uint64_t> finished_{0};
   std::atomic<int> idle_waiters_{0};
   std::mutex idle_mutex_;
   std::condition_variable idle_;
 
-  // Of the deletions that free something: those under way, of these those that only devices hold up, and how many have run.
+  // Deletions that free something: pending, pending only on device work, and finished.
   std::atomic<int64_t> deletions_pending_{0}, deletions_parked_{0};
   std::atomic<uint64_t> deletions_run_{0};
   std::atomic<int> deletion_waiters_{0};

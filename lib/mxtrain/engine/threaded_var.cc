@@ -27,7 +27,7 @@ void ThreadedVar::KeepMarks(const Link& link, const DeviceMarks* marks) {
     if (!marks) return;
     issued_ = std::make_unique<Issued>();
   }
-  if (link.write) {  // it followed all that was issued before
+  if (link.write) {  // it waited for all work issued before
     issued_->writes.Clear();
     issued_->reads.Clear();
   }
@@ -61,7 +61,7 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const Dev
     writing_ = false;
     if (error) error_.Keep(error);
   } else if (--reading_ > 0) {
-    return;  // the head, if there is one, is a write: reads would have been granted
+    return;  // the head, if any, is a write: reads would have been granted
   }
   while (head_ && TryGrant(*head_)) {
     Link* granted = head_;
@@ -69,7 +69,7 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const Dev
     Pass(*granted, ledger);
     if (CountGranted(*granted->claim)) ready->Push(granted->claim);
   }
-  if (head_) __builtin_prefetch(head_);  // a long backlog lies outside the caches
+  if (head_) __builtin_prefetch(head_);  // a long backlog is not in the caches
 }
 
 std::exception_ptr ThreadedVar::TakeError() {

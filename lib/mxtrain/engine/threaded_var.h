@@ -1,7 +1,7 @@
 #pragma once
-// A variable of the threaded engine: a queue of links. Links are granted strictly in push order: a write alone, neighbouring reads
-// together. A granted link leaves the queue, so that the queue holds only what waits; the variable counts what it has granted and not got
-// back.
+// A variable of the threaded engine: a queue of links. Links are granted strictly in push order: a
+// write alone, neighbouring reads together. A granted link leaves the queue, so the queue holds
+// only waiting links; the variable counts links granted and not yet released.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -17,13 +17,15 @@ namespace mxtrain::engine {
 
 class ThreadedVar final : public Var {
  public:
-  // Puts the link at the end of the queue; true when it is granted at once. An error that the variable carries goes to the claim. Callers
-  // hold the engine's push lock, which makes a push over several variables atomic.
+  // Appends the link to the queue; true if it is granted at once. An error on the variable goes to
+  // the claim. Callers hold the engine's push lock, which makes a push over several variables
+  // atomic.
   bool Acquire(Link* link, const ErrorLedger& ledger);
-  // Gives a granted link back; a written variable keeps `error` if there is one. Claims that thereby get their last variable become ready.
-  // `marks`: work on devices that was issued under the link and may not be done; null: none.
+  // Releases a granted link; a written variable keeps a non-null `error`. Claims that thereby get
+  // their last variable become ready. `marks`: device work issued under the link that may not be
+  // done; null: none.
   void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger, ReadyList* ready);
-  // Takes the error away; for the claim of a wait, which holds the variable.
+  // Removes and returns the error; for the claim of a wait, which holds the variable.
   std::exception_ptr TakeError();
 
   // Forgets work on lanes that have failed: a wait has thrown their failure.
@@ -31,9 +33,9 @@ class ThreadedVar final : public Var {
 
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void CountWrite() { version_.store(version() + 1, std::memory_order_relaxed); }  // under the push lock
-  void Reset();                                                                    // as new; nobody holds or waits for it
+  void Reset();                                                                    // as new; must be unused
 
-  uint64_t last_push = 0;            // guarded by the push lock: the last push that named it
+  uint64_t last_push = 0;            // guarded by the push lock: last push that named it
   ThreadedVar* next_free = nullptr;  // FreeList's
 
  private:
@@ -41,8 +43,8 @@ class ThreadedVar final : public Var {
   void Pass(const Link& link, const ErrorLedger& ledger);
   void KeepMarks(const Link& link, const DeviceMarks* marks);
 
-  // Work on devices that was issued under released links and may not be done: a reader follows the last write, a writer that and all reads
-  // since.
+  // Device work issued under released links that may not be done: a reader waits for the last
+  // write, a writer also for all reads since.
   struct Issued {
     DeviceMarks writes, reads;
   };
@@ -50,7 +52,7 @@ class ThreadedVar final : public Var {
   std::atomic<uint64_t> version_{0};
 
   SpinLock lock_;
-  bool writing_ = false;  // guarded by lock_, as all that follows
+  bool writing_ = false;  // guarded by lock_, like all below
   int reading_ = 0;
   Link* head_ = nullptr;
   Link* tail_ = nullptr;

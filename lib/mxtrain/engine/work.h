@@ -19,11 +19,11 @@ enum class WorkKind : uint8_t { kTask, kDeletion, kSequenceOp, kSequencePort, kW
 
 struct Work {
   WorkKind kind = WorkKind::kTask;
-  bool marked = false;         // may depend on work of devices that is not done; false as long as there is none
+  bool marked = false;         // may depend on device work that is not done
   int priority = 0;
   uint64_t order = 0;          // position among all pushes of the engine
-  WorkerPool* pool = nullptr;  // who runs it; null: it is settled at once by the thread that makes it ready
-  Work* next = nullptr;        // in the one list in which it stands: of ready works, or of a pool
+  WorkerPool* pool = nullptr;  // runs it; null: completed by the thread that makes it ready
+  Work* next = nullptr;        // in its one list: of ready works, or of a pool
 };
 
 // Which of two ready works runs first: the higher priority, then the earlier push.
@@ -31,7 +31,7 @@ inline bool Precedes(const Work& a, const Work& b) {
   return a.priority != b.priority ? a.priority > b.priority : a.order < b.order;
 }
 
-// Works that became ready, in the order in which they did.
+// Works in the order in which they became ready.
 class ReadyList {
  public:
   void Push(Work* work) {
@@ -53,11 +53,11 @@ class ReadyList {
   Work* tail_ = nullptr;
 };
 
-// Of the errors of a claim that of a device comes after those that variables carry.
+// Among the errors of a claim, a device failure ranks after those that variables carry.
 inline constexpr int kDeviceFailureRank = std::numeric_limits<int>::max();
 
-// Of several errors that may arrive from several threads at once, the one with the lowest rank stays: the outcome does not depend on
-// timing.
+// Keeps the error of lowest rank among those offered by several threads, so the outcome does not
+// depend on timing.
 class RankedError {
  public:
   void Offer(const std::exception_ptr& error, int rank) {
@@ -68,7 +68,7 @@ class RankedError {
     }
   }
   void Offer(const RankedError& other) { Offer(other.error_, other.rank_); }
-  // These three need no lock once all offers have happened.
+  // These need no lock once all offers have been made.
   const std::exception_ptr& get() const { return error_; }
   int rank() const { return rank_; }
   void Clear() { error_ = nullptr; }
@@ -92,7 +92,7 @@ struct Link {
 };
 
 struct Claim : Work {
-  // What a granted variable says of devices; from any thread.
+  // Adds the device marks of a granted variable; from any thread.
   void Mark(const DeviceMarks& from) {
     std::lock_guard lock(marks_lock);
     if (!marks) marks = std::make_unique<DeviceMarks>();
@@ -104,14 +104,15 @@ struct Claim : Work {
     if (marks) marks->Clear();
   }
 
-  std::atomic<int> missing{0};  // variables not yet granted, and one while the push is under way; later, device work that is awaited
+  std::atomic<int> missing{0};  // variables not granted, plus one during the push; later, awaited device work
   SpinLock marks_lock;
-  RankedError error;            // of the first of its variables that carries one
-  // What it follows on devices; once it was issued on one, its own mark. Null as long as there was none.
+  RankedError error;            // from the first of its variables that carries one
+  // Device work it must wait for; after being issued on a device, its own mark. Null if there was
+  // none.
   std::unique_ptr<DeviceMarks> marks;
 };
 
-// Counts a granted variable; true when the claim got its last.
+// Counts granted variables; true if the claim got its last.
 inline bool CountGranted(Claim& claim, int granted = 1) {
   return claim.missing.fetch_sub(granted, std::memory_order_acq_rel) == granted;
 }

@@ -4,7 +4,7 @@
 
 namespace mxtrain::engine {
 namespace {
-// Some ten microseconds: longer than a push takes, shorter than a park and a wake-up cost.
+// About ten microseconds: longer than a push, shorter than a park and a wake-up.
 constexpr int kYieldsBeforePark = 32;
 }  // namespace
 

@@ -1,6 +1,6 @@
 #pragma once
-// The threads that serve one kind of lane, and what is ready for them. A worker spins briefly before it parks. Threads start at the first
-// use of the pool, so that an engine has none that nobody needs. Enqueue may be called from any thread.
+// The threads of one kind of lane and their ready queue. A worker spins briefly before it parks.
+// Threads start at the pool's first use. Enqueue may be called from any thread.
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -20,15 +20,15 @@ struct Worker {
   WorkerPool* pool = nullptr;
   Stream* stream = nullptr;
   int profile_row = 0;
-  std::exception_ptr startup_error;  // what made this worker unfit; its functions fail with it
+  std::exception_ptr startup_error;  // why the worker could not start; its functions fail with it
 };
 
 // Runs what a worker took; implemented by the engine.
 class WorkRunner : public LaneOwner {
  public:
-  // Called first on the worker's thread; fills in the worker's row of the trace.
+  // Called first on the worker's thread; sets the worker's trace track.
   virtual void EnterWorker(Worker* worker, LaneKind kind, int index) = 0;
-  // Runs `work`; returns a work of the same pool that the worker may run next without its going through the queue, or null.
+  // Runs `work`; returns a work of the same pool to run next without queueing, or null.
   virtual Work* RunWork(Work* work, const Worker& worker) = 0;
 };
 
@@ -36,17 +36,19 @@ class WorkerPool {
  public:
   WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers);
 
-  void Start();  // at the first call; throws kMemory where the system gives no thread
+  void Start();  // idempotent; throws kMemory if a thread cannot be created
   void Enqueue(Work* work);
-  // Of a pool on a device, which has one worker; null on the CPU.
+  // The lane of a device's pool, which has one worker; null on the CPU.
   DeviceLane* lane() const { return lane_.get(); }
-  // Ends the threads; nothing may be ready. Comes before the end of any pool of the engine, since workers call the workers of other pools.
+  // Stops the threads; nothing may be ready. Call it on all pools before destroying any: workers
+  // wake workers of other pools.
   void Stop();
 
  private:
   void RunWorker(int index);
   Worker MakeWorker(int index);
-  // The next to run: of `candidate` (may be null) and what waits the first one. Blocks while there is neither; null at the end.
+  // The next to run: the first of `candidate` (may be null) and the queue. Blocks while there is
+  // neither; null at the end.
   Work* Take(Work* candidate);
   void Park();
 
@@ -59,10 +61,10 @@ class WorkerPool {
   std::once_flag started_;
   std::vector<std::thread> threads_;
 
-  alignas(64) std::atomic<bool> waiting_{false};  // queue_ is not empty or stopping_: what an idle worker may look at without the lock
+  alignas(64) std::atomic<bool> waiting_{false};  // queue_ is not empty, or stopping_: read by idle workers without the lock
   SpinLock lock_;
   ReadyQueue queue_;       // guarded by lock_
-  int sleepers_ = 0;       // guarded by lock_: workers that parked or are about to, and that nobody has called yet
+  int sleepers_ = 0;       // guarded by lock_: workers that parked or are about to, and were not woken
   bool stopping_ = false;  // guarded by lock_
 
   std::mutex park_mutex_;

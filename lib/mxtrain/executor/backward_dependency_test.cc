@@ -1,4 +1,4 @@
-// What an operator declares that its gradient reads decides what the forward pass must keep.
+// The arrays that an operator's gradient declares to read are kept by the forward pass.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -14,7 +14,7 @@ using executor::BindRequest;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-// An operator as it is, but for its gradient, which claims to read every array.
+// An operator whose gradient claims to read every array.
 class Greedy : public OperatorProperty {
  public:
   explicit Greedy(std::shared_ptr<const OperatorProperty> op) : op_(std::move(op)) {}
@@ -57,7 +57,7 @@ class Greedy : public OperatorProperty {
   const std::shared_ptr<const OperatorProperty> op_;
 };
 
-// The operators of this build and beside each a greedy one, with the same kernels.
+// The operators of this build, each with a greedy variant with the same kernels.
 std::shared_ptr<OperatorRegistry> WithGreedyOperators() {
   auto registry = BuiltinOperators();
   for (const std::string& name : registry->Names()) {

@@ -7,7 +7,7 @@
 namespace mxtrain::executor {
 namespace {
 
-constexpr size_t kMostTakes = 4;  // inputs lie in two sets of arrays in turn
+constexpr size_t kMaxEntries = 4;  // inputs alternate between two sets of arrays
 
 }  // namespace
 
@@ -17,22 +17,22 @@ CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids) : ker
 
 void CapturedKernels::Run(RunContext ctx) {
   if (!captures_ || kernels_.monitored()) return RunEach(ctx);
-  Take* take = Find();
-  if (!take) return RunEach(ctx);  // the first run makes what libraries make when they are first asked
-  if (!take->graph) take->graph = Capture(ctx);
-  if (!take->graph) return RunEach(ctx);
-  ctx.stream->Replay(*take->graph);
+  Entry* entry = Find();
+  if (!entry) return RunEach(ctx);  // libraries initialize lazily in the first run
+  if (!entry->graph) entry->graph = Capture(ctx);
+  if (!entry->graph) return RunEach(ctx);
+  ctx.stream->Replay(*entry->graph);
 }
 
-CapturedKernels::Take* CapturedKernels::Find() {
-  const auto found = std::find_if(takes_.begin(), takes_.end(), [&](const Take& take) { return take.addresses == kernels_.addresses(); });
-  if (found == takes_.end()) {
-    if (takes_.size() == kMostTakes) takes_.pop_back();
-    takes_.insert(takes_.begin(), Take{kernels_.addresses(), nullptr});
+CapturedKernels::Entry* CapturedKernels::Find() {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.addresses == kernels_.addresses(); });
+  if (found == entries_.end()) {
+    if (entries_.size() == kMaxEntries) entries_.pop_back();
+    entries_.insert(entries_.begin(), Entry{kernels_.addresses(), nullptr});
     return nullptr;
   }
-  std::rotate(takes_.begin(), found, found + 1);
-  return &takes_.front();
+  std::rotate(entries_.begin(), found, found + 1);
+  return &entries_.front();
 }
 
 void CapturedKernels::RunEach(RunContext ctx) {
@@ -45,7 +45,7 @@ void CapturedKernels::RunEach(RunContext ctx) {
   }
 }
 
-// What fails while it is captured is done without, and fails there if it is at fault itself.
+// If capturing fails, the kernels run uncaptured and throw their own errors, if any.
 std::unique_ptr<CapturedGraph> CapturedKernels::Capture(RunContext ctx) {
   std::unique_ptr<CapturedGraph> graph;
   if (ctx.stream->BeginCapture()) {

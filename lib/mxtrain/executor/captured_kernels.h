@@ -1,6 +1,7 @@
 #pragma once
-// The kernels of a part of a step, one behind the other on the stream of one GPU. Of addresses that come again, what they give to the stream is
-// captured, and from then on given as one piece: one launch in place of hundreds.
+// The kernels of part of a step, issued in sequence on the stream of one GPU. When the addresses
+// repeat, the stream work is captured as a graph and replayed from then on: one launch instead of
+// hundreds.
 #include <memory>
 #include <vector>
 
@@ -13,24 +14,25 @@ class MXTRAIN_API CapturedKernels {
   // `ids`: kernels of `kernels`, which must outlive the object, in a legal order.
   CapturedKernels(KernelSet& kernels, std::vector<int> ids);
 
-  // On the thread that gives work to the stream. An error bears the kernel's name.
+  // On the thread that issues to the stream. Errors carry the kernel's name.
   void Run(RunContext ctx);
 
  private:
-  // A graph reads and writes where the arrays lay when it was made.
-  struct Take {
+  // A graph uses the array addresses at the time of capture.
+  struct Entry {
     std::vector<void*> addresses;
-    std::unique_ptr<CapturedGraph> graph;  // null: run once, not captured yet
+    std::unique_ptr<CapturedGraph> graph;  // null: ran once, not captured yet
   };
-  // The take of the addresses of this run, moved to the front; null when they are new, which they then are no more.
-  Take* Find();
+  // The entry for this run's addresses, moved to the front; null (and an entry is added) if they
+  // are new.
+  Entry* Find();
   void RunEach(RunContext ctx);
   std::unique_ptr<CapturedGraph> Capture(RunContext ctx);
 
   KernelSet& kernels_;
   const std::vector<int> ids_;
-  bool captures_;             // until the device refuses
-  std::vector<Take> takes_;  // the last used first
+  bool captures_;             // until the device rejects a capture
+  std::vector<Entry> entries_;  // most recently used first
 };
 
 }  // namespace mxtrain::executor

@@ -31,13 +31,13 @@ void CheckGiven(const ArrayMap& arrays, const std::string& name, const char* wha
   Throw(ErrorKind::kConfig, "no {} '{}' was given to Bind{}", what, name, DidYouMean(name, given));
 }
 
-// Shapes, types and layouts of arrays that exist already.
+// Shapes, types and layouts of existing arrays.
 void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
   for (const auto& [name, array] : arrays) {
     TShape asked = request->shapes[name];
     const auto type = request->types.find(name);
     if (!MergeShape(array.shape(), &asked) || (type != request->types.end() && type->second != array.dtype())) {
-      Throw(ErrorKind::kConfig, "array '{}' is {} {}; {} {} was asked for", name, NameOf(array.dtype()), array.shape().ToString(),
+      Throw(ErrorKind::kConfig, "array '{}' is {} {}; {} {} was requested", name, NameOf(array.dtype()), array.shape().ToString(),
             type != request->types.end() ? NameOf(type->second) : "shape", request->shapes[name].ToString());
     }
     request->shapes[name] = array.shape();
@@ -46,12 +46,12 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
   }
 }
 
-// Shared by executors that never run at once; grows when one of them needs more.
+// Shared by executors that never run concurrently; grows on demand.
 struct Arena {
   NDArray bytes;
-  const void* forward_of = nullptr;  // the executor for whose Backward it holds what a Forward left; null: none
+  const void* forward_of = nullptr;  // the executor with a pending Backward on this arena; null: none
 
-  // Throws kConfig where it lies on another device.
+  // Throws kConfig if it is on another device.
   void Grow(Runtime& runtime, Context ctx, int64_t size) {
     const int64_t before = bytes.empty() ? 0 : bytes.shape().Size();
     if (!bytes.empty() && bytes.ctx() != ctx) {
@@ -59,25 +59,25 @@ struct Arena {
             ctx.ToString());
     }
     if (!bytes.empty() && before >= size) return;
-    if (!bytes.empty()) bytes.WaitToWrite();  // steps under way are ordered by the old array alone
+    if (!bytes.empty()) bytes.WaitToWrite();  // steps in flight are ordered only by the old array
     forward_of = nullptr;
-    bytes = NDArray();  // first, so that the two are never there at once
+    bytes = NDArray();  // first, so both never exist at once
     try {
       bytes = New(runtime, ctx, size);
     } catch (...) {
-      if (before > 0) bytes = New(runtime, ctx, before);  // for the executors that have it
+      if (before > 0) bytes = New(runtime, ctx, before);  // for the executors that share it
       throw;
     }
   }
 
   static NDArray New(Runtime& runtime, Context ctx, int64_t size) {
     NDArray arena(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
-    arena.data();  // now, so that what does not fit is refused by the bind
+    arena.data();  // now, so binding fails if memory is exhausted
     return arena;
   }
 };
 
-// What one run brings to the engine.
+// The arrays of one run.
 struct Run {
   RunInputs inputs;
   NDArray bytes;  // of the arena
@@ -98,11 +98,11 @@ struct Executor::Impl {
   Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given, std::shared_ptr<Arena> shared);
   ~Impl();
 
-  // Binds to the given arrays and makes those that are missing.
+  // Binds to the given arrays and allocates the missing ones.
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
                                         Executor* shared);
   void Prepare(Recycler<Run>::Lease run, bool forward);
-  // Inputs that lie elsewhere are copied to the device, by a copy stream, into arrays that stay the same.
+  // Inputs on other devices are copied, on a copy stream, into permanent arrays.
   void Stage(RunInputs* inputs);
   void Push(StepSequences::Part part) { sequences->Push(part, arena->bytes.var()); }
 
@@ -114,20 +114,21 @@ struct Executor::Impl {
   executor::BoundArrays arrays;
   std::vector<std::string> input_names;
   std::shared_ptr<Arena> arena;
-  void* resolved_arena = nullptr;  // touched by the compute lane only
+  void* resolved_arena = nullptr;  // used only on the compute lane
 
   executor::StepState state;
   uint64_t random_step = 0;
   Monitor monitor;
   int monitor_every = 1;
   uint64_t monitor_runs = 0;
-  bool monitored = false;  // the last forward pass; its Backward is too
+  bool monitored = false;  // of the last forward pass and its Backward
 
   executor::ExternalBuffers externals;
   std::unique_ptr<StepSequences> sequences;
   Recycler<Run> runs;
-  std::vector<NDArray> kept_inputs;  // until the run is pushed; those of a Forward until its Backward
-  // By outer array. Two sets in turn: while one run reads its own, the next one's batch is on its way.
+  std::vector<NDArray> kept_inputs;  // until the run is pushed; of a Forward, until its Backward
+  // By external buffer. Two alternating sets: while one run reads one, the next batch is copied to
+  // the other.
   std::array<std::map<int, NDArray>, 2> staged;
   size_t stage = 0;
 };
@@ -151,29 +152,29 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
 
 Executor::Impl::~Impl() {
   if (arena->forward_of == this) arena->forward_of = nullptr;
-  runtime.Drain(arena->bytes.var());  // every operation writes it, and uses kernels and state
+  runtime.Drain(arena->bytes.var());  // every operation writes it, so all users of kernels and state are done
 }
 
 void Executor::Impl::Stage(RunInputs* inputs) {
-  for (auto& [outer, array] : *inputs) {
+  for (auto& [external, array] : *inputs) {
     if (executor::LiesOn(array, request.ctx)) continue;
-    NDArray& target = staged[stage][outer];
+    NDArray& target = staged[stage][external];
     if (target.empty()) target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
     target.CopyFrom(array);
     array = target;
   }
 }
 
-// Pushes, ahead of a run, the small function that points the views at this run's inputs. It is ordered by the arena: after the run before,
-// before this one.
+// Pushes, before a run, a small function that points the views at this run's inputs. The arena
+// orders it between the previous run and this one.
 void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   if (is_forward) stage = 1 - stage;
   Stage(&run->inputs);
-  // A backward pass has the inputs of its forward pass beside its head gradients.
+  // A backward pass uses the inputs of its forward pass besides its head gradients.
   executor::MakeDistinct(externals, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
   if (is_forward) kept_inputs.clear();
-  for (const auto& [outer, array] : run->inputs) {
-    externals.SetPort(externals[outer].port, array.var());
+  for (const auto& [external, array] : run->inputs) {
+    externals.SetPort(externals[external].port, array.var());
     kept_inputs.push_back(array);
   }
   if (is_forward) {
@@ -194,7 +195,7 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   runtime.engine().PushSync(
       [this, run = std::move(run)](RunContext) {
         executor::KernelSet& kernels = sequences->kernels();
-        for (const auto& [outer, array] : run->inputs) kernels.SetExternal(outer, array.data().data);
+        for (const auto& [external, array] : run->inputs) kernels.SetExternal(external, array.data().data);
         if (void* base = run->bytes.data().data; base != resolved_arena) {
           kernels.SetArena(base);
           resolved_arena = base;
@@ -279,7 +280,7 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
     Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to run backward");
   }
   if (impl.arena->forward_of != &impl) {
-    Throw(ErrorKind::kUsage, "Backward has no Forward to follow: run Forward first, then Backward once, and nothing on the same arena between");
+    Throw(ErrorKind::kUsage, "Backward without a Forward: run Forward first, then Backward once, with no other run on the same arena in between");
   }
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckHeadGrads(impl.externals, impl.graph, impl.symbol, head_grads, &run->inputs);
@@ -295,7 +296,7 @@ void Executor::Step(std::span<const NDArray> inputs) {
   }
   if (!impl.externals.head_grads().empty()) {
     const int i = impl.externals[impl.externals.head_grads()[0]].head_grad;
-    Throw(ErrorKind::kConfig, "output {} of the net ({}) is no loss, so it cannot be trained; end the net in a loss operator", i,
+    Throw(ErrorKind::kConfig, "output {} of the net ({}) is not a loss and cannot be trained; end the net in a loss operator", i,
           impl.symbol.ListOutputs()[i]);
   }
   Recycler<Run>::Lease run = impl.runs.Take();
@@ -317,7 +318,7 @@ const NDArray& Executor::loss_scale() const { return impl_->arrays.loss_scale; }
 uint64_t Executor::random_step() const { return impl_->random_step; }
 void Executor::set_random_step(uint64_t step) { impl_->random_step = step; }
 void Executor::SetMonitor(Monitor callback, int every) {
-  if (every < 1) Throw(ErrorKind::kUsage, "a monitor looks at every n-th run, n >= 1, not {}", every);
+  if (every < 1) Throw(ErrorKind::kUsage, "a monitor needs every >= 1, not {}", every);
   impl_->monitor = std::move(callback);
   impl_->monitor_every = every;
   impl_->monitor_runs = 0;

@@ -88,7 +88,7 @@ TEST_CASE("gradients are the central differences of Forward, in double") {
   }
 }
 
-// float32: sums of some hundred products of order one, in other orders.
+// float32: sums of several hundred products of order one, in different orders.
 TEST_CASE("chosen kernels, fused and blocked, agree with the reference kernels") {
   const auto runtime = NewRuntime();
   for (const SmallNet& net : SmallNets(TestRegistry())) {
@@ -114,7 +114,7 @@ TEST_CASE("engines and repetition change no bit") {
   }
 }
 
-TEST_CASE("replicas draw random numbers of their own, and nothing else tells them apart") {
+TEST_CASE("replicas differ in their random numbers, and in nothing else") {
   const auto runtime = NewRuntime();
   for (const bool draws : {true, false}) {
     const SmallNet net = draws ? DropoutNet(TestRegistry()) : SmallNets(TestRegistry())[0];
@@ -150,17 +150,17 @@ TEST_CASE("Forward and Backward are a Step, bit for bit") {
   }
 }
 
-TEST_CASE("kAdd adds to what the gradient arrays hold; a null request makes no array") {
+TEST_CASE("kAdd adds to the gradient arrays; a null request makes no array") {
   const auto runtime = NewRuntime();
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
     BindRequest request = RequestFor(net, net.losses);
     const Result once = StepOnce(*runtime, net, request);
-    const std::string left_out = request.grad_req.begin()->first;
+    const std::string without_grad = request.grad_req.begin()->first;
     for (auto& [name, req] : request.grad_req) req = GradReq::kAdd;
-    request.grad_req[left_out] = GradReq::kNull;
+    request.grad_req[without_grad] = GradReq::kNull;
     const auto executor = BindWithValues(*runtime, net.losses, request);
-    CHECK_FALSE(executor->grads().contains(left_out));
+    CHECK_FALSE(executor->grads().contains(without_grad));
     const auto inputs = MakeInputs(*runtime, net, executor->input_names());
     for (const auto& [name, grad] : executor->grads()) NDArray(grad).Fill(3);
     for (int i = 0; i < 2; ++i) executor->Step(inputs);
@@ -205,7 +205,7 @@ TEST_CASE("an evaluation executor shares parameters and arena, and disturbs no t
   }
 }
 
-TEST_CASE("in inference batch norms fold into convolutions, follow changed parameters, and give what they gave apart") {
+TEST_CASE("in inference batch norms fold into convolutions, follow changed parameters, and give the unfolded result") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
   BindRequest request = RequestFor(net, net.features);
@@ -215,7 +215,7 @@ TEST_CASE("in inference batch norms fold into convolutions, follow changed param
   request.fuse = false;
   const auto apart = BindWithValues(*runtime, net.features, request);
   bool any = false;
-  for (const auto& node : folded->graph().nodes) any |= node.derived;
+  for (const auto& node : folded->graph().nodes) any |= node.precomputed;
   CHECK(any);
   const auto inputs = MakeInputs(*runtime, net, folded->input_names());
   for (double gamma : {1.5, -0.5}) {
@@ -225,7 +225,7 @@ TEST_CASE("in inference batch norms fold into convolutions, follow changed param
   }
 }
 
-TEST_CASE("a reshaped executor has the same parameters and serves another batch, while earlier steps are still under way") {
+TEST_CASE("a reshaped executor has the same parameters and serves another batch, while earlier steps are in flight") {
   const auto runtime = NewRuntime();
   for (SmallNet net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
@@ -253,7 +253,7 @@ TEST_CASE("a reshaped executor has the same parameters and serves another batch,
   }
 }
 
-TEST_CASE("an arena that grows is never there beside the larger one; one that cannot grow is as it was") {
+TEST_CASE("an arena that grows never coexists with the larger one; one that cannot grow is unchanged") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
   const auto small = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
@@ -322,7 +322,7 @@ TEST_CASE("one array may serve two inputs") {
   CHECK(ResultOf(*executor) == expected);
 }
 
-TEST_CASE("what cannot be bound or run is refused, and named") {
+TEST_CASE("what cannot be bound or run is rejected by name") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[0];
   const BindRequest request = RequestFor(net, net.losses);
@@ -351,7 +351,7 @@ TEST_CASE("what cannot be bound or run is refused, and named") {
   contradiction.shapes["fc1_weight"] = TShape{9, 6};
   CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, contradiction), doctest::Contains("fc1"));
 
-  executor->Step(inputs);  // refused calls leave it usable
+  executor->Step(inputs);  // rejected calls leave it usable
   CHECK(std::isfinite(GetValues(executor->outputs()[0])[0]));
 }
 

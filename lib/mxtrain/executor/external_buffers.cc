@@ -9,7 +9,7 @@ bool LiesOn(const NDArray& array, Context device) {
   return !on_gpu || array.ctx() == device;
 }
 
-// Goes through the graph in the order in which the arrays get their numbers.
+// Visits the graph in the order in which buffers are numbered.
 struct ExternalBuffers::Maker {
   ExternalBuffers& externals;
   Runtime& runtime;
@@ -35,7 +35,7 @@ struct ExternalBuffers::Maker {
             array.shape().ToString(), array.layout().Name(), NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
     }
     if (!LiesOn(array, request.ctx)) {
-      Throw(ErrorKind::kConfig, "array '{}' lies on {}, and the net is bound on {}; copy it there first", name, array.ctx().ToString(),
+      Throw(ErrorKind::kConfig, "array '{}' is on {}, but the net is bound to {}; copy it there first", name, array.ctx().ToString(),
             request.ctx.ToString());
     }
     return array;
@@ -46,14 +46,14 @@ struct ExternalBuffers::Maker {
     for (size_t k = 0; k < graph.arguments.size(); ++k) {
       const int id = graph.arguments[k];
       const ExecNode& node = graph.nodes[id];
-      ExternalBuffer outer;
+      ExternalBuffer external;
       if (request.inputs.contains(node.name)) {
-        outer.input = inputs++;
-        outer.spec = node.specs[0];
+        external.input = inputs++;
+        external.spec = node.specs[0];
       } else {
-        outer.array = GivenOrNew(&bound.args, node.name, node.specs[0], false);
+        external.array = GivenOrNew(&bound.args, node.name, node.specs[0], false);
       }
-      externals.Add(BufferOf({id, 0}), std::move(outer));
+      externals.Add(BufferOf({id, 0}), std::move(external));
       if (const NodeEntry gradient = graph.gradients[k]) {
         ExternalBuffer target;
         target.array = GivenOrNew(&bound.grads, node.name, graph.spec(gradient), true);
@@ -64,9 +64,9 @@ struct ExternalBuffers::Maker {
 
   void AddAuxiliaries() const {
     for (int id : graph.auxiliaries) {
-      ExternalBuffer outer;
-      outer.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
-      externals.Add(BufferOf({id, 0}), std::move(outer));
+      ExternalBuffer external;
+      external.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
+      externals.Add(BufferOf({id, 0}), std::move(external));
     }
   }
 
@@ -77,9 +77,9 @@ struct ExternalBuffers::Maker {
       bound.loss_scale = New(graph.spec(scale), graph.nodes[scale.node].name);
       bound.loss_scale.Fill(1);
     }
-    ExternalBuffer outer;
-    outer.array = bound.loss_scale;
-    externals.Add(BufferOf(scale), std::move(outer));
+    ExternalBuffer external;
+    external.array = bound.loss_scale;
+    externals.Add(BufferOf(scale), std::move(external));
   }
 
   void AddOutputs() const {
@@ -89,30 +89,30 @@ struct ExternalBuffers::Maker {
         Throw(ErrorKind::kConfig, "output '{}' of the net is a variable; apply an operator to it (_copy)", node.name);
       }
       const int known = externals.of_buffer_[BufferOf(head)];
-      ExternalBuffer outer;
-      outer.array = known >= 0 ? externals[known].array : New(graph.spec(head), node.name);
-      bound.outputs.push_back(outer.array);
-      externals.Add(BufferOf(head), std::move(outer));
+      ExternalBuffer external;
+      external.array = known >= 0 ? externals[known].array : New(graph.spec(head), node.name);
+      bound.outputs.push_back(external.array);
+      externals.Add(BufferOf(head), std::move(external));
     }
   }
 
   void AddHeadGrads() const {
     for (size_t i = 0; i < graph.head_grads.size(); ++i) {
       if (!graph.head_grads[i]) continue;
-      ExternalBuffer outer;
-      outer.head_grad = static_cast<int>(i);
-      outer.spec = graph.spec(graph.head_grads[i]);
-      externals.Add(BufferOf(graph.head_grads[i]), std::move(outer));
+      ExternalBuffer external;
+      external.head_grad = static_cast<int>(i);
+      external.spec = graph.spec(graph.head_grads[i]);
+      externals.Add(BufferOf(graph.head_grads[i]), std::move(external));
     }
   }
 
   void AddPrecomputed() const {
     for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
-      if (!graph.nodes[id].derived) continue;
+      if (!graph.nodes[id].precomputed) continue;
       for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
-        ExternalBuffer outer;
-        outer.array = New(graph.nodes[id].specs[i], graph.nodes[id].name);
-        externals.Add(BufferOf({id, i}), std::move(outer));
+        ExternalBuffer external;
+        external.array = New(graph.nodes[id].specs[i], graph.nodes[id].name);
+        externals.Add(BufferOf({id, i}), std::move(external));
       }
     }
   }
@@ -130,14 +130,14 @@ ExternalBuffers::ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const
   NewPort(nullptr);  // the arena
 }
 
-void ExternalBuffers::Add(int buffer, ExternalBuffer outer) {
+void ExternalBuffers::Add(int buffer, ExternalBuffer external) {
   int& number = of_buffer_[buffer];
   if (number >= 0) return;
   number = size();
-  outer.port = NewPort(outer.array.empty() ? nullptr : outer.array.var());
-  if (outer.input >= 0) inputs_.push_back(number);
-  if (outer.head_grad >= 0) head_grads_.push_back(number);
-  arrays_.push_back(std::move(outer));
+  external.port = NewPort(external.array.empty() ? nullptr : external.array.var());
+  if (external.input >= 0) inputs_.push_back(number);
+  if (external.head_grad >= 0) head_grads_.push_back(number);
+  arrays_.push_back(std::move(external));
 }
 
 int ExternalBuffers::NewPort(engine::VarHandle var) {

@@ -7,8 +7,8 @@
 namespace mxtrain::executor {
 namespace {
 
-// Who wrote each byte of a space last, and who has read it since. Segments are cut where accesses begin and end; a write makes one of all
-// that it covers, so that their number follows what is alive, not what has been.
+// The last writer of each byte of a space, and the readers since. Segments are split at the ends of
+// accesses; a write merges all it covers, so their number depends on live data, not on history.
 class SpaceHistory {
  public:
   struct Segment {
@@ -18,31 +18,32 @@ class SpaceHistory {
 
   template <typename F>
   void ForRange(int64_t begin, int64_t end, F&& f) {
-    Cut(begin);
-    Cut(end);
+    Split(begin);
+    Split(end);
     for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it) f(it->second);
   }
   void Write(int64_t begin, int64_t end, int writer) {
-    Cut(begin);
-    Cut(end);
+    Split(begin);
+    Split(end);
     const auto first = segments_.find(begin);
     segments_.erase(std::next(first), segments_.lower_bound(end));
     first->second = {writer, {}};
   }
 
  private:
-  void Cut(int64_t at) {
+  void Split(int64_t at) {
     if (segments_.empty()) segments_.emplace(INT64_MIN, Segment{});
     auto it = std::prev(segments_.upper_bound(at));
     if (it->first != at) segments_.emplace(at, it->second);
   }
-  std::map<int64_t, Segment> segments_;  // by begin; each reaches to the next
+  std::map<int64_t, Segment> segments_;  // by begin; each extends to the next
 };
 
-// Removes edges that follow from others: operation a is dropped when a later predecessor follows a already.
+// Transitive reduction: drops predecessor a if a later predecessor already follows a.
 //
-// Operations are laid into chains, each following the one before it in its chain. What an operation follows is then, of each chain, all up
-// to some last one (Jagadish 1990); a net's step has few chains at any time, where a table of all pairs would grow with its square.
+// Operations are arranged in chains, in which each follows its predecessor. The ancestors of an
+// operation are then a prefix of each chain (Jagadish 1990). A net's step has few chains, while a
+// table of all pairs would grow quadratically.
 class Reducer {
  public:
   explicit Reducer(size_t n) : chain_of_(n), follows_(n) {}
@@ -87,7 +88,7 @@ class Reducer {
     return merged;
   }
 
-  // Onto the end of a chain whose last operation it follows, else a chain of its own.
+  // Appends it to a chain whose last operation it follows, else starts a new chain.
   void Append(int op) {
     Followed& mine = follows_[op];
     const auto onto = std::find_if(mine.begin(), mine.end(), [this](const auto& f) { return ends_[f.first] == f.second; });
@@ -104,7 +105,7 @@ class Reducer {
 
   std::vector<int> chain_of_;      // [operation]
   std::vector<int> ends_;          // [chain]: its last operation
-  std::vector<Followed> follows_;  // [operation], with itself
+  std::vector<Followed> follows_;  // [operation], including itself
 };
 
 }  // namespace

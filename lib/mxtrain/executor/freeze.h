@@ -1,6 +1,6 @@
 #pragma once
-// Freeze: the order of a step as edges between operations. Two operations that touch a common byte, one of them writing, always have a path of
-// edges; nothing else is ordered.
+// Freeze: the order of a step as edges between operations. Two operations that access a common
+// byte, at least one writing, are always connected by a path; nothing else is ordered.
 #include <cstdint>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace mxtrain::executor {
 
-// Bytes [begin, end) of an address space: 0 is the arena, k > 0 the k-th outer array.
+// Bytes [begin, end) of an address space: 0 is the arena, k > 0 the k-th external buffer.
 struct ByteRange {
   int space = 0;
   int64_t begin = 0, end = 0;
@@ -17,7 +17,8 @@ struct Access {
   std::vector<ByteRange> reads, writes;
 };
 
-// `operations` stand in a legal order. Result: for each the earlier ones that it must follow, ascending, without those that follow from others.
+// `operations`: in a valid order. Result: for each the earlier ones it must follow, ascending,
+// transitively reduced.
 MXTRAIN_API std::vector<std::vector<int>> FindEdges(const std::vector<Access>& operations);
 
 }  // namespace mxtrain::executor

@@ -73,7 +73,7 @@ TEST_CASE("edges order exactly what conflicts order") {
   }
 }
 
-TEST_CASE("edges are ascending, point back, and none follows from others") {
+TEST_CASE("edges are ascending, point back, and none is redundant") {
   std::mt19937 random(8);
   for (int round = 0; round < 100; ++round) {
     CAPTURE(round);

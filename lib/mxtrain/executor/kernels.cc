@@ -8,11 +8,11 @@
 
 namespace mxtrain::executor {
 
-KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
+KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of, Runtime& runtime, bool is_train,
                      const StepState& state)
-    : graph_(graph), plan_(plan), external_of_(outer_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
+    : graph_(graph), plan_(plan), external_of_(external_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
   int externals = 0;
-  for (int outer : outer_of) externals = std::max(externals, outer + 1);
+  for (int external : external_of) externals = std::max(externals, external + 1);
   external_slots_.resize(externals);
   addresses_.resize(static_cast<size_t>(externals) + 1);
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
@@ -51,7 +51,7 @@ void KernelSet::AddNode(int id) {
     kernel->op = operators_[owner];
   }
 
-  // Views get their places only when all vectors are full, so that their addresses stay.
+  // Views are registered only when all vectors are complete, so their addresses are stable.
   struct Place {
     std::vector<TBlob>* views;
     size_t index;
@@ -123,7 +123,7 @@ void KernelSet::AddNode(int id) {
     if (temps[i] == MemoryPlan::kNoTempSpace) {
       r.type = ResourceRequest::kRandom;
       r.random = &state_.random;
-      // A backward pass and a second run draw what the first run drew.
+      // A backward pass and a recomputation repeat the draws of the first run.
       const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
       r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
     } else if (temps[i] >= 0) {
@@ -143,9 +143,9 @@ void KernelSet::SetArena(void* base) {
   for (const TempSlot& slot : temp_slots_) slot.resource->space = bytes + slot.offset;
 }
 
-void KernelSet::SetExternal(int outer, void* data) {
-  addresses_[static_cast<size_t>(outer) + 1] = data;
-  for (const Slot& slot : external_slots_[outer]) slot.view->data = static_cast<char*>(data) + slot.offset;
+void KernelSet::SetExternal(int external, void* data) {
+  addresses_[static_cast<size_t>(external) + 1] = data;
+  for (const Slot& slot : external_slots_[external]) slot.view->data = static_cast<char*>(data) + slot.offset;
 }
 
 bool KernelSet::DrawsRandomNumbers(int k) const {
@@ -185,7 +185,8 @@ void KernelSet::Run(int k, RunContext run_ctx) {
   if (state_.monitor && !second_run) Report(kernel, run_ctx);
 }
 
-// The stored elements where the host can read them: themselves, or a copy that `bytes` holds. Blocks until the device has made it.
+// The stored elements, readable by the host: in place, or a copy in `bytes`. Blocks until the
+// device has copied.
 TBlob KernelSet::OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const {
   if (view.ctx.type != DeviceType::kGPU) return view;
   TBlob host = view;

@@ -1,5 +1,6 @@
 #pragma once
-// The nodes of a planned graph as things that run: an Operator, views of its arrays, and where the bytes of each view come from.
+// The runnable nodes of a planned graph: an Operator, views of its arrays, and where the bytes of
+// each view come from.
 #include <functional>
 #include <memory>
 #include <vector>
@@ -10,10 +11,10 @@
 
 namespace mxtrain::executor {
 
-// To what the derived arrays are brought before a run.
+// The state that precomputed parameters must have before a run.
 struct Precomputation {
   uint64_t version = 0;  // of the parameters
-  uint64_t number = 0;   // of the push that brings them there
+  uint64_t number = 0;   // of the push that computes it
 };
 
 // What every kernel of an executor reads while it runs.
@@ -21,26 +22,26 @@ struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
   Precomputation precomputation;
-  std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: nobody looks at this step
+  std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: this step is not monitored
 };
 
-// One node that runs.
+// One runnable node.
 struct Kernel {
   int node = -1;
   std::string name;
-  std::shared_ptr<Operator> op;  // null for reorders and zeros
+  std::shared_ptr<Operator> op;  // null for reorders and zero fills
   std::vector<TBlob> out_grad, in, out, aux, saved, in_grad;
   std::vector<OpReqType> req;    // of out or in_grad
   std::vector<Resource> requested;
   TBlob workspace;
 };
 
-// Owns the kernels of one executor. Views point into the arena (one base address) or into outer arrays (an address each); both may change
-// between steps, on the thread that computes.
+// Owns the kernels of one executor. Views point into the arena (one base address) or into external
+// buffers (one address each); both may change between steps, on the computing thread.
 class MXTRAIN_API KernelSet {
  public:
-  // `outer_of` maps a buffer to the number of its outer array; `state` must outlive the set.
-  KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& outer_of, Runtime& runtime, bool is_train,
+  // `external_of` maps a buffer to the number of its external buffer; `state` must outlive the set.
+  KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of, Runtime& runtime, bool is_train,
             const StepState& state);
 
   int size() const { return static_cast<int>(kernels_.size()); }
@@ -48,13 +49,13 @@ class MXTRAIN_API KernelSet {
   const Access& access(int k) const { return accesses_[k]; }
 
   void SetArena(void* base);
-  void SetExternal(int outer, void* data);
+  void SetExternal(int external, void* data);
   void Run(int k, RunContext ctx);
 
-  // Of the arena, then of the outer arrays: all that a run reads or writes.
+  // Of the arena, then of the external buffers: everything a run reads or writes.
   const std::vector<void*>& addresses() const { return addresses_; }
   bool DrawsRandomNumbers(int k) const;
-  bool monitored() const { return static_cast<bool>(state_.monitor); }  // somebody looks at this run
+  bool monitored() const { return static_cast<bool>(state_.monitor); }  // this run is monitored
 
  private:
   struct Slot {
@@ -76,7 +77,7 @@ class MXTRAIN_API KernelSet {
   const StepState& state_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Access> accesses_;
-  std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: one serves forward and backward
+  std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: serves forward and backward
   std::vector<Slot> arena_slots_;
   std::vector<std::vector<Slot>> external_slots_;
   std::vector<void*> addresses_;

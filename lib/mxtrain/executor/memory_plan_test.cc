@@ -1,4 +1,4 @@
-// The memory plan against code that shares nothing with the passes (tests/support/plan_reader.h), on nets made at random.
+// The memory plan against independent code (tests/support/plan_reader.h), on random nets.
 #include "mxtrain/executor/memory_plan.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ using executor::Strategy;
 
 unsigned NumNets() { return NumRandomNets(150); }
 
-// A net with a way to bind it.
+// A net and a request to bind it.
 struct PlanCase {
   SmallNet net;
   Symbol symbol;
@@ -65,7 +65,7 @@ std::vector<PlanCase> Cases(unsigned random_nets = NumNets()) {
   return cases;
 }
 
-// The numbers that MakeInputs and SetParameters give.
+// The values of MakeInputs and SetParameters.
 PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
   return [&net](const std::string& name, const TShape& shape) {
     const bool label = net.labels.contains(name);
@@ -77,7 +77,7 @@ PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
   };
 }
 
-// Neither poison nor anything else that is no number.
+// Neither poison nor any other NaN.
 bool AllFinite(const std::map<std::string, std::string>& result) {
   for (const auto& [name, bytes] : result) {
     for (size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
@@ -89,7 +89,7 @@ bool AllFinite(const std::map<std::string, std::string>& result) {
   return true;
 }
 
-TEST_CASE("no two contents that are alive together share a byte, and the bound is what a plain sum says") {
+TEST_CASE("no two contents that are live together share a byte, and the bound is what a plain sum gives") {
   const auto runtime = NewRuntime("naive", 1);
   int shared = 0, inplace = 0, aliases = 0, sums = 0;
   for (const PlanCase& c : Cases(2 * NumNets())) {
@@ -102,7 +102,7 @@ TEST_CASE("no two contents that are alive together share a byte, and the bound i
       CHECK(reader.LowerBound() == plan.lower_bound);
       CHECK(plan.arena_bytes >= plan.lower_bound);
       int64_t sum = 0;
-      for (const auto& b : plan.buffers) sum += b.outer ? 0 : b.bytes;
+      for (const auto& b : plan.buffers) sum += b.external ? 0 : b.bytes;
       shared += plan.arena_bytes < sum;
       for (size_t id = 0; id < graph.nodes.size(); ++id) {
         for (size_t i = 0; i < plan.inplace[id].size(); ++i) {
@@ -113,7 +113,7 @@ TEST_CASE("no two contents that are alive together share a byte, and the bound i
       }
     }
   }
-  // The nets do have what the plan is about.
+  // The nets contain the cases that the plan handles.
   const int nets = static_cast<int>(NumNets());
   CHECK(shared > nets / 2);
   CHECK(inplace > nets / 2);
@@ -121,7 +121,7 @@ TEST_CASE("no two contents that are alive together share a byte, and the bound i
   CHECK(sums > nets / 2);
 }
 
-TEST_CASE("a plan with one buffer moved onto a living one is found out") {
+TEST_CASE("a plan with one buffer moved onto a live one is detected") {
   const auto runtime = NewRuntime("naive", 1);
   for (const PlanCase& c : Cases(10)) {
     CAPTURE(c.net.name);
@@ -130,7 +130,7 @@ TEST_CASE("a plan with one buffer moved onto a living one is found out") {
     for (size_t a = 0; a < plan.buffers.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {
         const executor::Buffer &x = plan.buffers[a], &y = plan.buffers[b];
-        if (x.outer || y.outer || x.bytes == 0 || y.bytes == 0 || x.last < y.first || y.last < x.first) continue;
+        if (x.external || y.external || x.bytes == 0 || y.bytes == 0 || x.last < y.first || y.last < x.first) continue;
         MemoryPlan moved = plan;
         moved.buffers[a].offset = y.offset;
         CHECK_FALSE(PlanReader(graph, moved).Faults().empty());
@@ -220,7 +220,7 @@ TEST_CASE("the edges order every conflict, and without any one of them some conf
   CHECK(cut > 10 * NumNets());
 }
 
-// An order that honours `edges` and runs `late` as late as it can.
+// An order that respects `edges` and runs `late` as late as possible.
 std::vector<int> OrderWithLate(const std::vector<std::vector<int>>& edges, int late) {
   std::vector<bool> follows(edges.size());
   std::vector<int> order, rest;

@@ -1,4 +1,4 @@
-// What an Executor refuses, and that it is as good as before afterwards.
+// Misuse that an Executor rejects, and that it stays usable.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,15 +25,15 @@ TEST_CASE("Backward follows a Forward, once") {
   const BindRequest request = RequestFor(net, net.losses);
   const auto executor = BindWithValues(*runtime, net.losses, request);
   const auto inputs = MakeInputs(*runtime, net, executor->input_names());
-  const auto refused = [&] { CHECK_THROWS_WITH(executor->Backward(), doctest::Contains("has no Forward to follow")); };
-  refused();
+  const auto rejected = [&] { CHECK_THROWS_WITH(executor->Backward(), doctest::Contains("Backward without a Forward")); };
+  rejected();
   executor->Step(inputs);
   const auto expected = Gradients(*executor);
-  refused();
+  rejected();
   executor->Forward(inputs);
   executor->Backward();
   CHECK(Gradients(*executor) == expected);
-  refused();
+  rejected();
 
   BindRequest evaluation = request;
   evaluation.is_train = false;
@@ -41,9 +41,9 @@ TEST_CASE("Backward follows a Forward, once") {
   const auto other = Executor::SimpleBind(*runtime, net.losses, evaluation, executor.get());
   executor->Forward(inputs);
   other->Forward(inputs);
-  refused();
+  rejected();
 
-  // A Forward that is refused changes nothing: the one before it still has its Backward.
+  // A rejected Forward changes nothing: the previous one can still have its Backward.
   executor->Forward(inputs);
   const uint64_t step = executor->random_step();
   CHECK_THROWS(executor->Forward(std::vector<NDArray>{inputs[1], inputs[0]}));
@@ -53,7 +53,7 @@ TEST_CASE("Backward follows a Forward, once") {
   CHECK(Gradients(*executor) == expected);
 }
 
-TEST_CASE("head gradients that do not fit are refused, and the right ones still taken") {
+TEST_CASE("head gradients that do not fit are rejected, and correct ones still accepted") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[0];
   const auto executor = BindWithValues(*runtime, net.features, RequestFor(net, net.features));
@@ -66,7 +66,7 @@ TEST_CASE("head gradients that do not fit are refused, and the right ones still 
   CHECK(Gradients(*executor).size() == 6);
 }
 
-TEST_CASE("arrays that are missing or of another shape are refused by name") {
+TEST_CASE("arrays that are missing or of another shape are rejected by name") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[0];
   const BindRequest request = RequestFor(net, net.losses);
@@ -85,12 +85,12 @@ TEST_CASE("arrays that are missing or of another shape are refused by name") {
   BindRequest larger = request;
   larger.shapes["fc1_weight"] = TShape{10, 5};
   CHECK_THROWS_WITH(bind(made->args(), made->grads(), larger), doctest::Contains("array 'fc1_weight' is float32 [9, 5]"));
-  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, larger, made.get()), doctest::Contains("[10, 5] was asked for"));
+  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, larger, made.get()), doctest::Contains("[10, 5] was requested"));
   CHECK_THROWS_WITH(made->Reshape({{"dta", TShape{3, 5}}}), "the net has no input 'dta'; did you mean 'data'?");
   CHECK_THROWS_WITH(made->Reshape({{"fc1_weight", TShape{3, 5}}}), doctest::Contains("no input 'fc1_weight'"));
 }
 
-TEST_CASE("an array of another type is refused by name") {
+TEST_CASE("an array of another type is rejected by name") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[0];
   const BindRequest request = RequestFor(net, net.losses);
@@ -129,17 +129,19 @@ TEST_CASE("a monitor counts forward passes, and sees the Backward of those that 
 
 void Break(const NDArray& array) {
   const engine::VarHandle broken[] = {array.var()};
-  array.runtime().engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such picture"); }, {}, broken, {.name = "read"});
+  array.runtime().engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such image"); }, {}, broken, {.name = "read"});
 }
-constexpr const char* kBroken = "read: no such picture";
+constexpr const char* kBroken = "read: no such image";
 
-// What is added to holds what the failed run left: its error is seen there, and ends where it was seen.
+// Accumulated arrays hold what the failed run left: the error is thrown there, and ends where it
+// was thrown.
 void WaitForStates(const Executor& executor) {
   for (const auto& [name, array] : executor.auxs()) CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
 }
 
-// The array that carries a failure into the run is mended; nobody waits for the gradients or the arena.
-TEST_CASE("after a run that failed and whose error was seen, the next one gives what it would have given") {
+// The array that carried the failure into the run is repaired; nobody waits for the gradients or
+// the arena.
+TEST_CASE("after a run that failed and whose error was seen, the next one gives the right result") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
     const auto runtime = NewRuntime(engine);
@@ -162,7 +164,7 @@ TEST_CASE("after a run that failed and whose error was seen, the next one gives 
   }
 }
 
-TEST_CASE("a sum of gradients that lacks a batch is not read as one that has it") {
+TEST_CASE("a sum of gradients that lacks a batch is not read as complete") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
     const auto runtime = NewRuntime(engine);
@@ -184,7 +186,7 @@ TEST_CASE("a sum of gradients that lacks a batch is not read as one that has it"
         if (name.starts_with("right") || name.starts_with("left")) continue;  // behind another input
         CHECK_THROWS_WITH(grad.WaitToRead(), kBroken);
       }
-      // Begun anew, it is whole.
+      // Overwritten, it is valid again.
       for (const auto* bound : {&executor, &expected}) {
         for (const auto& [name, grad] : (*bound)->grads()) NDArray(grad).Fill(0);
         SetParameters(**bound);
@@ -195,7 +197,7 @@ TEST_CASE("a sum of gradients that lacks a batch is not read as one that has it"
   }
 }
 
-TEST_CASE("statistics that lack a batch are not read as those that have it") {
+TEST_CASE("statistics that lack a batch are not read as complete") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];  // with batch norm
   const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
@@ -209,8 +211,9 @@ TEST_CASE("statistics that lack a batch are not read as those that have it") {
   for (const auto& [name, array] : executor->auxs()) CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
 }
 
-// In evaluation batch norm is folded into weights that are computed once. A parameter that cannot be had stops that, too.
-TEST_CASE("what follows from a parameter is made when the parameter can be had again") {
+// In evaluation batch norm is folded into weights that are computed once. A parameter that carries
+// an error stops that, too.
+TEST_CASE("what follows from a parameter is computed once the parameter can be read again") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
     const auto runtime = NewRuntime(engine);
@@ -220,7 +223,7 @@ TEST_CASE("what follows from a parameter is made when the parameter can be had a
     request.grad_req.clear();
     const auto executor = BindWithValues(*runtime, net.losses, request);
     const auto& nodes = executor->graph().nodes;
-    REQUIRE(std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.derived; }));
+    REQUIRE(std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.precomputed; }));
     const auto inputs = MakeInputs(*runtime, net, executor->input_names());
     executor->Forward(inputs);
     const auto expected = GetValues(executor->outputs()[0]);

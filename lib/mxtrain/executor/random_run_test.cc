@@ -1,7 +1,9 @@
-// Random programs on executors that share parameters and an arena, with failures between and inside their runs. Each program runs on two
-// sides at once, of which one never fails. What is read on the other is an error of the program's own, or what the first one has, bit for
-// bit; and after every failure was seen and what it spoilt was written anew, nothing fails any more. So an error is never lost and never
-// stays for ever. The naive and the threaded engine must agree on all of it, messages too.
+// Random programs on executors that share parameters and an arena, with failures between and inside
+// their runs. Each program runs on two sides at once, one of which never fails. Values read on the
+// other are an error of the program, or bit-identical to the first. After every failure was thrown
+// and the affected arrays were overwritten, nothing fails any more. So an error is never lost and
+// never stays forever. The naive and the threaded engine must agree on everything, including
+// messages.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -23,20 +25,20 @@ bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-// What one of the two sides has.
+// The state of one side.
 struct Side {
   struct Bound {
     std::unique_ptr<Executor> executor;
     std::vector<std::vector<NDArray>> inputs;  // sets of them
   };
   std::unique_ptr<Runtime> runtime;
-  std::vector<Bound> bound;  // training, evaluation, and what was reshaped out of these
+  std::vector<Bound> bound;  // training, evaluation, and those reshaped from these
 };
 
 struct Named {
   std::string name;
   NDArray array;
-  bool made;  // by runs: a failure may leave it without what it should hold
+  bool made;  // by runs: a failure may leave it invalid
 };
 
 class Program {
@@ -117,7 +119,7 @@ class Program {
     }
   }
 
-  // `fails`: in the middle, at a node chosen at random.
+  // `fails`: in the middle, at a random node.
   void RunSome(bool fails) {
     const auto e = static_cast<size_t>(Below(static_cast<int>(real_.bound.size()))), set = static_cast<size_t>(Below(2));
     const bool in_two = Below(2) == 0;
@@ -133,7 +135,7 @@ class Program {
     if (fails) executor.SetMonitor({});
   }
 
-  // A function fails that was to write an array; it writes nothing.
+  // A function that should write an array fails; it writes nothing.
   void Break() {
     const std::vector<Named> arrays = ArraysOf(real_);
     const Named& named = arrays[static_cast<size_t>(Below(static_cast<int>(arrays.size())))];
@@ -153,7 +155,7 @@ class Program {
         shapes[name] = shape;
       }
     }
-    // The arena may have to be waited for, and tell of a failure; the next call must go well.
+    // Waiting for the arena may throw a failure; the next call must succeed.
     std::unique_ptr<Executor> reshaped;
     const std::string message = MessageOf([&] { reshaped = real_.bound[from].executor->Reshape(shapes); });
     seen_.push_back("reshape: " + message);
@@ -203,7 +205,7 @@ class Program {
     return arrays;
   }
 
-  // Reads array i. One that carries an error is written anew where it may not hold what it should.
+  // Reads array i. One that carries an error is overwritten if it may be invalid.
   bool Look(size_t i) {
     const Named real = ArraysOf(real_)[i], shadow = ArraysOf(shadow_)[i];
     CAPTURE(real.name);
@@ -221,7 +223,7 @@ class Program {
     return false;
   }
 
-  // All failures are seen, and what they spoilt is mended: from now on all is well.
+  // All failures were thrown and the affected arrays overwritten: from now on nothing fails.
   void End() {
     WaitForAll();
     for (size_t i = 0; i < ArraysOf(real_).size(); ++i) Look(i);
@@ -240,7 +242,7 @@ class Program {
   std::vector<std::string> seen_;
 };
 
-TEST_CASE("whatever fails in random programs of executors, what is read is right or an error, and both engines agree on which") {
+TEST_CASE("whatever fails in random programs of executors, what is read is right or an error, the same in both engines") {
   unsigned errors = 0;
   const unsigned programs = NumRandomNets(100);
   for (unsigned seed = 0; seed < programs; ++seed) {

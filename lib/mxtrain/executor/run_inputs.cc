@@ -21,21 +21,21 @@ void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string
   if (given.size() != names.size()) {
     Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(), join(names, ", "), given.size());
   }
-  for (int outer : externals.inputs()) {
-    const int i = externals[outer].input;
-    inputs->emplace_back(outer, CheckArray(externals[outer].spec, names[i], given[i]));
+  for (int external : externals.inputs()) {
+    const int i = externals[external].input;
+    inputs->emplace_back(external, CheckArray(externals[external].spec, names[i], given[i]));
   }
 }
 
 void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
                     RunInputs* inputs) {
-  for (int outer : externals.head_grads()) {
-    const int i = externals[outer].head_grad;
+  for (int external : externals.head_grads()) {
+    const int i = externals[external].head_grad;
     if (inputs->size() >= given.size()) {
       Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
             symbol.ListOutputs()[i]);
     }
-    inputs->emplace_back(outer, CheckArray(externals[outer].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
+    inputs->emplace_back(external, CheckArray(externals[external].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
   }
   if (inputs->size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs->size());
 }

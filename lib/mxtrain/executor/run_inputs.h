@@ -1,6 +1,6 @@
 #pragma once
-// The arrays that one run brings, made fit to be bound to its ports: checked, plain, and no variable twice (a push of the engine refuses
-// one that is named twice, and a port is written under the eyes of the others).
+// The arrays of one run, prepared for binding to ports: checked, plain, with distinct variables (an
+// engine push rejects duplicates, and ports must not alias).
 #include <span>
 #include <string>
 #include <utility>
@@ -11,14 +11,15 @@
 
 namespace mxtrain::executor {
 
-using RunInputs = std::vector<std::pair<int, NDArray>>;  // by number of the outer array
+using RunInputs = std::vector<std::pair<int, NDArray>>;  // by number of the external buffer
 
-// Both add to `inputs`, and throw kConfig naming what is missing, too much, or of another shape or type.
+// Both add to `inputs`, and throw kConfig naming an array that is missing, superfluous, or of the
+// wrong shape or type.
 void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string>& names, std::span<const NDArray> given, RunInputs* inputs);
 void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
                     RunInputs* inputs);
 
-// An array whose variable is one of the net's own, of `others`, or of an array before it gets bytes of its own.
+// Copies each array whose variable belongs to the net, to `others` or to an earlier array.
 void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx, RunInputs* inputs);
 
 }  // namespace mxtrain::executor

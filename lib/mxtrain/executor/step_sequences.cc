@@ -20,9 +20,9 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
   std::vector<int> kernels_of[4];
   for (int k = 0; k < kernels_.size(); ++k) {
     const ExecNode& node = graph.nodes[kernels_[k].node];
-    kernels_of[node.derived ? kPrecomputed : node.backward_pass ? kBackward : kForward].push_back(k);
-    if (!node.derived) kernels_of[kStep].push_back(k);
-    if (node.derived) precomputed_.try_emplace(k);
+    kernels_of[node.precomputed ? kPrecomputed : node.backward_pass ? kBackward : kForward].push_back(k);
+    if (!node.precomputed) kernels_of[kStep].push_back(k);
+    if (node.precomputed) precomputed_.try_emplace(k);
   }
   parts_[kForward] = Freeze(kernels_of[kForward]);
   if (!kernels_of[kPrecomputed].empty()) parts_[kPrecomputed] = Freeze(kernels_of[kPrecomputed]);
@@ -31,10 +31,10 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
   parts_[kStep] = Freeze(kernels_of[kStep]);
 }
 
-std::vector<StepSequences::Piece> StepSequences::Cut(const std::vector<int>& kernel_ids) const {
+std::vector<StepSequences::Piece> StepSequences::Split(const std::vector<int>& kernel_ids) const {
   const auto node_of = [&](int k) -> const ExecNode& { return graph_.nodes[kernels_[k].node]; };
   const bool on_one_gpu = !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
-    return node_of(k).ctx.type == DeviceType::kGPU && node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).derived;
+    return node_of(k).ctx.type == DeviceType::kGPU && node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed;
   });
   if (on_one_gpu && capture_passes_) return {{kernel_ids, true}};
   std::vector<Piece> each;
@@ -52,15 +52,16 @@ Access StepSequences::AccessOf(const Piece& piece) const {
   return all;
 }
 
-// Those of which a run of the kernels, in this order, writes all that they stand for and reads nothing that it has not written: the run may
-// renew them. Others hold what was there before as well: gradients that are added to, auxiliary states, parts of a larger array.
+// Ports whose arrays a run of the kernels, in this order, overwrites completely before reading: the
+// run renews them. Others keep earlier contents: accumulated gradients, auxiliary states, parts of
+// a larger array.
 std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids) const {
   std::set<int> touched, overwritten, others;
   const auto touch = [&](const ByteRange& range, bool writes) {
     if (range.space == 0 || !touched.insert(range.space).second) return;
-    const ExternalBuffer& outer = externals_[range.space - 1];
-    const bool whole = writes && !outer.array.empty() && outer.array.IsWhole() && range.end >= outer.array.spec().Bytes();
-    (whole ? overwritten : others).insert(outer.port);
+    const ExternalBuffer& external = externals_[range.space - 1];
+    const bool whole = writes && !external.array.empty() && external.array.IsWhole() && range.end >= external.array.spec().Bytes();
+    (whole ? overwritten : others).insert(external.port);
   };
   for (int k : kernel_ids) {
     for (const ByteRange& range : kernels_.access(k).reads) touch(range, false);
@@ -79,7 +80,7 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   op.ctx = node.ctx;
   op.priority = kStepPriority;
   op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
-  if (node.derived) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
+  if (node.precomputed) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
   if (piece.captured) {
     op.name = "step";
     op.fn = [kernels = std::make_unique<CapturedKernels>(kernels_, piece.kernels)](RunContext ctx) { kernels->Run(ctx); };
@@ -88,7 +89,7 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
 }
 
 StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) {
-  const std::vector<Piece> pieces = Cut(kernel_ids);
+  const std::vector<Piece> pieces = Split(kernel_ids);
   std::vector<Access> accesses;
   for (const Piece& piece : pieces) accesses.push_back(AccessOf(piece));
   const auto edges = FindEdges(accesses);
@@ -142,7 +143,7 @@ Precomputation StepSequences::PlanPrecomputed(const BoundArrays& arrays) {
   for (const ArrayMap* named : {&arrays.args, &arrays.auxs}) {
     for (const auto& [name, array] : *named) version += runtime_.engine().Version(array.var());
   }
-  const auto passed = [this](const auto& derived) { return derived.second.passed == precomputation_.number; };
+  const auto passed = [this](const auto& entry) { return entry.second.passed == precomputation_.number; };
   precomputation_due_ = version != precomputation_.version || !std::all_of(precomputed_.begin(), precomputed_.end(), passed);
   if (precomputation_due_) precomputation_ = {version, precomputation_.number + 1};
   return precomputation_;
@@ -153,13 +154,13 @@ void StepSequences::PushPrecomputed(engine::VarHandle arena) {
   precomputation_due_ = false;
 }
 
-// What an earlier push has made of this version stands. A push that was skipped does not come here.
+// The result of an earlier push for this version is reused. A skipped push does not get here.
 void StepSequences::RunPrecomputed(int kernel, RunContext ctx) {
-  Derived& derived = precomputed_.at(kernel);
+  PrecomputedState& state = precomputed_.at(kernel);
   const Precomputation wanted = state_.precomputation;
-  if (derived.made_of != wanted.version) kernels_.Run(kernel, ctx);
-  derived.made_of = wanted.version;
-  derived.passed = wanted.number;
+  if (state.made_of != wanted.version) kernels_.Run(kernel, ctx);
+  state.made_of = wanted.version;
+  state.passed = wanted.number;
 }
 
 }  // namespace mxtrain::executor

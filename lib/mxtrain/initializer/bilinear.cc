@@ -5,13 +5,13 @@
 namespace mxtrain {
 namespace {
 
-// The kernel of a Deconvolution that interpolates linearly along both axes; shape (channels, 1, height, width).
+// The kernel of a Deconvolution for bilinear interpolation; shape (channels, 1, height, width).
 class Bilinear final : public Initializer {
  public:
   void Initialize(const std::string& name, uint64_t, NDArray* array) const override {
     const TShape& shape = array->shape();
     if (shape.ndim() != 4) {
-      Throw(ErrorKind::kConfig, "bilinear fills arrays of four dimensions (channels, 1, height, width); '{}' has shape {}", name,
+      Throw(ErrorKind::kConfig, "bilinear needs an array of four dimensions (channels, 1, height, width); '{}' has shape {}", name,
             shape.ToString());
     }
     const int64_t height = shape[2], width = shape[3];

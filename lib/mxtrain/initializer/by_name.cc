@@ -11,10 +11,10 @@ constexpr Ending kEndings[] = {{"_bias", 0},        {"_gamma", 1},     {"_beta",
                                {"running_mean", 0}, {"moving_var", 1}, {"running_var", 1}, {"moving_inv_var", 0},
                                {"moving_avg", 0},   {"_min", 0},       {"_max", 1}};
 
-// A spatial transformer begins as the identity: [1 0 0; 0 1 0].
+// A spatial transformer starts as the identity: [1 0 0; 0 1 0].
 void InitializeIdentityTransform(const std::string& name, NDArray* array) {
   if (array->shape().Size() != 6) {
-    Throw(ErrorKind::kConfig, "'{}' of shape {}: the bias of a localisation net holds the 6 numbers of an affine transform", name,
+    Throw(ErrorKind::kConfig, "'{}' of shape {}: the bias of a localisation net must have the 6 numbers of an affine transform", name,
           array->shape().ToString());
   }
   InitializeElements(name, array, [](int64_t i) { return i == 0 || i == 4 ? 1.0f : 0.0f; });
@@ -38,13 +38,13 @@ void InitializeByName(const std::string& name, std::string_view init_attribute, 
     if (name.ends_with(ending.text)) return array->Fill(ending.value);
   }
   if (name.ends_with("_label")) {
-    Throw(ErrorKind::kConfig, "the label '{}' gets no data: the net has more losses than the data have labels (Softmax is another name of "
-          "SoftmaxOutput, which is a loss; SoftmaxActivation is none)", name);
+    Throw(ErrorKind::kConfig, "no data for the label '{}': the net has more losses than the data have labels (Softmax is an alias of "
+          "SoftmaxOutput, which is a loss; SoftmaxActivation is not)", name);
   }
   std::string endings = "_weight";
   for (const Ending& ending : kEndings) endings += format(", {}", ending.text);
   Throw(ErrorKind::kConfig,
-        "nothing says how parameter '{}' begins: its name ends in none of {}; declare `init` on it, such as init: zero or init: [xavier, "
+        "no initializer for parameter '{}': its name ends in none of {}; declare `init` on it, such as init: zero or init: [xavier, "
         "{{magnitude: 2}}]",
         name, endings);
 }

@@ -5,7 +5,7 @@ namespace {
 
 struct ConstantParam : Parameter<ConstantParam> {
   double value;
-  static void Declare(Fields<ConstantParam>& f) { f.Add("value", &ConstantParam::value).Required().Help("of every element"); }
+  static void Declare(Fields<ConstantParam>& f) { f.Add("value", &ConstantParam::value).Required().Help("value of every element"); }
 };
 
 class Constant final : public Initializer {

@@ -12,7 +12,7 @@ namespace {
 
 struct Entry {
   const char* name;
-  const char* alias;  // in the reference system's files, lower case
+  const char* alias;  // in MXNet's files, lower case
   std::unique_ptr<Initializer> (*make)(const Kwargs&);
   std::vector<FieldInfo> (*describe)();
 };

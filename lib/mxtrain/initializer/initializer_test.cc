@@ -44,7 +44,7 @@ TEST_CASE("constants") {
   CHECK(Values(runtime, "constant", {{"value", "-2.5"}}, {2}) == std::vector<float>{-2.5, -2.5});
 }
 
-TEST_CASE("orthogonal: rows, or columns where those are fewer, are at right angles and of one length") {
+TEST_CASE("orthogonal: rows, or columns if there are fewer, are orthogonal and of equal length") {
   Runtime runtime(With(2), nullptr);
   for (const TShape& shape : {TShape{12, 40}, TShape{40, 3, 2, 2}, TShape{20, 20}}) {
     const std::vector<float> values = Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape);
@@ -136,7 +136,7 @@ TEST_CASE("rules by name") {
   CHECK(first("anchor", "\"ones\"") == 1);
   CHECK_THROWS_WITH_AS(
       first("anchor"),
-      "nothing says how parameter 'anchor' begins: its name ends in none of _weight, _bias, _gamma, _beta, moving_mean, running_mean, "
+      "no initializer for parameter 'anchor': its name ends in none of _weight, _bias, _gamma, _beta, moving_mean, running_mean, "
       "moving_var, running_var, moving_inv_var, moving_avg, _min, _max; declare `init` on it, such as init: zero or init: [xavier, "
       "{magnitude: 2}]",
       Error);

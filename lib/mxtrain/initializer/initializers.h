@@ -1,5 +1,5 @@
 #pragma once
-// The initializers that the factory knows, and what they share. Private to this module.
+// The initializers known to the factory and their shared code. Private to this module.
 #include <utility>
 
 #include "mxtrain/initializer/initializer.h"
@@ -23,8 +23,8 @@ std::vector<FieldInfo> DescribeXavier();
 std::vector<FieldInfo> DescribeMsraPrelu();
 std::vector<FieldInfo> DescribeOrthogonal();
 
-// Sets element i, counted in the plain order, to value(i). `value` runs on the CPU's compute lane and must be safe to call at once from
-// several threads.
+// Sets element i, in row-major order, to value(i). `value` runs on the CPU's compute lane and must
+// be safe to call from several threads at once.
 template <typename Value>
 void InitializeElements(const std::string& name, NDArray* array, Value value) {
   const bool direct = array->layout().plain() && array->ctx().type != DeviceType::kGPU;
@@ -41,7 +41,7 @@ void InitializeElements(const std::string& name, NDArray* array, Value value) {
   if (!direct) array->CopyFrom(plain);
 }
 
-// Independent draws: uniform in [-scale, scale), or normal of standard deviation `scale`.
+// Independent draws: uniform in [-scale, scale), or normal with standard deviation `scale`.
 void InitializeUniform(const std::string& name, uint64_t seed, double scale, NDArray* array);
 void InitializeNormal(const std::string& name, uint64_t seed, double scale, NDArray* array);
 

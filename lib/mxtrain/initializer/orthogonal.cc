@@ -10,7 +10,7 @@ namespace {
 struct OrthogonalParam : Parameter<OrthogonalParam> {
   double scale;
   static void Declare(Fields<OrthogonalParam>& f) {
-    f.Add("scale", &OrthogonalParam::scale).Default(std::sqrt(2.0)).Range(0).Help("length of each row, or column; sqrt(2) suits ReLU");
+    f.Add("scale", &OrthogonalParam::scale).Default(std::sqrt(2.0)).Range(0).Help("norm of each row or column; sqrt(2) suits ReLU");
   }
 };
 
@@ -22,8 +22,8 @@ double Dot(const Row& a, const Row& b) {
   return sum;
 }
 
-// Rows of length 1 at right angles, at most as many as a row is long: normal numbers by Gram and Schmidt, each row taken off twice, since
-// once leaves rounding errors that grow with the number of rows.
+// Orthonormal rows, at most as many as a row is long: normal numbers by Gram-Schmidt. Each row is
+// subtracted twice, since once leaves rounding errors that grow with the number of rows.
 std::vector<Row> OrthogonalRows(int64_t count, int64_t length, uint64_t seed, uint64_t stream) {
   std::vector<Row> rows;
   for (int64_t r = 0; r < count; ++r) {
@@ -43,7 +43,8 @@ std::vector<Row> OrthogonalRows(int64_t count, int64_t length, uint64_t seed, ui
   return rows;
 }
 
-// The array seen as a matrix of shape[0] rows: rows at right angles to each other, or columns where those are fewer.
+// The array viewed as a matrix of shape[0] rows: orthogonal rows, or orthogonal columns if there
+// are fewer.
 class Orthogonal final : public Initializer {
  public:
   explicit Orthogonal(double scale) : scale_(scale) {}

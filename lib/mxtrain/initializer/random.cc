@@ -4,7 +4,8 @@
 namespace mxtrain {
 namespace {
 
-constexpr uint64_t kStep = 0;  // of the random stream: parameters are drawn before the first step
+// Of the random stream: parameters are initialized before the first step.
+constexpr uint64_t kStep = 0;
 
 struct UniformParam : Parameter<UniformParam> {
   double scale;

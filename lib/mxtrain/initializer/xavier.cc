@@ -46,7 +46,8 @@ class Xavier final : public Initializer {
     const auto kernel = static_cast<double>(shape.Product(2, shape.ndim()));
     const double fan_in = static_cast<double>(shape[1]) * kernel, fan_out = static_cast<double>(shape[0]) * kernel;
     const double factor = factor_type_ == kIn ? fan_in : factor_type_ == kOut ? fan_out : (fan_in + fan_out) / 2;
-    const double scale = factor > 0 ? std::sqrt(magnitude_ / factor) : 0;  // without elements there is nothing to scale
+    // Nothing to scale without elements.
+    const double scale = factor > 0 ? std::sqrt(magnitude_ / factor) : 0;
     if (rnd_type_ == kUniform) {
       InitializeUniform(name, seed, scale, array);
     } else {

@@ -65,7 +65,7 @@ Frame WholeOf(const Image& image) {
 std::vector<TransformInfo> ListTransforms() {
   std::vector<TransformInfo> infos;
   for (const detail::TransformEntry& entry : Entries()) infos.push_back(entry.info);
-  infos.push_back({kNormalize, "(pixel / 255 - mean) / std; stands last", NormalizeParam::Describe()});
+  infos.push_back({kNormalize, "(pixel / 255 - mean) / std; must be last", NormalizeParam::Describe()});
   return infos;
 }
 
@@ -92,13 +92,13 @@ std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>
 }
 
 Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : channels_(channels) {
-  if (channels != 1 && channels != 3) Throw(ErrorKind::kConfig, "pictures have 1 channel (gray) or 3 (RGB), not {}", channels);
+  if (channels != 1 && channels != 3) Throw(ErrorKind::kConfig, "images have 1 channel (gray) or 3 (RGB), not {}", channels);
   NormalizeParam normalize;
   normalize.Init({}, kNormalize);
   for (const TransformSpec& spec : specs) {
     const Kwargs kwargs = Named(spec);
     if (spec.name == kNormalize) {
-      if (&spec != &specs.back()) Throw(ErrorKind::kConfig, "normalize is not the last of the transforms: move it to the end");
+      if (&spec != &specs.back()) Throw(ErrorKind::kConfig, "normalize must be the last transform: move it to the end");
       normalize.Init(kwargs, kNormalize);
       continue;
     }
@@ -119,7 +119,7 @@ TShape Augmenter::OutputShape(const TShape& input) const {
   const ImageSize size = OutputSize(input.has_rank() ? ImageSize{static_cast<int>(input[1]), static_cast<int>(input[2])} : ImageSize());
   if (!size.known()) {
     Throw(ErrorKind::kConfig,
-          "the pictures come out in different sizes; end the transforms with a fixed one: resize: [height, width], center_crop, "
+          "the transforms produce images of different sizes; end them with a fixed one: resize: [height, width], center_crop, "
           "random_crop or "
           "random_resized_crop");
   }
@@ -131,17 +131,17 @@ size_t Augmenter::fixed() const {
   return static_cast<size_t>(drawing - transforms_.begin());
 }
 
-Augmenter::Way Augmenter::Begin(int height, int width, RandomStream random, size_t first, size_t last) const {
-  Way way{CropResize::Whole(height, width), first, last, random};
-  while (way.next < last && transforms_[way.next]->Fold(&way.crop, &way.random)) ++way.next;
-  return way;
+Augmenter::Steps Augmenter::Begin(int height, int width, RandomStream random, size_t first, size_t last) const {
+  Steps steps{CropResize::Whole(height, width), first, last, random};
+  while (steps.next < last && transforms_[steps.next]->Fold(&steps.crop, &steps.random)) ++steps.next;
+  return steps;
 }
 
-// Up to the last crop, which is returned and applies to **from.
-CropResize Augmenter::Go(const Way& way, const Image** from, Frame* frame, Image* image, Image* scratch) const {
-  CropResize crop = way.crop;
-  RandomStream random = way.random;
-  for (size_t next = way.next; next < way.last;) {
+// Runs the steps up to the last crop-resize, which is returned and applies to **from.
+CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, Image* image, Image* scratch) const {
+  CropResize crop = steps.crop;
+  RandomStream random = steps.random;
+  for (size_t next = steps.next; next < steps.last;) {
     const bool as_is = *from == image && frame->scale == 1 && crop == CropResize::Whole(image->height, image->width);
     if (!as_is) {
       io::Apply(crop, **from, *frame, scratch);
@@ -151,26 +151,26 @@ CropResize Augmenter::Go(const Way& way, const Image** from, Frame* frame, Image
     *from = image;
     *frame = WholeOf(*image);
     crop = CropResize::Whole(image->height, image->width);
-    while (next < way.last && transforms_[next]->Fold(&crop, &random)) ++next;
+    while (next < steps.last && transforms_[next]->Fold(&crop, &random)) ++next;
   }
   return crop;
 }
 
-void Augmenter::ToImage(const Way& way, const Image& from, const Frame& frame, Image* image, Image* scratch) const {
+void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image, Image* scratch) const {
   const Image* at = &from;
   Frame shown = frame;
-  const CropResize crop = Go(way, &at, &shown, image, scratch);
+  const CropResize crop = Run(steps, &at, &shown, image, scratch);
   io::Apply(crop, *at, shown, scratch);
   std::swap(*image, *scratch);
 }
 
-// Calls write(crop, image, frame) with the last crop, and what it applies to.
+// Calls write(crop, image, frame) with the last crop-resize and the image it applies to.
 template <typename Write>
-bool Augmenter::GoTo(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
+bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                      Write&& write) const {
   const Image* at = &from;
   Frame shown = frame;
-  const CropResize crop = Go(way, &at, &shown, image, scratch);
+  const CropResize crop = Run(steps, &at, &shown, image, scratch);
   if (crop.height() != size.height || crop.width() != size.width) {
     image->Resize(crop.height(), crop.width(), channels_);
     return false;
@@ -179,15 +179,15 @@ bool Augmenter::GoTo(const Way& way, const Image& from, const Frame& frame, Imag
   return true;
 }
 
-bool Augmenter::ToPlanes(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
+bool Augmenter::ToPlanes(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                          float* planes) const {
-  return GoTo(way, from, frame, size, image, scratch,
+  return RunTo(steps, from, frame, size, image, scratch,
               [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPlanes(crop, at, shown, levels_, planes); });
 }
 
-bool Augmenter::ToPixels(const Way& way, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
+bool Augmenter::ToPixels(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
                          uint8_t* pixels) const {
-  return GoTo(way, from, frame, size, image, scratch,
+  return RunTo(steps, from, frame, size, image, scratch,
               [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPixels(crop, at, shown, pixels); });
 }
 

@@ -13,7 +13,7 @@ using namespace mxtrain::io;
 
 namespace {
 
-// Every pixel says where it came from: (y, x, 7).
+// Every pixel encodes its position: (y, x, 7).
 Image Coordinates(int height, int width) {
   Image image;
   image.Resize(height, width, 3);
@@ -29,8 +29,8 @@ Image Coordinates(int height, int width) {
 Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0, int64_t epoch = 0) {
   const Augmenter augmenter(specs, image.channels);
   Image result, scratch;
-  const auto way = augmenter.Begin(image.height, image.width, RandomStream(1, epoch, index), 0, augmenter.size());
-  augmenter.ToImage(way, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(1, epoch, index), 0, augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
   return result;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("resize: the shorter edge, or both") {
   CHECK(Run({{"resize", {{"", "40"}}}}, Coordinates(40, 60)).pixels == Coordinates(40, 60).pixels);
 }
 
-TEST_CASE("the longer edge is rounded down and a middle at half a pixel to even, as torchvision does") {
+TEST_CASE("the longer edge is rounded down and a center at half a pixel to even, as torchvision does") {
   CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{30, 20});
   CHECK(Size(Run({{"resize", {{"", "20"}, {"rounding", "earlier"}}}}, Coordinates(61, 40))) == std::pair{31, 20});
   const auto begin = [](int edge, const char* rounding) {
@@ -73,19 +73,19 @@ TEST_CASE("center_crop by a fraction of the shorter edge, before and after a res
   CHECK(Size(Run(crop_first, Coordinates(40, 61))) == std::pair{8, 8});
   CHECK(Augmenter(crop_first, 3).OutputShape(TShape()) == TShape{3, 8, 8});
   CHECK(Augmenter({{"resize", {{"", "20"}}}, {"center_crop", {{"fraction", "0.5"}}}}, 3).OutputShape({3, 40, 61}) == TShape{3, 10, 10});
-  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}}}}).find("come out in different sizes") != std::string::npos);
+  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}}}}).find("images of different sizes") != std::string::npos);
   CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}, {"size", "4"}}}}).find("either a size or a fraction") != std::string::npos);
   CHECK(WhyNot({{"center_crop", {}}}).find("either a size or a fraction") != std::string::npos);
 }
 
-TEST_CASE("what cannot be antialiased is refused") {
+TEST_CASE("what cannot be antialiased is rejected") {
   CHECK(WhyNot({{"resize", {{"", "4"}, {"interpolation", "area"}, {"antialias", "True"}}}}) ==
-        "resize: antialias is for bilinear and bicubic interpolation; area takes means by itself");
+        "resize: antialias is for bilinear and bicubic interpolation; area already takes means");
   CHECK(WhyNot({{"random_resized_crop", {{"", "4"}, {"interpolation", "nearest"}, {"antialias", "True"}}}}) ==
         "random_resized_crop: antialias is for bilinear and bicubic interpolation; nearest takes one pixel");
 }
 
-TEST_CASE("evaluation has a training chain's sizes without its chance") {
+TEST_CASE("evaluation has a training chain's sizes without its randomness") {
   const auto chain = EvaluationTransforms({{"rotate", {{"", "5"}}},
                                            {"random_resized_crop", {{"", "(32, 48)"}, {"area", "0.5, 1"}, {"antialias", "True"}}},
                                            {"flip", {}},
@@ -110,7 +110,7 @@ TEST_CASE("resize by area is the mean of the pixels that a new one covers") {
   }
 }
 
-TEST_CASE("center_crop takes the middle, and enlarges what is too small") {
+TEST_CASE("center_crop takes the center, and enlarges what is too small") {
   const Image cropped = Run({{"center_crop", {{"", "4"}}}}, Coordinates(10, 21));
   CHECK(Size(cropped) == std::pair{4, 4});
   CHECK(cropped.row(0)[0] == 3);
@@ -118,7 +118,7 @@ TEST_CASE("center_crop takes the middle, and enlarges what is too small") {
   CHECK(Size(Run({{"center_crop", {{"", "(6, 30)"}}}}, Coordinates(5, 5))) == std::pair{6, 30});
 }
 
-TEST_CASE("flip mirrors about half of the pictures, each time the same ones") {
+TEST_CASE("flip mirrors about half of the images, each time the same ones") {
   const Image image = Coordinates(3, 5);
   int flipped = 0;
   for (int64_t i = 0; i < 1000; ++i) {
@@ -134,7 +134,7 @@ TEST_CASE("flip mirrors about half of the pictures, each time the same ones") {
   CHECK(Run({{"flip", {{"", "0"}}}}, image).pixels == image.pixels);
 }
 
-TEST_CASE("random_crop with padding reaches every place and fills the outside") {
+TEST_CASE("random_crop with padding reaches every position and fills the outside") {
   std::set<std::pair<int, int>> places;
   for (int64_t i = 0; i < 600; ++i) {
     const Image crop = Run({{"random_crop", {{"", "6"}, {"pad", "2"}, {"fill", "200"}}}}, Coordinates(6, 6), i);
@@ -158,7 +158,7 @@ TEST_CASE("random_crop with padding reaches every place and fills the outside") 
   CHECK(places.size() == 25);
 }
 
-TEST_CASE("random_resized_crop keeps to its area and proportions") {
+TEST_CASE("random_resized_crop keeps to its area and aspect ratio") {
   const std::vector<TransformSpec> specs = {
       {"random_resized_crop", {{"size", "(40, 40)"}, {"area", "0.25, 0.5"}, {"interpolation", "nearest"}}}};
   double least = 1, most = 0;
@@ -176,7 +176,7 @@ TEST_CASE("random_resized_crop keeps to its area and proportions") {
   CHECK(least < 0.27);
   CHECK(most > 0.48);
   CHECK(most < 0.52);
-  // Too wide for the proportions: the fallback.
+  // Too wide for the aspect ratio: the fallback.
   CHECK(Size(Run({{"random_resized_crop", {{"", "8"}, {"area", "1,1"}}}}, Coordinates(10, 200))) == std::pair{8, 8});
   CHECK(Size(Run({{"random_resized_crop", {{"", "8"}}}}, Coordinates(1, 1))) == std::pair{8, 8});
 }
@@ -193,13 +193,13 @@ TEST_CASE("numbers are pixel / 255, or normalised, in planes") {
   for (size_t i = 0; i < 6; ++i) CHECK(planes[i] == doctest::Approx(expected[i]).epsilon(1e-6));
 }
 
-TEST_CASE("the size of what comes out is known beforehand, or asked for") {
+TEST_CASE("the output size is known beforehand, or requested") {
   CHECK(Augmenter({}, 1).OutputShape({1, 28, 28}) == TShape{1, 28, 28});
   CHECK(Augmenter({{"resize", {{"", "14"}}}}, 1).OutputShape({1, 28, 56}) == TShape{1, 14, 28});
   CHECK(Augmenter({{"resize", {{"", "144"}}}, {"random_crop", {{"", "128"}}}, {"flip", {}}}, 3).OutputShape(TShape()) ==
         TShape{3, 128, 128});
-  CHECK(WhyNot({{"resize", {{"", "144"}}}}).find("come out in different sizes") != std::string::npos);
-  CHECK(WhyNot({}).find("come out in different sizes") != std::string::npos);
+  CHECK(WhyNot({{"resize", {{"", "144"}}}}).find("images of different sizes") != std::string::npos);
+  CHECK(WhyNot({}).find("images of different sizes") != std::string::npos);
 }
 
 TEST_CASE("a chain says what is wrong with it") {
@@ -212,14 +212,14 @@ TEST_CASE("a chain says what is wrong with it") {
   has(WhyNot({{"resize", {{"", "0"}}}}), "resize: size");
   has(WhyNot({{"resize", {{"", "1,2,3"}}}}), "expected one number or (height, width)");
   has(WhyNot({{"center_crop", {{"size", "4"}, {"pad", "1"}}}}), "center_crop has no parameter 'pad'");
-  has(WhyNot({{"normalize", {}}, {"center_crop", {{"", "4"}}}}), "normalize is not the last");
-  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}), "mean has 2 numbers, the pictures have 3 channels");
-  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}), "expected numbers above 0");
+  has(WhyNot({{"normalize", {}}, {"center_crop", {{"", "4"}}}}), "normalize must be the last");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}), "mean has 2 numbers, but the images have 3 channels");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}), "expected positive numbers");
   has(WhyNot({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
   CHECK(ListTransforms().size() == 18);
 }
 
-TEST_CASE("decoding may shrink a picture only as far as the first transform does") {
+TEST_CASE("decoding may shrink an image only as far as the first transform does") {
   const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width, int64_t index = 0) {
     return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).crop.MinScale();
   };

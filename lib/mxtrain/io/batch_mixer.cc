@@ -22,7 +22,7 @@ double DrawGamma(double shape, RandomStream* random) {
   }
 }
 
-// Of Beta(alpha, alpha).
+// A sample of Beta(alpha, alpha).
 double DrawShare(double alpha, RandomStream* random) {
   const double a = DrawGamma(alpha, random), b = DrawGamma(alpha, random);
   return a + b > 0 ? a / (a + b) : 0.5;
@@ -42,9 +42,10 @@ bool IsImage(const TShape& shape) {
   return shape.ndim() == 3;
 }
 
-// A box of 1 - share of the area about a random point, as far as it lies inside; *share becomes what it leaves.
-Box DrawBox(const TShape& picture, double* share, RandomStream* random) {
-  const auto height = static_cast<int>(picture[1]), width = static_cast<int>(picture[2]);
+// A box of 1 - share of the area about a random point, clipped to the image; *share becomes the
+// fraction outside.
+Box DrawBox(const TShape& image, double* share, RandomStream* random) {
+  const auto height = static_cast<int>(image[1]), width = static_cast<int>(image[2]);
   const double side = std::sqrt(1 - *share);
   const auto y = static_cast<int>(random->Below(height)), x = static_cast<int>(random->Below(width));
   const int h = static_cast<int>(height * side), w = static_cast<int>(width * side);
@@ -54,7 +55,7 @@ Box DrawBox(const TShape& picture, double* share, RandomStream* random) {
   return box;
 }
 
-// Exchanges the box of two pictures [C, H, W].
+// Exchanges the box of two images [C, H, W].
 void ExchangeBox(const TShape& shape, const Box& box, float* a, float* b) {
   for (int64_t c = 0; c < shape[0]; ++c) {
     for (int64_t y = box.y; y < box.y + box.height; ++y) {
@@ -72,15 +73,15 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   if (!mixup && !cutmix) return;
   RandomStream random(seed_, epoch, batch, "io.mix");
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
-  const auto picture = std::find_if(data.begin(), data.end(), IsImage);  // where there are several they are of one size
+  const auto image = std::find_if(data.begin(), data.end(), IsImage);  // if there are several, they have one size
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
     const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);
-    const Box box = cuts && picture != data.end() ? DrawBox(*picture, &share, &random) : Box{};
+    const Box box = cuts && image != data.end() ? DrawBox(*image, &share, &random) : Box{};
     for (size_t f = 0; f < data.size(); ++f) {
       auto* const first = static_cast<float*>(rows.data[f]);
       float *a = first + i * data[f].Size(), *b = first + j * data[f].Size();
-      if (cuts && picture != data.end() && data[f] == *picture) {
+      if (cuts && image != data.end() && data[f] == *image) {
         ExchangeBox(data[f], box, a, b);
       } else {
         Blend(share, data[f].Size(), a, b);

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSide = 8, kChannels = 3, kClasses = 3, kPixels = kSide * kSide, kExamples = 50, kBatch = 8;
 constexpr float kSmoothing = 0.1f;
 
-// Decoded pictures of noise, in three classes.
+// Decoded noise images, in three classes.
 class Noise final : public Source {
  public:
   Noise() {
@@ -50,7 +50,7 @@ class Noise final : public Source {
 struct Rows {
   std::vector<float> data, label;
   std::vector<int64_t> index;
-  const float* picture(int64_t i) const { return data.data() + i * kPixels * kChannels; }
+  const float* image(int64_t i) const { return data.data() + i * kPixels * kChannels; }
   const float* classes(int64_t i) const { return label.data() + i * kClasses; }
   bool operator==(const Rows&) const = default;
 };
@@ -74,7 +74,7 @@ std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch =
   return batches;
 }
 
-// The share of the own label in a mixed one, NaN where both are of one class.
+// The share of the own label in a mixed one, NaN if both are of one class.
 double ShareOfLabel(const float* mixed, const float* own, const float* other) {
   for (int k = 0; k < kClasses; ++k) {
     if (own[k] != other[k]) return (mixed[k] - other[k]) / static_cast<double>(own[k] - other[k]);
@@ -94,7 +94,7 @@ double CheckMixup(const float* mixed, const float* own, const float* other) {
   return share;
 }
 
-// Outside of one box every number is the own, inside the other's; returns the part outside.
+// Outside one box every number is the own, inside the other's; returns the fraction outside.
 double CheckCutmix(const float* mixed, const float* own, const float* other) {
   int top = kSide, left = kSide, bottom = -1, right = -1;
   for (int k = 0; k < kPixels; ++k) {
@@ -132,7 +132,7 @@ TEST_CASE("labels become distributions, smoothed") {
   }
 }
 
-TEST_CASE("pairs are mixed by one share, pictures and labels alike; mixup, cutmix and either") {
+TEST_CASE("pairs are mixed by one share, images and labels alike; mixup, cutmix and either") {
   for (const Kwargs& kwargs : {Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}}, Kwargs{{"mixup", "1"}, {"cutmix", "1"}}}) {
     const bool mixup = kwargs[0].first == "mixup", cutmix = kwargs.back().first == "cutmix";
     int cuts = 0, blends = 0;
@@ -143,8 +143,8 @@ TEST_CASE("pairs are mixed by one share, pictures and labels alike; mixup, cutmi
         CHECK(plain[b].index == mixed[b].index);
         for (int64_t i = 0; i < kBatch; ++i) {
           const int64_t j = kBatch - 1 - i;
-          const bool cut = IsCut(mixed[b].picture(i), plain[b].picture(i), plain[b].picture(j));
-          const double share = (cut ? CheckCutmix : CheckMixup)(mixed[b].picture(i), plain[b].picture(i), plain[b].picture(j));
+          const bool cut = IsCut(mixed[b].image(i), plain[b].image(i), plain[b].image(j));
+          const double share = (cut ? CheckCutmix : CheckMixup)(mixed[b].image(i), plain[b].image(i), plain[b].image(j));
           const double of_label = ShareOfLabel(mixed[b].classes(i), plain[b].classes(i), plain[b].classes(j));
           if (!std::isnan(of_label)) CHECK(std::abs(share - of_label) < 1e-5);
           cut ? ++cuts : ++blends;
@@ -152,7 +152,7 @@ TEST_CASE("pairs are mixed by one share, pictures and labels alike; mixup, cutmi
       }
     }
     if (!mixup) CHECK(blends == 0);
-    if (!cutmix) CHECK(cuts < blends / 4);  // a share that is 0 or 1 to the bit looks like a cut
+    if (!cutmix) CHECK(cuts < blends / 4);  // a share of exactly 0 or 1 looks like cutmix
     if (mixup && cutmix) CHECK(std::abs(cuts - blends) < (cuts + blends) / 3);
   }
 }
@@ -179,7 +179,7 @@ TEST_CASE("shares have the mean and the variance of Beta(alpha, alpha)") {
   }
 }
 
-TEST_CASE("mixing depends on seed, epoch and batch alone, and ends where it is told") {
+TEST_CASE("mixing depends on seed, epoch and batch alone, and ends as configured") {
   const Kwargs kwargs = {{"mixup", "0.4"}, {"cutmix", "1"}, {"mixup_epochs", "3"}, {"cutmix_epochs", "2"}};
   const auto with = [&](const Kwargs& more) {
     Kwargs all = kwargs;
@@ -200,7 +200,7 @@ TEST_CASE("batches that are mixed are float32 where others are pixels") {
   }
 }
 
-TEST_CASE("what cannot be mixed is refused") {
+TEST_CASE("what cannot be mixed is rejected") {
   Runtime runtime(RuntimeOptions(), nullptr);
   const auto why_not = [&](const Kwargs& kwargs) -> std::string {
     PipelineParam param;
@@ -219,7 +219,7 @@ TEST_CASE("what cannot be mixed is refused") {
   CHECK(why_not({{"balanced", "True"}}) == "balanced: set shuffle too");
 }
 
-TEST_CASE("a balanced epoch has every class equally often, all examples of a class before one comes twice") {
+TEST_CASE("a balanced epoch has every class equally often, all examples of a class before one repeats") {
   std::vector<int> classes;
   for (int i = 0; i < 60; ++i) classes.push_back(i < 40 ? 0 : i < 55 ? 1 : 3);  // 40, 15, none, 5
   std::map<int64_t, int> of_large;
@@ -242,7 +242,7 @@ TEST_CASE("a balanced epoch has every class equally often, all examples of a cla
     CHECK(order == BalancedOrder(classes, {7, true, 0, 1}, epoch));
     CHECK(order != BalancedOrder(classes, {7, true, 0, 1}, epoch + 1));
   }
-  CHECK(of_large.size() > 35);  // the large class comes round over the epochs
+  CHECK(of_large.size() > 35);  // all of the large class over the epochs
   const std::vector<int64_t> whole = BalancedOrder(classes, {7, true, 0, 1}, 2), part = BalancedOrder(classes, {7, true, 1, 2}, 2);
   for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == whole[2 * i + 1]);
 }

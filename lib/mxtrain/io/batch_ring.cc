@@ -95,7 +95,7 @@ void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_bat
   std::vector<engine::Callback> finished;
   {
     std::unique_lock lock(mutex_);
-    plan_ = nullptr;  // what is opened meanwhile is finished at once
+    plan_ = nullptr;  // slots opened meanwhile are finished at once
     for (Slot* slot : filling_) slot->next_row = batch_size_;
     changed_.wait(lock, [this] { return std::all_of(filling_.begin(), filling_.end(), [](const Slot* s) { return s->in_work == 0; }); });
     for (const auto& slot : slots_) {
@@ -103,7 +103,7 @@ void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_bat
     }
     plan_ = std::move(plan);
     to_open_ = to_deliver_ = first_batch;
-    for (Slot* slot : std::exchange(filling_, {})) {  // still ours to write
+    for (Slot* slot : std::exchange(filling_, {})) {  // still open for writing
       if (Wanted()) {
         Begin(slot);
       } else {
@@ -173,7 +173,7 @@ void BatchRing::Stop() {
 
 void BatchRing::Close() {
   std::vector<engine::Callback> finished;
-  std::vector<NDArray> arrays;  // freed outside of the lock
+  std::vector<NDArray> arrays;  // freed outside the lock
   {
     std::lock_guard lock(mutex_);
     for (Slot* slot : std::exchange(filling_, {})) finished.push_back(*std::exchange(slot->finished, std::nullopt));

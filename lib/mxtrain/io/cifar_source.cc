@@ -65,13 +65,13 @@ class CifarSource final : public Source {
     const std::string bytes = ReadFile(file);
     const size_t record = layout.label_bytes + kImageBytes;
     if (bytes.empty() || bytes.size() % record != 0) {
-      Throw(ErrorKind::kData, "{} is damaged: its {} bytes are not whole records of {}", file, bytes.size(), record);
+      Throw(ErrorKind::kData, "{} is damaged: its {} bytes are not a multiple of the record size {}", file, bytes.size(), record);
     }
     files_.emplace_back(file, size());
     for (size_t at = 0; at < bytes.size(); at += record) {
       const auto label = static_cast<unsigned char>(bytes[at + layout.label_bytes - 1]);
       if (label >= layout.classes) {
-        Throw(ErrorKind::kData, "{} is damaged: the label {} of its picture {} is outside the {} classes", file, label, at / record,
+        Throw(ErrorKind::kData, "{} is damaged: the label {} of its image {} is outside the {} classes", file, label, at / record,
               layout.classes);
       }
       labels_.push_back(label);
@@ -84,7 +84,7 @@ class CifarSource final : public Source {
 
   std::vector<uint8_t> pixels_;  // [N, 32, 32, 3]
   std::vector<float> labels_;
-  std::vector<std::pair<std::string, int64_t>> files_;  // with the number of their first picture
+  std::vector<std::pair<std::string, int64_t>> files_;  // with the number of their first image
   std::vector<std::string> class_names_;
   std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kImage, TShape{3, 32, 32}}};
   std::vector<FieldSpec> label_fields_ = {{"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};

@@ -1,5 +1,5 @@
 #pragma once
-// How often each class stands in a source.
+// Class frequencies of a source.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace mxtrain::io {
 
-// Examples of each of `classes` classes: by the source's own classes or, for records of numbers alone that name none, by the label field
-// `label` (or the only one). Throws kConfig where neither says what an example's class is, and kData for a label that is no class number.
+// Number of examples of each of `classes` classes: by the source's own classes or, for numeric
+// records without classes, by the label field `label` (or the only one). Throws kConfig if neither
+// determines the class, and kData for a label that is not a class number.
 MXTRAIN_API std::vector<int64_t> CountClasses(const Source& source, std::string_view label, int64_t classes);
 
 }  // namespace mxtrain::io

@@ -19,7 +19,7 @@ struct Moments {
   double Deviation() const { return spread > 0 ? std::sqrt(spread / count) : 1; }
 };
 
-// Where a field stands in a sample.
+// Position of a field in a sample.
 struct Seat {
   bool label = false;
   size_t index = 0;
@@ -56,7 +56,7 @@ std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::ve
   for (size_t f = 0; f < fields.size(); ++f) {
     ColumnStatistics& of = measured.emplace_back(ColumnStatistics{fields[f], {}, {}});
     for (size_t k = 0; k < moments[f].size(); ++k) {
-      if (moments[f][k].count == 0) Throw(ErrorKind::kData, "'{}': number {} of it is missing in every row that is trained on", fields[f], k + 1);
+      if (moments[f][k].count == 0) Throw(ErrorKind::kData, "'{}': number {} is missing in every training row", fields[f], k + 1);
       of.mean.push_back(moments[f][k].mean);
       of.std.push_back(moments[f][k].Deviation());
     }

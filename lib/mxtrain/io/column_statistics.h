@@ -1,5 +1,5 @@
 #pragma once
-// What `normalize: auto` and `missing: mean` stand for in tables.
+// The statistics behind `normalize: auto` and `missing: mean` for tables.
 #include <string>
 #include <vector>
 
@@ -7,14 +7,14 @@
 
 namespace mxtrain::io {
 
-// Of one field of numbers, by element.
+// Statistics of one numeric field, by element.
 struct ColumnStatistics {
   std::string field;
-  std::vector<double> mean, std;  // std: of the whole set; 1 where all numbers are one
+  std::vector<double> mean, std;  // std: of the whole set; 1 if all numbers are equal
 };
 
-// Measures all examples, in double; NaN counts as not there. Throws kConfig for a field that the source does not have or that holds no numbers, kData
-// where an element has no number at all.
+// Measures all examples, in double; NaN counts as missing. Throws kConfig for an unknown or
+// non-numeric field, kData if an element has no number in any example.
 MXTRAIN_API std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::vector<std::string>& fields);
 
 }  // namespace mxtrain::io

@@ -1,5 +1,6 @@
-// Each row of the result: the rows of the box that it needs, weighted and summed to numbers, then the taps of each of its pixels along
-// that sum. Compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+// For each row of the result: the weighted sum of the box's rows that it needs, then the taps of
+// each pixel along that sum. Compiled once per instruction set; the best one available is chosen at
+// run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/io/crop_resize.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -27,7 +28,8 @@ void ToBytes(D, hn::Vec<D> value, uint8_t* to) {
   hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(value)), d8, to);
 }
 
-// sums[i] = sum over taps of weights[t] * rows[t][i], for i < n; rows and sums may be touched a vector beyond.
+// sums[i] = sum over taps of weights[t] * rows[t][i], for i < n; may access one vector beyond the
+// end of rows and sums.
 void SumRows(const uint8_t* const* rows, const float* weights, int taps, size_t n, float* sums) {
   const hn::ScalableTag<float> d;
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
@@ -37,7 +39,7 @@ void SumRows(const uint8_t* const* rows, const float* weights, int taps, size_t 
   }
 }
 
-// One pixel of three channels at a time, as many numbers as lanes; kTaps 0: `taps` of them.
+// One pixel of three channels at a time, one vector of numbers; kTaps 0: `taps` taps.
 template <int kTaps, typename D>
 void SumPixels(D d, const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
   if (kTaps != 0) taps = kTaps;
@@ -51,8 +53,8 @@ void SumPixels(D d, const float* sums, const int* first, const float* weights, i
   }
 }
 
-// line[x] = sum over taps of weights[x * taps + t] * pixel t of those that begin at sums[first[x]]; three channels. Both may be touched a
-// number beyond.
+// line[x] = sum over taps of weights[x * taps + t] * pixel t of those starting at sums[first[x]];
+// three channels. May access one number beyond the end of both.
 void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
   const hn::CappedTag<float, 4> d;
   if (taps == 2) return SumPixels<2>(d, sums, first, weights, taps, width, line);
@@ -81,7 +83,8 @@ hn::Vec<D> Rounded(D d, hn::Vec<D> value) {
   return hn::Clamp(hn::Round(value), hn::Zero(d), hn::Set(d, 255.0f));
 }
 
-// Rounded numbers of interleaved channels to a row of each plane; the line may be read a vector of each channel beyond.
+// Rounds interleaved channels to a row of each plane; may read one vector per channel beyond the
+// line.
 void LineToPlanes(const float* line, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
                   size_t plane) {
   const hn::ScalableTag<float> d;
@@ -107,7 +110,7 @@ void LineToPlanes(const float* line, int channels, size_t n, const float* scale,
   }
 }
 
-// Pixels of interleaved channels to numbers, as many as whole vectors hold; returns how many.
+// Converts interleaved pixels to numbers, in whole vectors; returns how many.
 size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
                      size_t plane) {
   const hn::ScalableTag<float> d;
@@ -130,7 +133,7 @@ size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float*
   return i;
 }
 
-// As many pixels as whole vectors hold; returns how many.
+// Processes pixels in whole vectors; returns how many.
 size_t MixRgb(const float (&m)[3][4], size_t n, uint8_t* pixels) {
   const hn::ScalableTag<float> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
@@ -177,23 +180,23 @@ HWY_EXPORT(MixRgb);
 
 namespace {
 
-// Of every instruction set: HWY_MAX_BYTES is that of one.
+// For all instruction sets: HWY_MAX_BYTES is for one.
 constexpr size_t kMostLanes = 64;          // a vector of bytes
-constexpr size_t kSpare = 4 * kMostLanes;  // that vectors may touch beyond an end
+constexpr size_t kSpare = 4 * kMostLanes;  // that vectors may access beyond an end
 
-// Which pixels of a line make each pixel of the result, and with what weights.
+// The input pixels of each result pixel in a line, with their weights.
 struct Axis {
   int taps = 1;
-  std::vector<int> first;      // [n], counted from the first pixel that was decoded
+  std::vector<int> first;      // [n], counted from the first decoded pixel
   std::vector<float> weights;  // [n, taps]
-  std::vector<double> sample;  // of the one being made
+  std::vector<double> sample;  // of the current one
 };
 
-// One direction of a crop over decoded pixels.
+// One axis of a crop-resize over decoded pixels.
 struct Side {
   int box_begin, box_size, grid, window_begin, window_size;
   bool reversed;
-  double scale;     // of the decoded picture
+  double scale;     // of the decoded image
   int begin, size;  // decoded
 };
 
@@ -209,10 +212,10 @@ int Floor(double x) {
   return whole - (x < whole);
 }
 
-constexpr int kMostWeights = 4;  // but for area
+constexpr int kMostWeights = 4;  // except area
 
-// The weights of the pixels from *begin on that a sample at `at` (0 is the left edge of pixel 0) takes, `step` being the distance of
-// samples. Returns how many.
+// The weights of the pixels from *begin on for a sample at `at` (0 is the left edge of pixel 0);
+// `step`: distance between samples. Returns their number.
 int SampleWeights(int how, double at, double step, int* begin, double* weights) {
   if (how == kNearest) {
     *begin = Floor(at);
@@ -239,7 +242,7 @@ int SampleWeights(int how, double at, double step, int* begin, double* weights) 
 
 void MakeAxis(const Side& side, int how, Axis* axis) {
   const double begin = side.box_begin * side.scale, size = side.box_size * side.scale, step = size / side.grid;
-  // The edges of the box, among the decoded pixels.
+  // The edges of the box in decoded pixels.
   const int low = std::max(side.begin, static_cast<int>(std::floor(begin + 1e-6)));
   const int high = std::min(side.begin + side.size, static_cast<int>(std::ceil(begin + size - 1e-6)));
   const int widest = how == kNearest ? 1 : how == kArea && step > 1 ? static_cast<int>(std::ceil(step)) + 1 : how == kCubic ? 4 : 2;
@@ -262,12 +265,12 @@ void MakeAxis(const Side& side, int how, Axis* axis) {
   }
 }
 
-// Memory that a thread uses again and again.
+// Reusable memory of a thread.
 struct Workspace {
   Axis rows, columns;
   std::vector<const uint8_t*> taps;
   std::vector<float> sums, line;
-  std::vector<uint8_t> last;  // copies of lines at the end of the picture, with room behind them
+  std::vector<uint8_t> last;  // copies of lines at the end of the image, with room behind them
 };
 
 Workspace& ThreadWorkspace() {
@@ -326,7 +329,7 @@ void ForEachLine(const CropResize& crop, const Image& from, const Frame& frame, 
   }
 }
 
-// Where the result's pixels are those of the picture, in their order.
+// If the result's pixels are the image's, in the same order.
 const uint8_t* PlainRow(const CropResize& crop, const Image& from, const Frame& frame, int y) {
   const int row = crop.upside_down ? crop.window.height - 1 - y : y;
   return from.row(crop.box.y + crop.window.y + row - frame.covers.y) + (crop.box.x + crop.window.x - frame.covers.x) * from.channels;
@@ -340,7 +343,7 @@ void CopyMirrored(const uint8_t* from, int channels, int width, uint8_t* to) {
   for (int x = 0; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 3);
 }
 
-// Copied whole pixels: nothing is resized.
+// Copies whole pixels, without resizing.
 bool IsPlain(const CropResize& crop, const Frame& frame) {
   return !crop.resized() && frame.scale == 1;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Parts of pictures, resized and mirrored: what most chains begin with, done in one pass.
+// Crop, resize and flip in one pass, as most chains begin.
 #include <span>
 #include <vector>
 
@@ -8,11 +8,11 @@
 
 namespace mxtrain::io {
 
-// kAuto: area where the picture shrinks to half or less, else bilinear.
+// kAuto: area if the image shrinks to half or less, else bilinear.
 enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
 
-// How a box becomes a grid of pixels. Antialiased, bilinear and cubic take a mean over all pixels that a new one covers, as Pillow does
-// (resample.h); auto is then bilinear.
+// How a box is resampled. With antialiasing, bilinear and cubic average over all pixels that a new
+// one covers, as Pillow does (resample.h); auto is then bilinear.
 struct Resampling {
   int interpolation = kAuto;
   bool antialias = false;
@@ -20,10 +20,11 @@ struct Resampling {
   friend bool operator==(const Resampling&, const Resampling&) = default;
 };
 
-// A box of a picture is resized to a grid of pixels, of which a window is kept and then mirrored. Steps are added one after another; the
-// result is that of each step alone, but for the pixels that no later step keeps.
+// Resizes a box of an image to a grid of pixels, keeps a window of it and mirrors that. Steps are
+// added one by one; the result equals applying each step alone, except for pixels that a later step
+// discards.
 struct MXTRAIN_API CropResize {
-  Box box;  // of the whole picture
+  Box box;  // of the whole image
   int grid_height = 0, grid_width = 0;
   Box window;  // of the grid
   bool mirrored = false, upside_down = false;
@@ -34,27 +35,29 @@ struct MXTRAIN_API CropResize {
   int width() const { return window.width; }
   bool resized() const { return grid_height != box.height || grid_width != box.width; }
 
-  // A part of the result so far, inside it.
+  // Crops the result so far; `part` must be inside it.
   void Crop(const Box& part);
-  // False, and nothing is changed, where the result so far has another size and was resized already: that must be done first.
+  // Returns false, changing nothing, if the result so far has another size and was already resized:
+  // that must be applied first.
   bool Resize(int new_height, int new_width, const Resampling& resampling);
-  // The part of the box that the window's pixels are made of, and a little more.
+  // The part of the box that the window depends on, plus a margin.
   Box Needed() const;
-  // The least factor by which the picture may be reduced beforehand without being enlarged here.
+  // The smallest factor by which the image may be reduced beforehand without being enlarged here.
   double MinScale() const;
 
   friend bool operator==(const CropResize&, const CropResize&) = default;
 };
 
-// `frame` says what of the whole picture `from` shows: all that the crop needs. Samples lie at the middle of pixels; taps beyond the box
-// take its edge. nearest takes the pixel that holds the middle; bilinear two taps and cubic four (a = -0.75), at the original distance
-// also when shrinking unless antialiased; area the mean of what a new pixel covers, and bilinear along an axis that grows. Results are
-// rounded to 8 bits.
+// `frame`: the part of the whole image that `from` contains; must cover what the crop needs.
+// Samples are at pixel centers; taps outside the box use its edge. nearest takes the pixel that
+// contains the center; bilinear uses two taps and cubic four (a = -0.75), at the original distance
+// even when shrinking unless antialiased; area takes the mean over a new pixel, and is bilinear
+// along an axis that grows. Results are rounded to 8 bits.
 MXTRAIN_API void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to);
-// The same to pixels [height, width, C] that lie elsewhere.
+// The same, to pixels [height, width, C] in a given buffer.
 MXTRAIN_API void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame, uint8_t* pixels);
-// The same, and then to planes [C, height, width] of numbers: the bits of PixelLevels on processors that multiply and add in one (FMA3, as every
-// one with AVX2), two roundings in place of one on older ones.
+// The same, converted to planes [C, height, width] of values: bit-exact with PixelLevels on
+// processors with FMA3 (all with AVX2); older ones round twice instead of once.
 MXTRAIN_API void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes);
 // Interleaved pixels to planes.
 MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels, float* planes);

@@ -1,4 +1,5 @@
-// Cuts against formulas in double, against their steps one by one, and parts of JPEG files against another reader's whole pictures.
+// Crop-resizes against formulas in double and against their steps one by one; parts of JPEG files
+// against whole images of another decoder.
 #include "mxtrain/io/crop_resize.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +25,7 @@ Image Noise(int height, int width, int channels, uint64_t seed = 1) {
   return image;
 }
 
-// Coarse noise, so that a JPEG keeps most of it.
+// Coarse noise: a JPEG keeps most of it.
 Image Blobs(int height, int width) {
   const Image noise = Noise(height, width, 3);
   Image image = noise;
@@ -40,7 +41,7 @@ Frame WholeOf(const Image& image) {
   return {image.height, image.width, {0, 0, image.height, image.width}, 1};
 }
 
-// One line of the box to one line of the grid, straight from the definition.
+// One line of the box to one line of the grid, by definition.
 std::vector<double> ResizeLine(const std::vector<double>& from, int count, int how) {
   const auto n = static_cast<int>(from.size());
   const double step = double(n) / count;
@@ -110,7 +111,7 @@ double Worst(const Image& image, const Box& box, int height, int width, int how)
 // One pass of Pillow's: along a line, rounded to 8 bits.
 std::vector<double> PillowLine(const std::vector<double>& from, int count, int how) {
   const auto n = static_cast<int>(from.size());
-  const double step = double(n) / count, stretch = std::max(1.0, step), support = (how == kCubic ? 2 : 1) * stretch;
+  const double step = double(n) / count, reduction = std::max(1.0, step), support = (how == kCubic ? 2 : 1) * reduction;
   const auto filter = [how](double x) {
     constexpr double a = -0.5;
     x = std::abs(x);
@@ -123,7 +124,7 @@ std::vector<double> PillowLine(const std::vector<double>& from, int count, int h
     const double centre = (i + 0.5) * step;
     double sum = 0, weights = 0;
     for (int k = std::max(0, static_cast<int>(centre - support + 0.5)); k < std::min(n, static_cast<int>(centre + support + 0.5)); ++k) {
-      const double weight = filter((k + 0.5 - centre) / stretch);
+      const double weight = filter((k + 0.5 - centre) / reduction);
       sum += weight * from[static_cast<size_t>(k)];
       weights += weight;
     }
@@ -244,7 +245,7 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
         REQUIRE(crop.Resize(height, width, {how, true}));
         Image result;
         Apply(crop, image, WholeOf(image), &result);
-        // A sum in double is rounded otherwise than one in fixed point only where it is half way.
+        // Sums in double and in fixed point are rounded differently only at ties.
         const Image expected = PillowResize(image, box, height, width, how);
         CHECK(LargestDifference(result, expected) <= 1);
         CHECK(Differing(result, expected) <= 2 + static_cast<int64_t>(result.pixels.size() / 200));
@@ -253,7 +254,7 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
   }
 }
 
-TEST_CASE("a crop gives the pixels of its steps one by one, and the numbers of its pixels") {
+TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbers of its pixels") {
   const Image image = Noise(61, 83, 3);
   int cuts = 0;
   for (uint64_t i = 0; i < 200; ++i) {
@@ -299,7 +300,7 @@ TEST_CASE("a crop gives the pixels of its steps one by one, and the numbers of i
     }
     CHECK(planes == expected);
 
-    // The part that the crop asks for is enough.
+    // The part that the crop requests suffices.
     const Box needed = all.Needed();
     Image part;
     CropResize take = CropResize::Whole(61, 83);

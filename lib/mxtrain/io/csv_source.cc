@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
-// A field by name with what was given for it: the columns of "left=a", "left=b".
+// A field with the values given for it: the columns of "left=a", "left=b".
 struct NamedField {
   std::string name;
   std::vector<std::string> values;
@@ -38,7 +38,7 @@ std::vector<NamedField> GroupByField(const std::vector<std::string>& items, cons
   return fields;
 }
 
-// Those of a field; none where it is not named.
+// The values of a field; none if it is not named.
 std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const char* parameter, const std::string& name) {
   for (NamedField& field : GroupByField(items, parameter)) {
     if (field.name == name) return std::move(field.values);
@@ -53,7 +53,7 @@ std::vector<double> NumbersOf(const std::vector<std::string>& items, const char*
   Throw(ErrorKind::kConfig, "csv: {} has {} numbers for the {} columns of '{}'", parameter, numbers.size(), columns, name);
 }
 
-// What stands for a number that is not known.
+// The placeholder for a missing number.
 bool IsMissing(std::string_view cell) {
   static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
   if (cell.size() > 4) return false;
@@ -62,7 +62,7 @@ bool IsMissing(std::string_view cell) {
   return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
 }
 
-// A file as it is laid out: the names of its columns and the lines of its rows.
+// The structure of a file: column names and the lines of its rows.
 struct Sheet {
   std::string file, delimiter;
   std::vector<std::string> header;  // empty: none
@@ -83,19 +83,19 @@ struct Sheet {
     size_t number = 0;
     const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
     if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns) return number;
-    const std::string one = columns == 1 ? format("; its cells are taken to be parted by {}", delimiter) : "";
+    const std::string one = columns == 1 ? format("; its cells are taken to be separated by {}", delimiter) : "";
     Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}{}", file, wanted, columns,
           header.empty() ? "without names: give their numbers, from 0" : format("named {}", join(header, ", ")), DidYouMean(wanted, header), one);
   }
 };
 
-// The columns of one field, and what they hold: numbers, or where `words`, what is written there.
+// The columns of one field and their contents: numbers, or text if `words`.
 struct Field {
   std::string name;
   std::vector<size_t> columns = {};
   bool label = false, words = false;
-  std::vector<std::string_view> cells = {};  // of words: a row each
-  size_t width = 0;                          // numbers of a row
+  std::vector<std::string_view> cells = {};  // if words: one per row
+  size_t width = 0;                          // numbers per row
   std::vector<float> numbers = {};
   std::vector<std::string> paths = {}, classes = {};
 };
@@ -169,7 +169,7 @@ class CsvSource final : public Source {
     }
   }
 
-  // Whether a column is asked for by a name: the first line then is the header.
+  // Whether a column is requested by name: then the first line is the header.
   bool NamesColumns() const {
     const auto is_name = [](const std::string& item) {
       return item.find_first_not_of("0123456789", item.find('=') + 1) != std::string::npos;
@@ -183,7 +183,7 @@ class CsvSource final : public Source {
     return NamesColumns() || (!words && !ParseNumber(cells[0], &ignored));
   }
 
-  // `plan` is called once the columns are known.
+  // Calls `plan` once the columns are known.
   template <typename F>
   void ReadTable(TableText* text, Sheet* sheet, const F& plan) {
     sheet->file = text->path();
@@ -206,7 +206,7 @@ class CsvSource final : public Source {
     if (sheet->lines.empty()) Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
   }
 
-  // Fields of the columns that the parameters name, or of all.
+  // Fields of the columns named by the parameters, or of all columns.
   void PlanFields() {
     if (!param_.key.empty() && (param_.key != "#" || std::count(sheet_.header.begin(), sheet_.header.end(), "#") > 0)) {
       key_column_ = sheet_.Find(param_.key);
@@ -217,13 +217,13 @@ class CsvSource final : public Source {
       for (const NamedField& given : GroupByField(label ? param_.label_fields : param_.data_fields, parameter)) {
         Field& field = fields_.emplace_back(Field{.name = given.name, .label = label});
         for (const std::string& column : given.values) field.columns.push_back(sheet_.Find(column));
-        const bool picture = !label && std::count(param_.picture_fields.begin(), param_.picture_fields.end(), given.name) > 0;
-        if (picture && field.columns.size() != 1) {
-          Throw(ErrorKind::kConfig, "csv: the pictures '{}' need one column of paths, not {}", field.name, field.columns.size());
+        const bool is_image = !label && std::count(param_.picture_fields.begin(), param_.picture_fields.end(), given.name) > 0;
+        if (is_image && field.columns.size() != 1) {
+          Throw(ErrorKind::kConfig, "csv: the images '{}' need one column of paths, not {}", field.name, field.columns.size());
         }
-        field.words = picture || (label && field.columns.size() == 1);
+        field.words = is_image || (label && field.columns.size() == 1);
         field.width = field.columns.size();
-        if (picture) {
+        if (is_image) {
           data_fields_.push_back({field.name, FieldKind::kImage, TShape()});
         } else {
           AddSpec(field, WantedShape(field.name), field.name.c_str());
@@ -232,7 +232,7 @@ class CsvSource final : public Source {
     }
     for (const std::string& name : param_.picture_fields) {
       const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) { return !field.label && field.name == name; });
-      if (!known) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is none of data_fields", name);
+      if (!known) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is not in data_fields", name);
     }
     CheckLabelDelim();
   }
@@ -295,7 +295,7 @@ class CsvSource final : public Source {
   }
   bool of_label_file(const Field& field) const { return field.label && !param_.label_csv.empty(); }
 
-  // NaN where it is missing, which is noted.
+  // NaN if missing, which is recorded.
   float NumberIn(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
     float value = 0;
     if (IsMissing(cell)) {
@@ -303,14 +303,14 @@ class CsvSource final : public Source {
       return kMissing;
     }
     if (!ParseNumber(cell, &value)) sheet.ThrowNoNumber(sheet.lines[row], column, cell);
-    if (!std::isfinite(value)) Throw(ErrorKind::kData, "{}: '{}' is no finite number", sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
+    if (!std::isfinite(value)) Throw(ErrorKind::kData, "{}: '{}' is not a finite number", sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
     return value;
   }
 
   void NoteMissing(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
     if (param_.missing == CsvParam::kError) {
-      Throw(ErrorKind::kData, "{}: {}; missing: mean takes the column's mean for such cells of inputs, missing: drop passes over their rows",
-            sheet.Place(sheet.lines[row], column), cell.empty() ? "the cell is empty" : format("'{}' is no number", cell));
+      Throw(ErrorKind::kData, "{}: {}; missing: mean replaces such cells of inputs by the column's mean, missing: drop skips their rows",
+            sheet.Place(sheet.lines[row], column), cell.empty() ? "the cell is empty" : format("'{}' is not a number", cell));
     }
     if (param_.missing == CsvParam::kMean && !field.label) {
       ++filled_[column];
@@ -319,7 +319,7 @@ class CsvSource final : public Source {
     }
   }
 
-  // What is written in a field's column becomes paths, or numbers.
+  // Converts the text in a field's column to paths or numbers.
   void FinishWords(Field* field) {
     if (!field->words) return;
     if (!field->label) {
@@ -348,7 +348,7 @@ class CsvSource final : public Source {
     return own.empty() && class_names_.empty() ? param_.classes : own;
   }
 
-  // A column of numbers with a slip among them is no column of classes.
+  // A column of numbers with a typo is not a column of classes.
   bool HoldsWords(const Field& field) const {
     float ignored = 0;
     size_t words = 0, numbers = 0, first = 0;
@@ -392,7 +392,7 @@ class CsvSource final : public Source {
     spec->shape = TShape{static_cast<int64_t>(field->width)};
   }
 
-  // label_csv: a file of its own.
+  // label_csv: a separate file.
   void ReadLabels(size_t rows) {
     TableText text(param_.label_csv, param_.delimiter);
     Sheet sheet;
@@ -408,7 +408,7 @@ class CsvSource final : public Source {
     }
   }
 
-  // Rows that were noted go out of everything.
+  // Removes the recorded rows everywhere.
   void DropRows() {
     std::sort(dropped_.begin(), dropped_.end());
     dropped_.erase(std::unique(dropped_.begin(), dropped_.end()), dropped_.end());
@@ -469,9 +469,9 @@ class CsvSource final : public Source {
       parts.push_back(format("{} of {}", count, sheet_.ColumnName(column)));
       cells += count;
     }
-    if (cells > 0) warnings_.push_back(format("{}: {} empty cells take the mean of their column: {}", sheet_.file, cells, FirstOf(parts, 8)));
+    if (cells > 0) warnings_.push_back(format("{}: {} empty cells are replaced by the mean of their column: {}", sheet_.file, cells, FirstOf(parts, 8)));
     if (!dropped_.empty()) {
-      warnings_.push_back(format("{}: {} of {} rows have an empty cell and are passed over (first: {})", sheet_.file, dropped_.size(),
+      warnings_.push_back(format("{}: {} of {} rows have an empty cell and are skipped (first: {})", sheet_.file, dropped_.size(),
                                  dropped_.size() + sheet_.lines.size(), first_dropped_));
     }
   }
@@ -482,8 +482,8 @@ class CsvSource final : public Source {
   std::vector<FieldSpec> data_fields_, label_fields_;
   std::optional<size_t> key_column_;
   std::vector<std::string> keys_;
-  std::vector<std::string> class_names_;     // of the first label of words; none where labels are numbers: those alone do not say whether they are classes
-  bool label_sets_ = false;                  // that label holds a 0 or 1 for each of them
+  std::vector<std::string> class_names_;     // of the first text label; none if labels are numbers, which need not be classes
+  bool label_sets_ = false;                  // that label holds 0 or 1 per class
   std::map<size_t, int64_t> filled_;         // missing numbers by column
   std::vector<size_t> dropped_;              // rows
   std::string first_dropped_;

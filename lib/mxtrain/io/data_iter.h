@@ -1,6 +1,6 @@
 #pragma once
-// Batches for training, evaluation and inference. Iterators are used by one thread; what they hand out are ordinary arrays, whose contents
-// the engine delivers: reading them waits as for every array.
+// Batches for training, evaluation and inference. An iterator is used by one thread; it returns
+// ordinary arrays filled through the engine: reading them waits as for any array.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,47 +14,49 @@
 
 namespace mxtrain {
 
-// An array that an iterator provides, as a net reads it. `shape` includes the batch.
+// An array provided by an iterator, as a net reads it. `shape` includes the batch.
 struct MXTRAIN_API DataDesc {
   std::string name;
   TShape shape;
   DType type = DType::kFloat32;
-  // Where it stands, batches hold a quarter of the bytes: pixels [N, H, W, C] of 8 bits. The input [N, C, H, W] is made of them by these numbers
-  // (operators/image_normalize), on the device.
+  // If set, batches hold 8-bit pixels [N, H, W, C], a quarter of the bytes, which the device
+  // normalizes with these numbers to the input [N, C, H, W] (operators/image_normalize).
   std::optional<PixelNormalization> pixels = std::nullopt;
-  // Where it stands, the numbers are standardized: so are what a net learns of them and predicts, and these give them back.
+  // If set, the values are standardized, and so are the net's predictions of them; this restores
+  // the units.
   std::optional<Standardization> units = std::nullopt;
 
-  // Of the arrays in batches.
+  // Shape and type of the arrays in batches.
   TShape array_shape() const;
   DType array_type() const;
 };
-// What a net reads, plain and in float32, of an array that a batch holds for this input; waits for it.
+// The values a net reads, plain float32, from a batch's array for this input; waits for it.
 MXTRAIN_API std::vector<float> InputValues(const DataDesc& desc, const NDArray& array);
 
-// An example that could not be had.
+// An example that could not be read.
 struct BadExample {
   int64_t index = 0;  // in its source
   std::string name, reason;
 };
 
-// The arrays may be written anew once every copy of the batch (of `lease`) has been dropped and the engine has finished what was pushed on
-// them before. So keep the batch to keep the contents; an array alone does not hold them.
+// The arrays may be overwritten once every copy of the batch (of `lease`) has been dropped and the
+// engine has finished what was pushed on them. Keep the batch to keep the contents; an array alone
+// does not.
 struct DataBatch {
   std::vector<NDArray> data, label;  // in the order of provide_data and provide_label
-  int64_t count = 0;                 // real examples, the first of the batch; the rest is padding with weight 0
-  std::vector<int64_t> index;        // of each real example in its source
+  int64_t count = 0;                 // real examples, at the front; the rest is padding with weight 0
+  std::vector<int64_t> index;        // of each real example, in its source
   int64_t epoch = 0, batch = 0;
-  std::vector<BadExample> bad;  // met while the batch was made; they are not among its examples
-  std::shared_ptr<void> lease;  // null where the arrays are the batch's own
+  std::vector<BadExample> bad;  // found while filling the batch; not among its examples
+  std::shared_ptr<void> lease;  // null if the batch owns the arrays
 };
 
 class MXTRAIN_API DataIter {
  public:
   struct Stats {
-    int64_t examples = 0;                                  // handed out
-    int64_t bytes = 0;                                     // of encoded pictures, read
-    std::vector<std::pair<std::string, std::string>> bad;  // different examples that could not be had, and why
+    int64_t examples = 0;                                  // delivered
+    int64_t bytes = 0;                                     // of encoded images, read
+    std::vector<std::pair<std::string, std::string>> bad;  // distinct unreadable examples, and why
   };
   virtual ~DataIter() = default;
 
@@ -65,10 +67,12 @@ class MXTRAIN_API DataIter {
   virtual int64_t examples() const = 0;                      // in the source
   virtual std::string ExampleName(int64_t index) const = 0;  // for messages and tables: a file, "train-images[17]"
 
-  // Starts an epoch at one of its batches: exactly what an uninterrupted pass gives from there. The order depends on (seed, epoch) only.
+  // Starts an epoch at a given batch; continues exactly like an uninterrupted pass. The order
+  // depends only on (seed, epoch).
   virtual void Reset(int64_t epoch, int64_t first_batch = 0) = 0;
-  // Without a Reset before, epoch 0. False at the end of the epoch. Drops what *batch held. Throws kData for what may not be skipped, and
-  // whatever went wrong while the batch was made; the next call then goes on with the batch after it.
+  // Without a Reset, epoch 0. Returns false at the end of the epoch. Releases what *batch held.
+  // Throws kData for an example that must not be skipped, and whatever failed while filling the
+  // batch; the next call continues with the following batch.
   virtual bool Next(DataBatch* batch) = 0;
   virtual Stats stats() const = 0;
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr int kLeastEdge = 128, kMostEdge = 4096;
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
 
-// Every pixel becomes `factor` x `factor` pixels.
+// Replicates every pixel `factor` x `factor` times.
 void Enlarge(int factor, Image* image) {
   const Image small = std::move(*image);
   *image = Image();
@@ -23,7 +23,7 @@ void Enlarge(int factor, Image* image) {
   }
 }
 
-// One '?' for each character of UTF-8 that the font lacks.
+// Replaces each UTF-8 character missing from the font by one '?'.
 std::string InAscii(const std::string& text) {
   std::string ascii;
   for (const char c : text) {
@@ -36,14 +36,14 @@ std::string InAscii(const std::string& text) {
 }  // namespace
 
 void DrawLabel(const std::string& text, Image* image) {
-  if (image->pixels.empty()) Throw(ErrorKind::kData, "cannot draw '{}' onto an empty picture", text);
+  if (image->pixels.empty()) Throw(ErrorKind::kData, "cannot draw '{}' onto an empty image", text);
   ConvertChannels(3, image);
   const auto [shorter, longer] = std::minmax(image->height, image->width);
   const int factor = std::min((kLeastEdge + shorter - 1) / shorter, kMostEdge / longer);
   if (factor > 1) Enlarge(factor, image);
 
   const std::string line = InAscii(text);
-  int below = 0;  // of the line on which letters stand
+  int below = 0;  // below the baseline
   const cv::Size unit = cv::getTextSize(line, kFont, 1, 1, &below);
   const int margin = std::min(std::max(3, image->height / 100), image->width / 4);
   const double by_width = double(image->width - 2 * margin) / std::max(unit.width, 1);
@@ -51,9 +51,9 @@ void DrawLabel(const std::string& text, Image* image) {
   const int thickness = std::max(1, static_cast<int>(scale * 1.5 + 0.5));
   const cv::Size size = cv::getTextSize(line, kFont, scale, thickness, &below);
 
-  cv::Mat picture(image->height, image->width, CV_8UC3, image->pixels.data());
-  cv::rectangle(picture, {0, 0}, {image->width, size.height + below + 2 * margin}, cv::Scalar(32, 32, 32), cv::FILLED);
-  cv::putText(picture, line, {margin, margin + size.height}, kFont, scale, cv::Scalar(255, 255, 255), thickness, cv::LINE_AA);
+  cv::Mat canvas(image->height, image->width, CV_8UC3, image->pixels.data());
+  cv::rectangle(canvas, {0, 0}, {image->width, size.height + below + 2 * margin}, cv::Scalar(32, 32, 32), cv::FILLED);
+  cv::putText(canvas, line, {margin, margin + size.height}, kFont, scale, cv::Scalar(255, 255, 255), thickness, cv::LINE_AA);
 }
 
 }  // namespace mxtrain::io

@@ -9,7 +9,7 @@
 namespace mxtrain::io {
 namespace {
 
-// Fisher and Yates; the numbers come four at a time.
+// Fisher-Yates shuffle; random numbers come four at a time.
 void Shuffle(uint64_t seed, uint64_t stream, int64_t epoch, std::vector<int64_t>* order) {
   const auto size = static_cast<uint64_t>(order->size());
   PhiloxBits bits{};
@@ -20,7 +20,7 @@ void Shuffle(uint64_t seed, uint64_t stream, int64_t epoch, std::vector<int64_t>
   }
 }
 
-// Every num_parts-th place.
+// Every num_parts-th position.
 std::vector<int64_t> PartOf(std::vector<int64_t> order, const OrderOptions& options) {
   if (options.num_parts == 1) return order;
   std::vector<int64_t> part;
@@ -29,7 +29,7 @@ std::vector<int64_t> PartOf(std::vector<int64_t> order, const OrderOptions& opti
   return part;
 }
 
-// The examples of one class, in a random order after another.
+// The examples of one class, in one random order after another.
 class Deck {
  public:
   void Add(int64_t example) { cards_.push_back(example); }

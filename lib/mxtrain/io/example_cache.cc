@@ -5,7 +5,7 @@ namespace {
 
 int64_t BytesOf(const CachedExample& example) {
   size_t bytes = sizeof example;
-  for (const Image& picture : example.pictures) bytes += sizeof picture + picture.pixels.size();
+  for (const Image& image : example.images) bytes += sizeof image + image.pixels.size();
   for (const auto* fields : {&example.data, &example.labels}) {
     for (const std::vector<float>& values : *fields) bytes += sizeof values + values.size() * sizeof(float);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Examples in memory, after decoding and the transforms that draw nothing at random. Private to io.
+// Examples in memory, after decoding and the leading non-random transforms. Private to io.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -9,19 +9,20 @@
 namespace mxtrain::io {
 
 struct CachedExample {
-  std::vector<Image> pictures;                   // per data field; empty for one of numbers
-  std::vector<std::vector<float>> data, labels;  // per field; empty for a picture
+  std::vector<Image> images;                   // per data field; empty for numeric ones
+  std::vector<std::vector<float>> data, labels;  // per field; empty for an image
 };
 
-// Every call may come from any thread.
+// Thread-safe.
 class ExampleCache {
  public:
   ExampleCache(int64_t examples, int64_t most_bytes) : most_bytes_(most_bytes), entries_(static_cast<size_t>(examples)) {}
   ~ExampleCache();
 
-  // Null where it is not there. Lives as long as the cache.
+  // Null if absent. Valid as long as the cache.
   const CachedExample* Find(int64_t index) const { return entries_[static_cast<size_t>(index)].load(std::memory_order_acquire); }
-  // Keeps the example unless it is there already or does not fit; from then on the cache is full.
+  // Stores the example unless it is present or does not fit; in that case the cache is full from
+  // then on.
   void Add(int64_t index, CachedExample example);
   bool full() const { return full_.load(std::memory_order_relaxed); }
   int64_t count() const { return count_.load(std::memory_order_relaxed); }

@@ -13,7 +13,7 @@ bool IsImage(const FieldSpec& field) {
   return field.kind == FieldKind::kImage;
 }
 
-// What pictures are decoded to when nothing was said.
+// The default number of channels.
 int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
   if (asked != 0) return asked;
   for (const FieldSpec& field : fields) {
@@ -54,7 +54,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
   if (std::any_of(fields.begin(), fields.end(), IsImage)) {
     augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
   } else if (!transforms.empty()) {
-    Throw(ErrorKind::kConfig, "transforms work on pictures, but the data are numbers: remove '{}'", transforms[0].name);
+    Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'", transforms[0].name);
   }
   cheap_ = !augmenter_ || augmenter_->keeps_pixels();
   for (const FieldSpec& field : fields) {
@@ -62,7 +62,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
     if (IsImage(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
-    if (IsImage(field)) Throw(ErrorKind::kConfig, "the label '{}' is a picture; labels are numbers", field.name);
+    if (IsImage(field)) Throw(ErrorKind::kConfig, "the label '{}' is an image; labels are numbers", field.name);
     label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes} : field.shape);
     if (options.soft_labels.classes > 0 && field.shape.Size() != 1) {
       Throw(ErrorKind::kConfig, "the label '{}' is {}; only the number of a class becomes a distribution over classes", field.name,
@@ -79,7 +79,8 @@ TShape ExampleLoader::DataShape(size_t data_field) const {
   return open ? CommonShape(data_field) : augmenter_->OutputShape(field.shape);
 }
 
-// What the transforms make of files that all have one size, as far as the headers of some of them tell; another one is a bad example.
+// The output shape for files that all have one size, judging by the headers of some; a file of
+// another size is a bad example.
 TShape ExampleLoader::CommonShape(size_t data_field) const {
   constexpr int64_t kLooks = 256;
   const int64_t step = std::max<int64_t>(1, source_->size() / kLooks);
@@ -99,12 +100,12 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
       stored = {info->height, info->width};
     } else if (out.height != size.height || out.width != size.width) {
       Throw(ErrorKind::kConfig,
-            "the pictures come out in different sizes: {} has {}x{} pixels, {} has {}x{}; end the transforms with a fixed one: "
+            "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; end the transforms with a fixed one: "
             "resize: [height, width], center_crop, random_crop or random_resized_crop",
             first, stored.width, stored.height, source_->Name(index), info->width, info->height);
     }
   }
-  if (first.empty()) Throw(ErrorKind::kData, "no picture could be read; the first: {}", unreadable);
+  if (first.empty()) Throw(ErrorKind::kData, "no image could be read; the first: {}", unreadable);
   return {augmenter_->channels(), size.height, size.width};
 }
 
@@ -142,8 +143,8 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
     return Refusal{error.what()};
   }
   if (cache_) {
-    // The same way where the cache is full: a JPEG that is decoded for all of its transforms may be reduced further than for the fixed
-    // ones.
+    // The same path if the cache is full: a JPEG decoded for all transforms may be reduced further
+    // than for the fixed ones.
     if (auto refusal = Prepare(scratch->sample, scratch, &scratch->example)) return refusal;
     auto refusal = LoadCached(scratch->example, index, epoch, row, to, scratch);
     if (!cache_->full()) cache_->Add(index, std::move(scratch->example));
@@ -172,45 +173,45 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec, std::span
   float label = 0;
   if (auto refusal = CopyNumbers(spec, values, spec.shape, &label)) return refusal;
   if (!(label >= 0 && label < static_cast<float>(soft.classes)) || label != std::floor(label)) {
-    return Refusal{format("'{}' = {} is none of the {} classes of the net", spec.name, label, soft.classes)};
+    return Refusal{format("'{}' = {} is not one of the {} classes of the net", spec.name, label, soft.classes)};
   }
   std::fill_n(to.numbers(), soft.classes, static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
   to.numbers()[static_cast<int64_t>(label)] = static_cast<float>(1 - soft.smoothing);
   return std::nullopt;
 }
 
-// The transforms up to `last`; the pixels lie in scratch->image.
+// Runs the transforms up to `last`; the pixels are in scratch->image.
 std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
-                                             LoaderScratch* scratch, Augmenter::Way* way, Frame* frame) const {
+                                             LoaderScratch* scratch, Augmenter::Steps* steps, Frame* frame) const {
   Image* image = &scratch->image;
   if (!value.pixels.empty()) {
     CopyPixels(spec, value.pixels, image);
     ConvertChannels(augmenter_->channels(), image);
     *frame = {image->height, image->width, {0, 0, image->height, image->width}, 1};
-    *way = augmenter_->Begin(image->height, image->width, random, 0, last);
+    *steps = augmenter_->Begin(image->height, image->width, random, 0, last);
     return std::nullopt;
   }
   DecodeOptions options;
   options.channels = augmenter_->channels();
   options.exact = options_.exact_decode;
   options.part = [&](int height, int width) {
-    *way = augmenter_->Begin(height, width, random, 0, last);
-    return DecodeOptions::Part{way->crop.Needed(), way->crop.MinScale()};
+    *steps = augmenter_->Begin(height, width, random, 0, last);
+    return DecodeOptions::Part{steps->crop.Needed(), steps->crop.MinScale()};
   };
   scratch->bytes += static_cast<int64_t>(value.encoded.size());
   if (auto refusal = scratch->decoder.Decode(value.encoded, options, image, frame)) return refusal;
-  *way = augmenter_->Begin(frame->height, frame->width, random, 0, last);
+  *steps = augmenter_->Begin(frame->height, frame->width, random, 0, last);
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Way& way, const Image& from, const Frame& frame, Place to,
+std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Steps& steps, const Image& from, const Frame& frame, Place to,
                                                    LoaderScratch* scratch) const {
   const ImageSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
   Image *image = &scratch->image, *spare = &scratch->spare;
-  const bool fits = options_.pixels ? augmenter_->ToPixels(way, from, frame, size, image, spare, to.pixels())
-                                    : augmenter_->ToPlanes(way, from, frame, size, image, spare, to.numbers());
+  const bool fits = options_.pixels ? augmenter_->ToPixels(steps, from, frame, size, image, spare, to.pixels())
+                                    : augmenter_->ToPlanes(steps, from, frame, size, image, spare, to.numbers());
   if (fits) return std::nullopt;
-  return Refusal{format("the picture has {}x{} pixels, expected {}x{}", image->width, image->height, size.width, size.height)};
+  return Refusal{format("the image has {}x{} pixels, expected {}x{}", image->width, image->height, size.width, size.height)};
 }
 
 std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
@@ -223,32 +224,33 @@ std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const Fie
     }
     return std::nullopt;
   }
-  Augmenter::Way way{{}, 0, 0, random};
+  Augmenter::Steps steps{{}, 0, 0, random};
   Frame frame;
-  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &way, &frame)) return refusal;
-  return WriteImage(way, scratch->image, frame, to, scratch);
+  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &steps, &frame)) return refusal;
+  return WriteImage(steps, scratch->image, frame, to, scratch);
 }
 
-// What a cache keeps: the example as far as the transforms draw nothing. *example's memory is used again.
+// Prepares an example for the cache: after the leading non-random transforms. Reuses *example's
+// memory.
 std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const {
-  example->pictures.resize(sample.data.size());
+  example->images.resize(sample.data.size());
   example->data.resize(sample.data.size());
   example->labels.resize(sample.labels.size());
   for (size_t i = 0; i < sample.data.size(); ++i) {
     const FieldSpec& spec = source_->data_fields()[i];
-    Image& picture = example->pictures[i];
+    Image& cached = example->images[i];
     std::vector<float>& numbers = example->data[i];
     if (!IsImage(spec)) {
       numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
       continue;
     }
     const RandomStream none(0, 0, 0);
-    Augmenter::Way way{{}, 0, 0, none};
+    Augmenter::Steps steps{{}, 0, 0, none};
     Frame frame;
-    if (auto refusal = Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &way, &frame)) return refusal;
-    augmenter_->ToImage(way, scratch->image, frame, &scratch->image, &scratch->spare);
-    picture.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
-    std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), picture.pixels.begin());
+    if (auto refusal = Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &steps, &frame)) return refusal;
+    augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
+    cached.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
+    std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), cached.pixels.begin());
   }
   for (size_t i = 0; i < sample.labels.size(); ++i)
     example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
@@ -258,16 +260,16 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
 std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, int64_t index, int64_t epoch, int64_t row,
                                                  const BatchPointers& to, LoaderScratch* scratch) const {
   const RandomStream random(options_.seed, epoch, index);
-  for (size_t i = 0; i < example.pictures.size(); ++i) {
+  for (size_t i = 0; i < example.images.size(); ++i) {
     const Place place = DataPlace(i, row, to);
-    const Image& picture = example.pictures[i];
+    const Image& cached = example.images[i];
     if (!IsImage(source_->data_fields()[i])) {
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
       continue;
     }
-    const auto way = augmenter_->Begin(picture.height, picture.width, random, augmenter_->fixed(), augmenter_->size());
-    const Frame frame{picture.height, picture.width, {0, 0, picture.height, picture.width}, 1};
-    if (auto refusal = WriteImage(way, picture, frame, place, scratch)) return refusal;
+    const auto steps = augmenter_->Begin(cached.height, cached.width, random, augmenter_->fixed(), augmenter_->size());
+    const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
+    if (auto refusal = WriteImage(steps, cached, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
     if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to))) return refusal;

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostRecords = 10'000;
 
-bool HasPicture(const Source& source) {
+bool HasImage(const Source& source) {
   const auto is_image = [](const FieldSpec& field) { return field.kind == FieldKind::kImage; };
   return std::any_of(source.data_fields().begin(), source.data_fields().end(), is_image);
 }
@@ -30,7 +30,7 @@ void AppendValues(const Source& source, int64_t index, Sample* sample, std::stri
 std::string Fingerprint(const Source& source) {
   std::string text;
   for (const std::string& name : source.class_names()) text += name + "\n";
-  const bool pictures = HasPicture(source);
+  const bool has_images = HasImage(source);
   const int64_t records = std::min(source.size(), kMostRecords);
   Sample sample;
   for (int64_t i = 0; i < records; ++i) {
@@ -40,7 +40,7 @@ std::string Fingerprint(const Source& source) {
     const auto bytes = fs::file_size(name, no_file);
     text += format("{}/{} {} {}\n", name.parent_path().filename().string(), name.filename().string(), source.ClassOf(index).value_or(-1),
                    no_file ? 0 : bytes);
-    if (!pictures) AppendValues(source, index, &sample, &text);
+    if (!has_images) AppendValues(source, index, &sample, &text);
   }
   return format("{} records, {:016x}", source.size(), Checksum(text));
 }

@@ -11,19 +11,19 @@
 namespace mxtrain::io {
 namespace {
 
-std::string Picture(int side) {
+std::string EncodedImage(int side) {
   Image image;
   image.Resize(side, side, 1);
   return EncodePng(image);
 }
 
 void WritePhotos(const test::TempDir& folder, const std::string& root) {
-  for (const char* name : {"cat/1.png", "cat/2.png", "dog/1.png"}) folder.Write(root + "/" + name, Picture(2));
+  for (const char* name : {"cat/1.png", "cat/2.png", "dog/1.png"}) folder.Write(root + "/" + name, EncodedImage(2));
 }
 
 std::string PrintOf(const std::string& kind, const Kwargs& kwargs) { return Fingerprint(*MakeSource(kind, kwargs)); }
 
-TEST_CASE("a folder of pictures is known by names, classes and sizes, wherever it lies") {
+TEST_CASE("a folder of images is identified by names, classes and sizes, wherever it is") {
   const test::TempDir folder;
   WritePhotos(folder, "here");
   WritePhotos(folder, "there");
@@ -37,13 +37,13 @@ TEST_CASE("a folder of pictures is known by names, classes and sizes, wherever i
   CHECK(print("there") != first);
   std::filesystem::rename(folder.path("there/dog/2.png"), folder.path("there/cat/2.png"));
   CHECK(print("there") == first);
-  folder.Write("there/cat/2.png", Picture(40));
+  folder.Write("there/cat/2.png", EncodedImage(40));
   CHECK(print("there") != first);
   std::filesystem::remove(folder.path("there/cat/2.png"));
   CHECK(print("there").starts_with("2 records, "));
 }
 
-TEST_CASE("a table is known by its values") {
+TEST_CASE("a table is identified by its values") {
   const test::TempDir folder;
   folder.Write("points.csv", "a,y\n1,0\n2,1\n");
   folder.Write("other.csv", "a,y\n1,0\n3,1\n");

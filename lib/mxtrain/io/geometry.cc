@@ -14,7 +14,7 @@
 namespace mxtrain::io {
 namespace {
 
-// The pipeline has threads of its own.
+// The pipeline has its own threads.
 void KeepOpenCvToOneThread() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -23,7 +23,7 @@ void KeepOpenCvToOneThread() {
   });
 }
 
-// A header over the picture's pixels.
+// A cv::Mat header over the image's pixels.
 cv::Mat View(Image& image) {
   return cv::Mat(image.height, image.width, CV_8UC(image.channels), image.pixels.data());
 }
@@ -47,7 +47,7 @@ SizePair ParseSize(const TShape& size, const char* owner) {
 Resampling CheckResampling(const Resampling& resampling, const char* owner) {
   if (resampling.antialias && (resampling.interpolation == kNearest || resampling.interpolation == kArea)) {
     Throw(ErrorKind::kConfig, "{}: antialias is for bilinear and bicubic interpolation; {}", owner,
-          resampling.interpolation == kArea ? "area takes means by itself" : "nearest takes one pixel");
+          resampling.interpolation == kArea ? "area already takes means" : "nearest takes one pixel");
   }
   return resampling;
 }

@@ -9,7 +9,7 @@
 namespace mxtrain::io {
 namespace {
 
-// One class, or all examples: its members in a random order, and how many of them are held out.
+// One class, or all examples: members in random order, and the number held out.
 struct Stratum {
   std::vector<int64_t> members;
   int64_t taken = 0;
@@ -23,14 +23,15 @@ std::vector<Stratum> MakeStrata(const Source& source, bool stratified) {
   return strata;
 }
 
-// Each example has a number drawn by its index: adding a class leaves the order within the others as it was.
+// Each example has a random number determined by its index, so adding a class keeps the order
+// within the others.
 void Shuffle(uint64_t seed, std::vector<int64_t>* members) {
   const uint64_t stream = StreamOf("io.holdout");
   const auto key = [&](int64_t i) { return PhiloxAt(seed, stream, 0, static_cast<uint64_t>(i)); };
   std::sort(members->begin(), members->end(), [&](int64_t a, int64_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
 }
 
-// Largest remainders, so that the sum is right.
+// Largest remainder method, so the sum is exact.
 void Apportion(double part, int64_t wanted, std::vector<Stratum>* strata) {
   int64_t sum = 0;
   std::vector<Stratum*> order;
@@ -72,11 +73,11 @@ class Subset final : public Source {
 
 namespace {
 
-// All examples in a random order within their strata are dealt out to the folds in turn.
+// Distributes all examples, in random order within their strata, to the folds in turn.
 std::vector<int64_t> FoldIndices(const Source& source, const HoldoutParam& param) {
-  if (param.holdout > 0) Throw(ErrorKind::kConfig, "holdout and holdout_folds exclude each other");
+  if (param.holdout > 0) Throw(ErrorKind::kConfig, "holdout and holdout_folds are mutually exclusive");
   if (param.holdout_folds < 2 || param.holdout_fold >= param.holdout_folds) {
-    Throw(ErrorKind::kConfig, "there is no fold {} of {}; two folds are the least, and they count from 0", param.holdout_fold,
+    Throw(ErrorKind::kConfig, "there is no fold {} of {}; at least two folds are needed, counted from 0", param.holdout_fold,
           param.holdout_folds);
   }
   if (source.size() < param.holdout_folds) {
@@ -115,7 +116,7 @@ std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& pa
   }
   std::sort(indices.begin(), indices.end());
   if (indices.empty()) {
-    Throw(ErrorKind::kConfig, "holdout = {} of {} examples in {} classes leaves nothing on one side; give another part, or more examples",
+    Throw(ErrorKind::kConfig, "holdout = {} of {} examples in {} classes leaves nothing on one side; give another fraction, or more examples",
           param.holdout, source.size(), strata.size());
   }
   return indices;

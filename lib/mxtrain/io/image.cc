@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 
-// The first bytes as a person can read them.
+// The first bytes in printable form.
 std::string Beginning(std::string_view bytes) {
   std::string text;
   for (const char c : bytes.substr(0, 12))
@@ -37,7 +37,7 @@ std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes, c
 void GrayToRgb(Image* image) {
   const size_t pixels = image->pixels.size();
   image->Resize(image->height, image->width, 3);
-  for (size_t i = pixels; i-- > 0;) {  // from the end: what is still to be read lies before what is written
+  for (size_t i = pixels; i-- > 0;) {  // from the end: unread pixels are before the written ones
     const uint8_t value = image->pixels[i];
     std::fill_n(image->pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, value);
   }
@@ -69,10 +69,10 @@ std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const Decode
   const auto info = Probe(bytes, impl_->jpeg);
   if (!info) return info.error();
   if (int64_t{info->height} * info->width > options.max_pixels) {
-    return Refusal{format("{}x{} pixels are more than the {} that are allowed", info->width, info->height, options.max_pixels)};
+    return Refusal{format("{}x{} pixels are more than the limit of {}", info->width, info->height, options.max_pixels)};
   }
   if (std::max(info->height, info->width) > kLongestEdge) {
-    return Refusal{format("{}x{} pixels: the longer edge is more than the {} that are allowed", info->width, info->height, kLongestEdge)};
+    return Refusal{format("{}x{} pixels: the longer edge is more than the limit of {}", info->width, info->height, kLongestEdge)};
   }
   *frame = {info->height, info->width, {0, 0, info->height, info->width}, 1};
   if (auto refusal = DecodeAs(*info, bytes, options, impl_->jpeg, image, frame)) return refusal;

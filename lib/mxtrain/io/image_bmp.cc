@@ -1,5 +1,6 @@
-// Windows and OS/2 bitmaps: 1, 4 or 8 bits with a palette, 16, 24 or 32 bits in channels; run-length coded ones are refused. A header is
-// believed where all of it makes sense, and then the rows go straight into the image.
+// Windows and OS/2 bitmaps: 1, 4 or 8 bits with a palette, 16, 24 or 32 bits in channels;
+// run-length encoding is rejected. A header must be fully consistent; then the rows are read
+// directly into the image.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,7 +15,7 @@ namespace mxtrain::io {
 namespace {
 
 constexpr uint32_t kOs2Header = 12, kInfoHeader = 40;  // the shortest, and the shortest of Windows
-constexpr size_t kMasks = 14 + kInfoHeader;            // where they begin
+constexpr size_t kMasks = 14 + kInfoHeader;            // their offset
 enum Compression : uint32_t { kPlain = 0, kBitFields = 3 };
 
 uint32_t LittleEndian(std::string_view bytes, size_t at, size_t size) {
@@ -29,29 +30,29 @@ Refusal Damaged(std::string_view reason) {
 
 using Colour = std::array<uint8_t, 3>;
 
-// What lies before the pixels.
+// Everything before the pixels.
 struct Header {
-  uint32_t size = 0;   // of the header, which begins at byte 14
+  uint32_t size = 0;   // of the header, which starts at byte 14
   uint32_t begin = 0;  // of the pixels
   uint32_t planes = 0, bits = 0;
   uint32_t compression = kPlain;
-  uint32_t colours = 0;  // that the palette is said to have; 0: as many as the bits can tell apart
+  uint32_t colours = 0;  // declared palette size; 0: all that the bits can index
   bool from_top = false;
   std::array<uint32_t, 4> masks = {};  // of red, green, blue and alpha, for 16 and 32 bits
 
   bool has_palette() const { return bits <= 8; }
   size_t palette_entry() const { return size == kOs2Header ? 3 : 4; }
-  // In colours; it ends where the pixels begin.
+  // In colours; the palette ends where the pixels start.
   size_t palette_size() const { return std::min<size_t>(colours == 0 ? 1u << bits : colours, (begin - end()) / palette_entry()); }
   bool has_masks() const { return bits == 16 || bits == 32; }
   uint32_t alpha() const { return masks[3]; }
-  // Behind the header of 40 bytes, within longer ones, which have one of alpha too.
+  // After the 40-byte header; inside longer ones, which also have an alpha mask.
   size_t mask_count() const { return compression != kBitFields ? 0 : size > kInfoHeader + 12 ? 4 : 3; }
-  // Where the header ends, with masks and before a palette.
+  // End of the header, including masks, before a palette.
   size_t end() const { return std::max(14 + size_t{size}, mask_count() == 0 ? 0 : kMasks + 4 * mask_count()); }
 };
 
-// The file holds the whole header: ProbeBmp.
+// The file contains the whole header: checked by ProbeBmp.
 Header ReadHeader(std::string_view bytes) {
   Header header{LittleEndian(bytes, 14, 4), LittleEndian(bytes, 10, 4)};
   const bool old = header.size == kOs2Header;
@@ -68,7 +69,8 @@ bool IsRun(uint32_t mask) {
   return mask != 0 && std::has_single_bit((uint64_t{mask} >> std::countr_zero(mask)) + 1);
 }
 
-// Of 32 bits every channel is a byte. Of 16 a colour has 5, or 6, and alpha one. The colours leave nothing out between them.
+// With 32 bits every channel is one byte. With 16 bits a colour has 5 or 6 bits, alpha one. There
+// are no gaps between colours.
 bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
   uint32_t taken = 0;
   for (size_t i = 0; i < 4; ++i) {
@@ -82,7 +84,7 @@ bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
   return true;
 }
 
-// Without masks: 5 bits each, or bytes, the fourth of which is alpha.
+// Without masks: 5 bits each, or bytes with alpha as the fourth.
 std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
   constexpr std::array<uint32_t, 4> kOf16{0x7c00, 0x03e0, 0x001f, 0}, kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0xff000000};
   if (header->compression == kPlain) {
@@ -111,7 +113,7 @@ std::optional<Refusal> CheckHeader(const Header& header, std::string_view bytes,
   return std::nullopt;
 }
 
-// A colour that the file does not have is black.
+// A colour missing from the palette is black.
 std::array<Colour, 256> ReadPalette(std::string_view bytes, const Header& header) {
   std::array<Colour, 256> palette{};
   for (size_t i = 0; i < header.palette_size(); ++i) {
@@ -129,7 +131,7 @@ void ReadPaletteRow(const uint8_t* from, uint32_t bits, const std::array<Colour,
   }
 }
 
-// A channel of 1 to 8 bits as 8: its highest bits are repeated below.
+// Expands a channel of 1 to 8 bits to 8 by repeating its highest bits below.
 uint8_t Channel(uint32_t pixel, uint32_t mask) {
   const int bits = std::popcount(mask);
   const uint32_t value = (pixel & mask) >> std::countr_zero(mask) << (8 - bits);
@@ -152,7 +154,7 @@ void ReadBgrRow(const uint8_t* from, int width, uint8_t* to) {
   }
 }
 
-// Of 32 bits without masks the fourth byte is alpha in some files and 0 throughout in most.
+// With 32 bits and no masks the fourth byte is alpha in some files and always 0 in most.
 void DropEmptyAlpha(Image* image) {
   const size_t pixels = image->pixels.size() / 4;
   for (size_t i = 0; i < pixels; ++i) {

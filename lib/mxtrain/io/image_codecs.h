@@ -1,10 +1,10 @@
 #pragma once
-// Private to image*.cc: what each file format's reader offers.
+// Readers of the file formats. Private to image*.cc.
 #include "mxtrain/io/image.h"
 
 namespace mxtrain::io {
 
-// libjpeg-turbo, with its state kept between pictures.
+// libjpeg-turbo, with its state kept between images.
 class JpegCodec {
  public:
   JpegCodec();
@@ -13,8 +13,8 @@ class JpegCodec {
   JpegCodec& operator=(const JpegCodec&) = delete;
 
   Expected<ImageInfo, Refusal> Probe(std::string_view bytes);
-  // Directly after Probe of the same bytes, which gave `info`. *image: gray or RGB, stored orientation (not yet that of `info`). A picture
-  // that is stored turned is decoded whole.
+  // Directly after Probe of the same bytes, which gave `info`. *image: gray or RGB, stored
+  // orientation (not yet that of `info`). An image stored rotated is decoded whole.
   std::optional<Refusal> Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image, Frame* frame);
 
  private:
@@ -30,12 +30,12 @@ Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
 std::optional<Refusal> DecodePng(std::string_view bytes, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image);
-// Of 2 or 4 channels, the last of which is alpha, the others stay; others are left as they are.
+// Removes the alpha channel of an image with 2 or 4 channels; others are unchanged.
 void ComposeOverWhite(Image* image);
 
-// The orientation in a JPEG's EXIF block; 1 where there is none or it makes no sense.
+// The orientation in a JPEG's EXIF block; 1 if there is none or it is invalid.
 int ExifOrientation(std::string_view jpeg);
-// Turns a stored picture into the shown one.
+// Rotates a stored image to its shown orientation.
 void ApplyOrientation(int orientation, Image* image);
 
 }  // namespace mxtrain::io

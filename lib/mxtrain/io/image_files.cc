@@ -13,8 +13,8 @@ namespace mxtrain::io {
 namespace {
 
 constexpr int64_t kMostClasses = 1'000'000;
-constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;  // a number that makes more classes than either is none of a class
-// A 0 or 1 for each example and class: more than the floor only where there are labels enough for it.
+constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;  // a number that implies more classes than either is not a class number
+// 0 or 1 per example and class: more than the floor only if there are enough labels.
 constexpr size_t kFewSetElements = size_t{1} << 24, kSetElementsPerLabel = 256;
 constexpr size_t kMostImageBytes = size_t{256} << 20;
 
@@ -61,7 +61,7 @@ std::optional<int64_t> ClassNumber(const std::string& word) {
   return status == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
 }
 
-// Numbers name classes "0", "1", ... unless `given` names them.
+// Class numbers are named "0", "1", ... unless `given` names them.
 ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<std::string>& given,
                         const std::function<std::string(size_t)>& place) {
   ClassLabels result{{}, given};
@@ -76,7 +76,7 @@ ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<s
   }
   if (given.empty() && most >= std::max(kFewClasses, kClassesPerLabel * static_cast<int64_t>(numbers.size()))) {
     const auto first = static_cast<size_t>(std::find(numbers.begin(), numbers.end(), most) - numbers.begin());
-    Throw(ErrorKind::kData, "{}: the label {} makes {} classes for {} labels; is it the number of a class?", place(first), most, most + 1, numbers.size());
+    Throw(ErrorKind::kData, "{}: the label {} makes {} classes for {} labels; is it a class number?", place(first), most, most + 1, numbers.size());
   }
   for (int64_t k = 0; given.empty() && k <= most; ++k) result.classes.push_back(std::to_string(k));
   return result;
@@ -112,7 +112,7 @@ ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vect
   for (size_t i = 0; i < words.size(); ++i) {
     const auto found = number_of.find(words[i]);
     if (found == number_of.end()) {
-      Throw(ErrorKind::kData, "{}: the label '{}' is none of the {} classes ({}){}", place(i), words[i], given.size(), join(given, ", "),
+      Throw(ErrorKind::kData, "{}: the label '{}' is not one of the {} classes ({}){}", place(i), words[i], given.size(), join(given, ", "),
             DidYouMean(words[i], given));
     }
     result.labels.push_back(found->second);

@@ -27,23 +27,23 @@ bool IsImage(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
 }
 
-// A picture all the same, of cameras and of the web, that is not read.
-bool IsOtherPicture(const fs::path& path) {
+// Image formats of cameras and of the web that are not supported.
+bool IsOtherImage(const fs::path& path) {
   static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif", ".tif", ".tiff",
                                                 ".jp2",  ".jxl",  ".dng",  ".cr2",  ".cr3", ".nef", ".arw"};
   return endings.contains(Ending(path));
 }
 
-// False for a link that leads nowhere or to itself.
+// False for a dangling or circular link.
 bool LeadsToFolder(const fs::directory_entry& entry) {
   std::error_code broken;
   return entry.is_directory(broken);
 }
 
-// What a walk through a folder finds.
+// Files found in a folder.
 struct Found {
-  std::vector<std::string> pictures;  // sorted
-  // Files of other kinds, counted, with the first of them.
+  std::vector<std::string> images;    // sorted
+  // Number of files of other kinds, and the first one.
   struct Others {
     int64_t count = 0;
     std::string first;
@@ -55,7 +55,7 @@ struct Found {
       if (other.count > 0) Add(other.first, other.count);
     }
   };
-  Others unread, others;  // pictures of formats that are not read; all else
+  Others unread, others;  // images of unsupported formats; everything else
 };
 
 void Walk(const fs::path& folder, bool recursive, Found* found) {
@@ -64,9 +64,9 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
     if (LeadsToFolder(entry)) {
       if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);  // a link may lead back up
     } else if (IsImage(entry.path())) {
-      found->pictures.push_back(entry.path().string());
+      found->images.push_back(entry.path().string());
     } else {
-      (IsOtherPicture(entry.path()) ? found->unread : found->others).Add(entry.path().string());
+      (IsOtherImage(entry.path()) ? found->unread : found->others).Add(entry.path().string());
     }
   }
 }
@@ -78,7 +78,7 @@ Found FindImages(const fs::path& folder, bool recursive) {
   } catch (const fs::filesystem_error& error) {
     Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", error.path1().string(), error.code().message());
   }
-  std::sort(found.pictures.begin(), found.pictures.end());
+  std::sort(found.images.begin(), found.images.end());
   return found;
 }
 
@@ -86,11 +86,11 @@ void Tell(const Found& found, ImageTable* table) {
   const auto& [unread_count, first_unread] = found.unread;
   const auto& [count, first] = found.others;
   if (unread_count > 0) {
-    table->losses.push_back(format("{} picture{} of a format that is not read, and {} passed over: convert to JPEG or PNG (first: {})", unread_count,
-                                   unread_count == 1 ? " is" : "s are", unread_count == 1 ? "is" : "are", first_unread));
+    table->losses.push_back(format("{} image{} of an unsupported format skipped: convert to JPEG or PNG (first: {})", unread_count,
+                                   unread_count == 1 ? "" : "s", first_unread));
   }
   if (count > 0) {
-    table->warnings.push_back(format("{} file{} passed over, not named like a JPEG, PNG or BMP (first: {})", count, count == 1 ? "" : "s", first));
+    table->warnings.push_back(format("{} file{} skipped, not named like a JPEG, PNG or BMP (first: {})", count, count == 1 ? "" : "s", first));
   }
 }
 
@@ -114,7 +114,7 @@ std::vector<std::string> ClassFolders(const std::string& path) {
 void CheckFolders(const std::string& path, const std::vector<std::string>& folders, const std::vector<std::string>& classes) {
   for (const std::string& folder : folders) {
     if (std::find(classes.begin(), classes.end(), folder) != classes.end()) continue;
-    Throw(ErrorKind::kData, "the folder '{}' in {} is none of the {} classes ({}){}", folder, path, classes.size(),
+    Throw(ErrorKind::kData, "the folder '{}' in {} is not one of the {} classes ({}){}", folder, path, classes.size(),
           join(classes, ", "), DidYouMean(folder, classes));
   }
 }
@@ -133,18 +133,18 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   for (size_t c = 0; c < table.classes.size(); ++c) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
     const Found found = fs::is_directory(folder) ? FindImages(folder, true) : Found();
-    if (found.pictures.empty() && !given) {
-      Throw(ErrorKind::kData, "the class folder {} holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it",
+    if (found.images.empty() && !given) {
+      Throw(ErrorKind::kData, "the class folder {} holds no images (.jpg .jpeg .png .bmp); fill it or remove it",
             folder.string());
     }
-    if (found.pictures.empty()) table.warnings.push_back(format("no pictures of class '{}' ({})", table.classes[c], folder.string()));
-    table.paths.insert(table.paths.end(), found.pictures.begin(), found.pictures.end());
-    table.labels.insert(table.labels.end(), found.pictures.size(), static_cast<float>(c));
+    if (found.images.empty()) table.warnings.push_back(format("no images of class '{}' ({})", table.classes[c], folder.string()));
+    table.paths.insert(table.paths.end(), found.images.begin(), found.images.end());
+    table.labels.insert(table.labels.end(), found.images.size(), static_cast<float>(c));
     all.unread.Add(found.unread);
     all.others.Add(found.others);
   }
   Tell(all, &table);
-  if (table.paths.empty()) Throw(ErrorKind::kData, "no pictures (.jpg .jpeg .png .bmp) in {}", param.path);
+  if (table.paths.empty()) Throw(ErrorKind::kData, "no images (.jpg .jpeg .png .bmp) in {}", param.path);
   return NewImageFiles(std::move(table));
 }
 
@@ -157,11 +157,11 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
   } else if (!param.path.empty()) {
     RequireFolder(param.path);
     Found found = FindImages(param.path, param.recursive);
-    table.paths = std::move(found.pictures);
+    table.paths = std::move(found.images);
     Tell(found, &table);
     if (table.paths.empty()) {
-      Throw(ErrorKind::kData, "no pictures (.jpg .jpeg .png .bmp) in {}{}", param.path,
-            param.recursive ? "" : "; recursive = True looks in its folders too");
+      Throw(ErrorKind::kData, "no images (.jpg .jpeg .png .bmp) in {}{}", param.path,
+            param.recursive ? "" : "; recursive = True includes its subfolders");
     }
   }
   return NewImageFiles(std::move(table));

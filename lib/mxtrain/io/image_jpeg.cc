@@ -1,8 +1,9 @@
-// libjpeg reports errors through a function that must not return: it jumps back to Guarded, over code that holds nothing to destroy.
+// libjpeg reports errors through a function that must not return: it jumps back to Guarded, over
+// code without destructors.
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
-// libjpeg's header wants stdio's.
+// libjpeg's header requires stdio.h.
 #include <jpeglib.h>
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 namespace mxtrain::io {
 namespace {
 
-// A progressive picture is decoded anew for each of its scans: a few bytes each can cost a second each.
+// A progressive image is decoded once per scan: a few bytes can cost a second each.
 constexpr int kMostScans = 500;
-// By how much smoothing between chroma samples reaches over an edge, in pixels.
+// Reach of chroma smoothing over an edge, in pixels.
 constexpr int kReach = 2;
 
 struct ErrorState {
@@ -27,7 +28,7 @@ struct ErrorState {
 };
 
 ErrorState* StateOf(j_common_ptr info) {
-  return reinterpret_cast<ErrorState*>(info->err);  // the manager is its first member
+  return reinterpret_cast<ErrorState*>(info->err);  // the error manager is its first member
 }
 
 void Keep(j_common_ptr info) {
@@ -63,21 +64,21 @@ bool IsCmyk(J_COLOR_SPACE space) {
   return space == JCS_CMYK || space == JCS_YCCK;
 }
 
-// The smallest of 1, 2, 4 and 8 eighths that is not below `least`: the sizes that have fast transforms.
+// The smallest of 1, 2, 4 and 8 eighths that is at least `least`: the sizes with fast transforms.
 int EighthsFor(double least) {
   int eighths = 1;
   while (eighths < 8 && eighths < least * 8 - 1e-9) eighths *= 2;
   return eighths;
 }
 
-// Adobe writes CMYK inverted (0 is full ink): the product of what ink and black let through.
+// Adobe writes CMYK inverted (0 is full ink): the product of the transmission of ink and black.
 void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, cmyk += 4) {
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);
   }
 }
 
-// What of the reduced picture must be decoded for `box` of the whole one.
+// The part of the reduced image that must be decoded for `box` of the whole one.
 Box ReducedBox(const Box& box, double scale, int height, int width) {
   const auto first = [scale](int at) { return static_cast<int>(std::floor(at * scale)); };
   const auto last = [scale](int at, int most) { return std::min(most, static_cast<int>(std::ceil(at * scale))); };
@@ -98,7 +99,7 @@ JpegCodec::JpegCodec() : state_(std::make_unique<State>()) {
   Prepare(&state_->errors);
   state_->info.err = &state_->errors.manager;
   if (!Guarded([&] { jpeg_create_decompress(&state_->info); })) {
-    Throw(ErrorKind::kMemory, "cannot make a JPEG decoder: {}", state_->errors.text);
+    Throw(ErrorKind::kMemory, "cannot create a JPEG decoder: {}", state_->errors.text);
   }
   state_->progress.progress_monitor = OnProgress;
   state_->info.progress = &state_->progress;
@@ -108,7 +109,7 @@ JpegCodec::~JpegCodec() {
   jpeg_destroy_decompress(&state_->info);
 }
 
-// False when libjpeg gave up in `work`, which must own nothing.
+// False if libjpeg failed in `work`, which must own nothing.
 template <typename F>
 bool JpegCodec::Guarded(F&& work) {
   if (setjmp(state_->errors.jump) != 0) return false;
@@ -192,7 +193,7 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
 }
 
 std::string EncodeJpeg(const Image& image, int quality) {
-  if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty picture of {}x{} pixels as JPEG", image.width, image.height);
+  if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as JPEG", image.width, image.height);
   ErrorState errors;
   Prepare(&errors);
   jpeg_compress_struct jpeg{};
@@ -219,7 +220,7 @@ std::string EncodeJpeg(const Image& image, int quality) {
   }();
   jpeg_destroy_compress(&jpeg);
   const std::unique_ptr<unsigned char, void (*)(void*)> owner(buffer, std::free);
-  if (!good) Throw(ErrorKind::kData, "cannot write a picture as JPEG: {}", errors.text);
+  if (!good) Throw(ErrorKind::kData, "cannot write an image as JPEG: {}", errors.text);
   return std::string(reinterpret_cast<const char*>(buffer), size);
 }
 

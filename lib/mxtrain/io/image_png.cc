@@ -1,6 +1,7 @@
-// libpng's push reader: it is given the file, hands over one row after another and holds two beside the image; what would unpack to more
-// than the header says costs nothing. It checks every chunk's CRC, the compressed data's Adler-32 and the header. As libjpeg, it reports
-// errors through a function that must not return: that jumps back to Guarded, over code that holds nothing to destroy.
+// libpng's push reader: it receives the file, delivers row after row and holds two besides the
+// image; data that would unpack to more than the header says costs nothing. It checks every chunk's
+// CRC, the compressed data's Adler-32 and the header. Like libjpeg, it reports errors through a
+// function that must not return: it jumps back to Guarded, over code without destructors.
 #include <png.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace mxtrain::io {
 namespace {
 
-// How the warnings begin that tell of no damage: decoders pass over what lies behind the last row.
+// Prefix of harmless warnings: decoders ignore data after the last row.
 constexpr std::string_view kBeyondLastRow = "Extra compress";
 
 uint32_t BigEndian32(std::string_view bytes, size_t at) {
@@ -36,7 +37,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Without alpha composed: 1 to 4 channels.
+  // Before alpha is composed: 1 to 4 channels.
   std::optional<Refusal> Read(std::string_view bytes, Image* image);
 
  private:
@@ -71,11 +72,11 @@ class PngReader {
   std::jmp_buf jump_;
   char text_[128] = "";  // of the first error or warning; empty: none
   bool no_memory_ = false, ended_ = false;
-  size_t left_ = 0;         // bytes behind the header
+  size_t left_ = 0;         // bytes after the header
   Image* image_ = nullptr;  // has its size once the header is read
 };
 
-// False when libpng gave up in `work`, which must own nothing.
+// False if libpng failed in `work`, which must own nothing.
 template <typename F>
 bool PngReader::Guarded(F&& work) {
   if (setjmp(jump_) != 0) return false;
@@ -83,7 +84,8 @@ bool PngReader::Guarded(F&& work) {
   return true;
 }
 
-// All chunks before the pixels have been read: asks for 8 bits without palette, and stops, so that the image can be made.
+// All chunks before the pixels have been read: requests 8 bits without palette, and pauses so the
+// image can be allocated.
 void PngReader::OnHeader(png_structp png, png_infop info) {
   png_set_expand(png);
   png_set_strip_16(png);
@@ -107,7 +109,7 @@ std::optional<Refusal> PngReader::Give(std::string_view bytes) {
   return Damaged(text_);
 }
 
-// libpng reads on where the compressed data end before the last row.
+// libpng does not report compressed data that end before the last row.
 bool PngReader::HasAllRows() const {
   constexpr int kPasses = 7;  // of an interlaced image
   if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_ADAM7) return png_get_current_pass_number(png_) == kPasses;
@@ -120,12 +122,12 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) return;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // what is no pixel: comments, profiles, ...
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // metadata: comments, profiles, ...
     png_set_user_limits(png_, INT_MAX, INT_MAX);                             // DecodeOptions has the limits
     png_set_chunk_malloc_max(png_, 0);
     png_set_progressive_read_fn(png_, this, OnHeader, OnRow, OnEnd);
   });
-  if (!good || !info_) Throw(ErrorKind::kMemory, "cannot make a PNG decoder: {}", text_);
+  if (!good || !info_) Throw(ErrorKind::kMemory, "cannot create a PNG decoder: {}", text_);
   image_ = image;
   if (auto refusal = Give(bytes)) return refusal;
   if (left_ > 0) {
@@ -140,7 +142,7 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
 
 }  // namespace
 
-// Read here, so that an image over the limits is refused with its size.
+// Parsed here, so an image over the limits is rejected with its size.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
   if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR") return Damaged("no header");
   constexpr int kChannels[] = {1, 0, 3, 3, 2, 0, 4};  // of the colour types

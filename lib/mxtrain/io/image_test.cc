@@ -19,7 +19,7 @@ Image Pattern(int height, int width, int channels) {
   return image;
 }
 
-// Smooth, so that JPEG loses little.
+// Smooth: JPEG loses little.
 Image Gradient(int height, int width, int channels) {
   Image image;
   image.Resize(height, width, channels);
@@ -58,7 +58,8 @@ std::string Packed(const std::string& rows) {
   return packed;
 }
 
-// A PNG by the letter of its specification: `rows` holds each row with its filter byte, 0, pass after pass where it is interlaced.
+// A PNG written by its specification: `rows` holds each row with its filter byte, 0, pass by pass
+// if interlaced.
 std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows, bool interlaced = false) {
   const std::string header = Number(width, 4, true) + Number(height, 4, true) + Number(static_cast<uint32_t>(bits), 1, true) +
                              Number(static_cast<uint32_t>(colour_type), 1, true) + std::string(2, '\0') + Number(interlaced, 1, true);
@@ -100,7 +101,7 @@ bool Has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("what a PNG holds behind its last row is passed over, however much it unpacks to") {
+TEST_CASE("data after a PNG's last row are ignored, however much they unpack to") {
   const std::string bomb = Png(16, 16, 8, 2, std::string(size_t{256} << 20, '\0'));
   REQUIRE(bomb.size() < 300'000);
   CHECK(DecodeImage(bomb)->pixels == std::vector<uint8_t>(16 * 16 * 3));
@@ -108,7 +109,7 @@ TEST_CASE("what a PNG holds behind its last row is passed over, however much it 
 }
 
 // stb_image gave no reason for the first, and then that of an earlier file.
-TEST_CASE("a PNG is refused for data that describe no code, for a wrong Adler-32, and for rows that are missing") {
+TEST_CASE("a PNG is rejected for data that describe no code, for a wrong Adler-32, and for rows that are missing") {
   const std::string header("\0\0\0\x11\0\0\0\x09\x08\x02\0\0\0", 13), rows(9 * 52, '\0');
   const auto png = [&](const std::string& packed) {
     return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
@@ -123,7 +124,7 @@ TEST_CASE("a PNG is refused for data that describe no code, for a wrong Adler-32
   CHECK(WhyNot(png(Packed(rows.substr(52)))) == "damaged or unsupported PNG: rows are missing");
 }
 
-TEST_CASE("a PNG of an impossible colour type or depth is refused") {
+TEST_CASE("a PNG of an impossible colour type or depth is rejected") {
   const std::string rows(3 * 64, '\0');
   for (const auto& [bits, type] : {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
     CAPTURE(bits);
@@ -152,7 +153,7 @@ TEST_CASE("an interlaced PNG has the pixels of a plain one") {
   }
 }
 
-// A BMP of 2x2 pixels by the letter; `extra` is the palette or the masks.
+// A BMP of 2x2 pixels by its specification; `extra`: the palette or the masks.
 struct SmallBmp {
   uint32_t bits = 24, compression = 0, colours = 0, header = 40, planes = 1;
   std::string extra = {}, rows = {};
@@ -175,7 +176,7 @@ std::string Masks(std::initializer_list<uint32_t> masks) {
 TEST_CASE("a BMP with a palette or with channel masks") {
   using Pixels = std::vector<uint8_t>;
   const std::string two("\x01\x02\x03\x00\x0a\x0b\x0c\x00", 8), two_old("\x01\x02\x03\x0a\x0b\x0c", 6);
-  const Pixels corners{3, 2, 1, 12, 11, 10, 12, 11, 10, 3, 2, 1};  // the rows lie from the bottom
+  const Pixels corners{3, 2, 1, 12, 11, 10, 12, 11, 10, 3, 2, 1};  // rows are stored bottom-up
   CHECK(DecodeImage(SmallBmp{.bits = 1, .extra = two, .rows = std::string("\x80\0\0\0\x40\0\0\0", 8)}.bytes())->pixels == corners);
   CHECK(DecodeImage(SmallBmp{.bits = 4, .colours = 2, .extra = two, .rows = std::string("\x10\0\0\0\x01\0\0\0", 8)}.bytes())->pixels == corners);
   CHECK(DecodeImage(SmallBmp{.bits = 8, .extra = two, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())->pixels == corners);
@@ -194,7 +195,7 @@ TEST_CASE("a BMP with a palette or with channel masks") {
   CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = half}.bytes())->pixels == Pixels{255, 255, 255, 255, 255, 255, 129, 128, 128, 255, 255, 255});
 }
 
-TEST_CASE("a BMP whose header makes no sense is refused") {
+TEST_CASE("a BMP with an inconsistent header is rejected") {
   const std::string rows(16, '\0'), palette(8, '\0');
   const auto why = [](const SmallBmp& bmp) { return WhyNot(bmp.bytes()); };
   REQUIRE(DecodeImage(SmallBmp{.rows = rows}.bytes()).has_value());
@@ -214,7 +215,7 @@ TEST_CASE("a BMP whose header makes no sense is refused") {
   CHECK(WhyNot(odd) == "damaged or unsupported BMP: a header of 41 bytes");
 }
 
-TEST_CASE("PNG and BMP come back bit for bit") {
+TEST_CASE("PNG and BMP round-trip bit for bit") {
   for (const int channels : {1, 3}) {
     for (const auto& [height, width] : {std::pair{1, 1}, std::pair{5, 7}, std::pair{64, 33}}) {
       const Image image = Pattern(height, width, channels);
@@ -230,7 +231,7 @@ TEST_CASE("PNG and BMP come back bit for bit") {
   }
 }
 
-TEST_CASE("JPEG comes back nearly, in colour and gray") {
+TEST_CASE("JPEG round-trips approximately, in colour and gray") {
   const Image colour = Gradient(48, 64, 3), gray = Gradient(31, 17, 1);
   const auto colour_back = DecodeImage(EncodeJpeg(colour, 98));
   const auto gray_back = DecodeImage(EncodeJpeg(gray, 98));
@@ -241,7 +242,7 @@ TEST_CASE("JPEG comes back nearly, in colour and gray") {
   CHECK(LargestDifference(*gray_back, gray) <= 4);
 }
 
-TEST_CASE("channels are converted as asked") {
+TEST_CASE("channels are converted as requested") {
   Image image;
   image.Resize(1, 3, 3);
   image.pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255};
@@ -277,7 +278,8 @@ TEST_CASE("a CMYK JPEG becomes RGB") {
 }
 
 TEST_CASE("EXIF orientation is applied") {
-  // Stored: a bright quarter at top left of a 16x32 picture. Where it must appear for each orientation (EXIF 2.3, figure of tag 0x0112).
+  // Stored: a bright quarter at top left of a 16x32 image. Where it must appear for each
+  // orientation (EXIF 2.3, figure of tag 0x0112).
   Image stored;
   stored.Resize(16, 32, 1);
   for (int y = 0; y < 8; ++y) std::fill_n(stored.row(y), 16, 255);
@@ -309,7 +311,8 @@ TEST_CASE("EXIF orientation is applied") {
 }
 
 TEST_CASE("the exact orientation of every pixel") {
-  // 2x3 stored picture with pixels 0 .. 5, far apart in value so that JPEG keeps them apart: blocks of 8x8.
+  // 2x3 stored image with pixels 0 .. 5, far apart in value so that JPEG keeps them apart: blocks
+  // of 8x8.
   Image stored;
   stored.Resize(16, 24, 1);
   for (int y = 0; y < 16; ++y) {
@@ -329,7 +332,7 @@ TEST_CASE("the exact orientation of every pixel") {
   }
 }
 
-TEST_CASE("a JPEG is reduced while decoding where that is allowed") {
+TEST_CASE("a JPEG is reduced while decoding if allowed") {
   const std::string jpeg = EncodeJpeg(Gradient(120, 80, 3));
   DecodeOptions options{.exact = false, .part = [](int height, int width) {
                           return DecodeOptions::Part{{0, 0, height, width}, 31.0 / height};
@@ -339,7 +342,7 @@ TEST_CASE("a JPEG is reduced while decoding where that is allowed") {
   CHECK(DecodeImage(jpeg, options)->height == 120);
 }
 
-TEST_CASE("what is no picture is refused with a reason") {
+TEST_CASE("a file that is not an image is rejected with a reason") {
   CHECK(WhyNot("") == "the file is empty");
   CHECK(WhyNot("hello\nworld, this is text") == "not a JPEG, PNG or BMP (begins with 'hello\\x0aworld,')");
   CHECK(Has(WhyNot("\xff\xd8"), "damaged or unsupported JPEG"));
@@ -354,16 +357,16 @@ TEST_CASE("what is no picture is refused with a reason") {
   CHECK(Has(WhyNot(turned), "checksum"));
 }
 
-TEST_CASE("every shortened file is refused, none crashes") {
+TEST_CASE("every truncated file is rejected, none crashes") {
   const Image image = Pattern(16, 16, 3);
   for (const std::string& bytes : {EncodeJpeg(image), EncodePng(image), Bmp(image)}) {
     for (size_t size = 0; size + 2 < bytes.size(); size += 1 + size / 64) CHECK_FALSE(DecodeImage(bytes.substr(0, size)).has_value());
   }
 }
 
-// TurboJPEG reports no size and no error for a JPEG that ends in its header, and the same for the good file after it; decoding to size 0
-// then wrote the whole picture past the end of the memory.
-TEST_CASE("a file that was cut off does no harm to a decoder that has worked before") {
+// TurboJPEG reports no size and no error for a JPEG that ends in its header, and the same for the
+// good file after it; decoding to size 0 then wrote the whole image past the end of the buffer.
+TEST_CASE("a truncated file does no harm to a decoder used before") {
   const std::string small = EncodeJpeg(Pattern(8, 8, 3)), large = EncodeJpeg(Pattern(64, 48, 3));
   ImageDecoder decoder;
   Image image;
@@ -374,9 +377,9 @@ TEST_CASE("a file that was cut off does no harm to a decoder that has worked bef
   }
 }
 
-TEST_CASE("a huge header is refused before memory is taken") {
+TEST_CASE("a huge header is rejected before memory is allocated") {
   const std::string png = Png(60000, 60000, 8, 2, "");
-  CHECK(WhyNot(png) == "60000x60000 pixels are more than the 100000000 that are allowed");
-  CHECK(WhyNot(Png(16777216, 1, 8, 0, "")) == "16777216x1 pixels: the longer edge is more than the 65535 that are allowed");
-  CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) == "20x20 pixels are more than the 399 that are allowed");
+  CHECK(WhyNot(png) == "60000x60000 pixels are more than the limit of 100000000");
+  CHECK(WhyNot(Png(16777216, 1, 8, 0, "")) == "16777216x1 pixels: the longer edge is more than the limit of 65535");
+  CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) == "20x20 pixels are more than the limit of 399");
 }

@@ -13,13 +13,13 @@
 namespace mxtrain::io {
 
 std::string EncodePng(const Image& image) {
-  if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty picture of {}x{} pixels as PNG", image.width, image.height);
+  if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as PNG", image.width, image.height);
   std::string bytes;
   const auto append = [](void* to, void* data, int size) {
     static_cast<std::string*>(to)->append(static_cast<const char*>(data), static_cast<size_t>(size));
   };
   if (!stbi_write_png_to_func(append, &bytes, image.width, image.height, image.channels, image.pixels.data(), 0)) {
-    Throw(ErrorKind::kMemory, "cannot write a picture of {}x{} pixels as PNG", image.width, image.height);
+    Throw(ErrorKind::kMemory, "cannot write an image of {}x{} pixels as PNG", image.width, image.height);
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Lists, tables of pictures, CIFAR's files, and what is held out of a source.
+// Lists, tables of images, CIFAR's files, and holdouts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<float> Label(const Source& source, int64_t index) {
 
 using Strings = std::vector<std::string>;
 
-// 60 pictures of class a, 30 of b, 11 of c.
+// 60 images of class a, 30 of b, 11 of c.
 std::unique_ptr<Source> Uneven(const TempDir& folder, const Kwargs& more) {
   Image image;
   image.Resize(1, 1, 1);
@@ -83,9 +83,9 @@ TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
   CHECK(sample.data[0].encoded == "xx");
   CHECK_THROWS_AS(words->Read(1, &sample), Error);
 
-  const auto other = MakeSource("list", {{"path", folder.path("words.txt")}, {"classes", "(dog, cat)"}, {"root", "/pictures"}});
+  const auto other = MakeSource("list", {{"path", folder.path("words.txt")}, {"classes", "(dog, cat)"}, {"root", "/images"}});
   CHECK(Classes(*other) == std::vector<int>{1, 0, 1});
-  CHECK(other->Name(2) == "/pictures/photos/w.png");
+  CHECK(other->Name(2) == "/images/photos/w.png");
 
   folder.Write("numbers.csv", "a.png,2\nb.png,0\n");
   const auto numbers = MakeSource("list", {{"path", folder.path("numbers.csv")}});
@@ -95,7 +95,7 @@ TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
   CHECK(named->class_names() == Strings{"x", "y", "z"});
 }
 
-TEST_CASE("list: several labels, and the reference system's lines") {
+TEST_CASE("list: several labels, and MXNet's lines") {
   const TempDir folder;
   folder.Write("photos/x.png", "xx");
   folder.Write("boxes.txt", "photos/x.png 0.5 1 -2\nphotos/x.png 1 2 3\n");
@@ -128,30 +128,30 @@ TEST_CASE("labels that hold any number of classes") {
   folder.Write("one.txt", "x.png cat\n");  // a single class is a row of one, too
   CHECK(MakeSource("list", {{"path", folder.path("one.txt")}, {"label_delim", ";"}})->label_fields()[0].shape == TShape{1});
   CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"classes", "(cat, dogs, bird)"}}),
-           "tags.csv:1: the label 'dog' is none of the 3 classes (cat, dogs, bird); did you mean 'dogs'?");
+           "tags.csv:1: the label 'dog' is not one of the 3 classes (cat, dogs, bird); did you mean 'dogs'?");
   CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}}), "tags.csv:2: expected PATH LABEL");
   folder.Write("commas.csv", "x.png,cat,dog\n");
   CheckHas(WhyNot("list", {{"path", folder.path("commas.csv")}, {"label_delim", ","}}),
-           "path and label want a tab or a comma between them");
+           "put a tab or a comma between path and label");
   folder.Write("empty.csv", "x.png,\ny.png,\n");
   CheckHas(WhyNot("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}), "no label names a class");
-  // Held out without strata: there is no one class.
+  // Held out without strata: there are no single classes.
   CHECK(MakeSource("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"holdout_folds", "3"}, {"holdout_side", "held_out"}})
             ->size() == 1);
 }
 
-TEST_CASE("labels by sets that would take far more memory than the list are refused") {
+TEST_CASE("labels by sets that would need far more memory than the list are rejected") {
   TempDir folder;
   std::string number, words;
   for (int i = 0; i < 100; ++i) number += format("{}.png\t{}\n", i, i == 0 ? 999'999 : 1);
   for (int i = 0; i < 5000; ++i) words += format("{}.png\tclass{}\n", i, i);
   folder.Write("number.txt", number);
   folder.Write("words.txt", words);
-  CheckHas(WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}), "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it the number of a class?");
+  CheckHas(WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}), "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it a class number?");
   CheckHas(WhyNot("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}), "5000 classes for 5000 examples with 5000 labels in all");
 }
 
-TEST_CASE("csv: labels that hold any number of classes, beside numbers") {
+TEST_CASE("csv: labels that hold any number of classes, and numbers") {
   const TempDir folder;
   folder.Write("table.csv", "a,b,tags,size\n1,2,cat dog,5\n3,4,,6\n");
   const auto source = MakeSource(
@@ -175,11 +175,11 @@ TEST_CASE("classes are counted by name, or by the numbers of a label") {
   const auto points = MakeSource("csv", {{"path", folder.path("points.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y, z=z)"}});
   CHECK(CountClasses(*points, "y", 2) == std::vector<int64_t>{1, 2});
   CHECK(CountClasses(*points, "z", 3) == std::vector<int64_t>{1, 0, 2});
-  CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2), doctest::Contains("points.csv:2: the label 2 is none of the 2 classes"), Error);
+  CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2), doctest::Contains("points.csv:2: the label 2 is not one of the 2 classes"), Error);
   folder.Write("halves.csv", "a,y\n1,0\n2,0.5\n");
   const auto halves = MakeSource("csv", {{"path", folder.path("halves.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y)"}});
-  CHECK_THROWS_WITH_AS(CountClasses(*halves, "y", 2), doctest::Contains("halves.csv:3: the label 0.5 is none of the 2 classes"), Error);
-  CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data name no classes that could be counted", Error);
+  CHECK_THROWS_WITH_AS(CountClasses(*halves, "y", 2), doctest::Contains("halves.csv:3: the label 0.5 is not one of the 2 classes"), Error);
+  CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data have no classes to count", Error);
 }
 
 TEST_CASE("list says what is wrong and where") {
@@ -193,15 +193,15 @@ TEST_CASE("list says what is wrong and where") {
   CheckHas(why("a.png 1\nb.png\n"), "list.txt:2: expected PATH LABEL, got 'b.png'");
   CheckHas(why("a.png 1\nmy b.png 1\n"), "list.txt:2: 2 labels, but the lines before have 1");
   CheckHas(why("a.png 1 x\nb.png 1 2\n"), "list.txt:1: 'x' is not a number; several labels per line are numbers");
-  CheckHas(why("# nothing\n"), "names no pictures");
+  CheckHas(why("# nothing\n"), "names no images");
   CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}), "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
   CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is outside");
-  CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}), "list.txt:1: the label 'xx' is none of the 2 classes (cat, dog)");
+  CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}), "list.txt:1: the label 'xx' is not one of the 2 classes (cat, dog)");
   CheckHas(why("b.png cot\n", {{"classes", "(cat, dog)"}}), "did you mean 'cat'");
   CheckHas(WhyNot("list", {{"path", folder.path("none.txt")}}), "none.txt");
 }
 
-TEST_CASE("csv: pictures in columns, classes by name or number") {
+TEST_CASE("csv: images in columns, classes by name or number") {
   const TempDir folder;
   folder.Write("a.png", "aa");
   folder.Write("pairs.csv", "left,size,right,kind\na.png,1.5,b.png,dog\nb.png,2.5,a.png,cat\n");
@@ -228,7 +228,7 @@ TEST_CASE("csv: pictures in columns, classes by name or number") {
   with_classes.emplace_back("classes", "(dog, cat)");
   CHECK(Classes(*MakeSource("csv", with_classes)) == std::vector<int>{0, 1});
   with_classes.back().second = "(dog, fish)";
-  CheckHas(WhyNot("csv", with_classes), "pairs.csv:3: the label 'cat' is none of the 2 classes (dog, fish)");
+  CheckHas(WhyNot("csv", with_classes), "pairs.csv:3: the label 'cat' is not one of the 2 classes (dog, fish)");
 
   folder.Write("numbers.csv", "a.png,3\nb.png,4\n");  // no header: columns by number
   const Kwargs numbers{
@@ -244,7 +244,7 @@ TEST_CASE("csv: pictures in columns, classes by name or number") {
   CheckHas(WhyNot("csv", broken), "broken.csv:2: column 2 'size': 'big' is not a number");
 }
 
-TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the file beside") {
+TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjacent file") {
   const TempDir folder;
   const auto record = [](std::string labels, int first) {
     for (int c = 0; c < 3; ++c) {
@@ -279,12 +279,12 @@ TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the file 
   CHECK(Classes(*hundred) == std::vector<int>{99, 7});
   CheckHas(WhyNot("cifar100", {{"path", folder.path()}, {"split", "test"}}), "has no test.bin");
   folder.Write("train.bin", record("\x03\x64", 1));
-  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}), "the label 100 of its picture 0 is outside the 100 classes");
+  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}), "the label 100 of its image 0 is outside the 100 classes");
   folder.Write("test_batch.bin", record({'\0'}, 90) + "x");
-  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}), "its 3074 bytes are not whole records of 3073");
+  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}), "its 3074 bytes are not a multiple of the record size 3073");
 }
 
-TEST_CASE("a holdout parts a source: disjoint, whole, each class in proportion, the same each time") {
+TEST_CASE("a holdout splits a source: disjoint, whole, each class in proportion, the same each time") {
   const TempDir folder;
   const auto all = Names(*Uneven(folder, {}));
   for (const char* part : {"0.1", "0.25", "0.5", "0.009"}) {
@@ -316,7 +316,7 @@ TEST_CASE("a holdout parts a source: disjoint, whole, each class in proportion, 
   CHECK(plain != seed0);
 }
 
-TEST_CASE("folds: every example is held out once, each class in proportion, and never trained on where it is") {
+TEST_CASE("folds: every example is held out once, each class in proportion, and never trained on in that fold") {
   const TempDir folder;
   const auto all = Names(*Uneven(folder, {}));
   for (const int folds : {2, 5, 10, 101}) {
@@ -356,10 +356,10 @@ TEST_CASE("folds: every example is held out once, each class in proportion, and 
   };
   CheckHas(why_not("102", "0"), "101 examples are too few for 102 folds");
   CheckHas(why_not("5", "5"), "there is no fold 5 of 5");
-  CheckHas(why_not("1", "0"), "two folds are the least");
+  CheckHas(why_not("1", "0"), "at least two folds are needed");
 }
 
-TEST_CASE("a holdout shards like any source, and says when it leaves nothing") {
+TEST_CASE("a holdout shards like any source, and reports an empty side") {
   const TempDir folder;
   const auto train = Uneven(folder, {{"holdout", "0.2"}});
   std::set<int64_t> seen;

@@ -22,7 +22,7 @@ struct Line {
   std::vector<std::string> labels;
 };
 
-// "17<tab>3.000000<tab>cats/a.jpg": the reference system's order.
+// "17<tab>3.000000<tab>cats/a.jpg": MXNet's order.
 bool IsNumberedLine(const std::vector<std::string_view>& cells) {
   float ignored = 0;
   return cells.size() >= 3 && std::all_of(cells.begin(), cells.end() - 1, [&](std::string_view c) { return ParseNumber(c, &ignored); }) &&
@@ -36,7 +36,7 @@ std::string WholeNumber(std::string_view text) {
   return std::string(whole ? text.substr(0, point) : text);
 }
 
-// `sets`: a label may be missing, and is left as it is written.
+// `sets`: a label may be missing, and is kept as text.
 Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets) {
   const char separator = text.find('\t') != std::string_view::npos ? '\t' : text.find(',') != std::string_view::npos ? ',' : ' ';
   std::vector<std::string_view> cells = SplitCells(text, separator);
@@ -59,14 +59,14 @@ std::vector<Line> ReadLines(const std::string& file, bool sets) {
     lines.push_back(Parse(text, number, file, sets));
     const size_t wanted = lines[0].labels.size();
     if (lines.back().labels.size() == wanted) return;
-    Throw(ErrorKind::kData, "{}:{}: {} labels, but the lines before have {}; a path that holds spaces wants tabs or commas", file, number,
+    Throw(ErrorKind::kData, "{}:{}: {} labels, but the lines before have {}; a path with spaces needs tabs or commas", file, number,
           lines.back().labels.size(), wanted);
   });
-  if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no pictures", file);
+  if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no images", file);
   return lines;
 }
 
-// Labels that are numbers with a fraction, and hardly one like another, are no classes.
+// Mostly distinct labels with fractions are not classes.
 void RefuseValues(const std::vector<std::string>& words, const std::function<std::string(size_t)>& place) {
   constexpr size_t kMostClasses = 20;
   const auto is_value = [](const std::string& word) {
@@ -77,7 +77,7 @@ void RefuseValues(const std::vector<std::string>& words, const std::function<std
   std::copy_if(words.begin(), words.end(), std::inserter(values, values.end()), is_value);
   if (values.size() <= std::max(kMostClasses, words.size() / 4)) return;
   const auto first = static_cast<size_t>(std::find_if(words.begin(), words.end(), is_value) - words.begin());
-  Throw(ErrorKind::kData, "{}: the label {} is a value, and a list names classes; values come as a table with a line of names: source: csv, columns: "
+  Throw(ErrorKind::kData, "{}: the label {} is a value, but a list names classes; for values use a table with a header line: source: csv, columns: "
         "{{data: FILE, LABEL: VALUE}}", place(first), words[first]);
 }
 
@@ -98,8 +98,8 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   }
   if (sets && table.label_width != 1) {
     Throw(ErrorKind::kData,
-          "{}: {} labels, parted by what parts path and label; with label_delim = '{}' one is due: path and label want a tab or a comma "
-          "between them",
+          "{}: {} labels, separated like path and label; with label_delim = '{}' expected one: put a tab or a comma "
+          "between path and label",
           place(0), table.label_width, param.label_delim);
   }
   if (sets) {

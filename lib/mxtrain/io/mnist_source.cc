@@ -19,7 +19,7 @@ struct Idx {
   const uint8_t* elements() const { return reinterpret_cast<const uint8_t*>(bytes.data()) + offset; }
 };
 
-// NAME, NAME.gz, or with the dot that some copies have before "idx".
+// NAME, NAME.gz, or with a dot before "idx", as in some copies.
 std::string FindFile(const std::string& folder, const std::string& stem, const std::string& ending) {
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
@@ -71,7 +71,7 @@ class MnistSource final : public Source {
     const Idx labels = ReadIdx(FindFile(param.path, stem + "-labels", "idx1-ubyte"), 1);
     size_ = images_.dims[0];
     if (labels.dims[0] != size_) {
-      Throw(ErrorKind::kData, "{} holds {} pictures, but {} holds {} labels", images_.file, size_, labels.file, labels.dims[0]);
+      Throw(ErrorKind::kData, "{} holds {} images, but {} holds {} labels", images_.file, size_, labels.file, labels.dims[0]);
     }
     bytes_per_image_ = static_cast<size_t>(images_.dims[1] * images_.dims[2]);
     labels_.assign(labels.elements(), labels.elements() + size_);

@@ -1,8 +1,10 @@
 #pragma once
-// The IDX files of MNIST and its relatives (Fashion-MNIST, EMNIST, KMNIST): unsigned bytes, plain or gzip.
+// The IDX files of MNIST and its relatives (Fashion-MNIST, EMNIST, KMNIST): unsigned bytes, plain
+// or gzip.
 //
-// Format (http://yann.lecun.com/exdb/mnist): big-endian magic 0x0000 08 NN (unsigned byte, NN dimensions), a 32-bit size per dimension,
-// elements in row-major order. Pictures become floats as pixel / 255 (the reference system divides by 256).
+// Format (http://yann.lecun.com/exdb/mnist): big-endian magic 0x0000 08 NN (unsigned byte, NN
+// dimensions), a 32-bit size per dimension, elements in row-major order. Images become floats as
+// pixel / 255 (MXNet divides by 256).
 #include <memory>
 
 #include "mxtrain/base/params.h"
@@ -20,8 +22,8 @@ struct MnistParam : Parameter<MnistParam> {
   }
 };
 
-// Reads both files once; an example is a view into them. Fields: data [1, H, W], softmax_label (). Throws kFileSystem when a file is
-// missing, kData when one is damaged or their counts differ.
+// Reads both files once; an example is a view into them. Fields: data [1, H, W], softmax_label ().
+// Throws kFileSystem for a missing file, kData if one is damaged or their counts differ.
 MXTRAIN_API std::unique_ptr<Source> NewMnistSource(const MnistParam& param);
 
 }  // namespace mxtrain::io

@@ -35,7 +35,7 @@ bool Mixes(const PipelineParam& param) {
 
 void CheckParam(const PipelineParam& param, const Source& source) {
   if (param.part_index >= param.num_parts) {
-    Throw(ErrorKind::kConfig, "part_index = {} is not below num_parts = {}", param.part_index, param.num_parts);
+    Throw(ErrorKind::kConfig, "part_index = {} must be less than num_parts = {}", param.part_index, param.num_parts);
   }
   if (param.channels == 2) Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
@@ -72,7 +72,8 @@ std::vector<int> ClassesOf(const Source& source) {
 
 using RowReports = std::vector<std::pair<int64_t, BadExample>>;
 
-// The body of the engine function that writes a slot: opens it when called, reports it when dropped uncalled.
+// The engine function that writes a slot: opens it when called, reports it if destroyed without a
+// call.
 class Ticket {
  public:
   Ticket(std::shared_ptr<BatchRing> ring, Slot* slot) : ring_(std::move(ring)), slot_(slot) {}
@@ -131,12 +132,12 @@ class Pipeline final : public DataIter {
   std::vector<DataDesc> data_, label_;
   const std::shared_ptr<BatchRing> ring_;
 
-  // Of the consumer; `stats_` is read by others too.
+  // Used by the consumer; `stats_` is also read by others.
   mutable std::mutex stats_mutex_;
   Stats stats_;
   bool reported_full_ = false;
-  std::vector<engine::VarHandle> writes_;  // of the slot that is pushed
-  std::set<int64_t> bad_;                  // indices of what stats_.bad names
+  std::vector<engine::VarHandle> writes_;  // of the pushed slot
+  std::set<int64_t> bad_;                  // indices of the examples in stats_.bad
 
   std::atomic<int64_t> bytes_{0};
   ThreadGroup workers_{[this] { ring_->Stop(); }};
@@ -172,14 +173,15 @@ Pipeline::~Pipeline() {
   ring_->Close();
 }
 
-// In training all parts have the same number of batches, or collectives over the parts would wait for ever.
+// In training all parts have the same number of batches; otherwise collectives over the parts would
+// deadlock.
 int64_t Pipeline::CountBatches() const {
   const int64_t size = loader_.source().size(), parts = param_.num_parts, batch = param_.batch_size;
   if (!training()) return (examples_ + batch - 1) / batch;
   if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
   if (param_.keep_remainder) return ((size + parts - 1) / parts + batch - 1) / batch;
   if (size / parts < batch) {
-    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples there are; take a smaller one", batch, size / parts);
+    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples; use a smaller one", batch, size / parts);
   }
   return size / parts / batch;
 }
@@ -218,7 +220,7 @@ void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
 }
 
 bool Pipeline::Next(DataBatch* batch) {
-  // Let go of everything but the memory of the vectors.
+  // Release everything except the vectors' memory.
   batch->lease.reset();
   batch->data.clear();
   batch->label.clear();
@@ -252,7 +254,7 @@ bool Pipeline::Advance(DataBatch* batch) {
   }
 }
 
-// Waits for every array of the slot, so that none keeps the error.
+// Waits for every array of the slot, so none keeps the error.
 void Pipeline::ThrowErrorOf(const Slot& slot) const {
   std::exception_ptr error;
   const auto wait = [&error](const NDArray& array) {
@@ -293,7 +295,7 @@ void Pipeline::CheckBad() const {
   std::lock_guard lock(stats_mutex_);
   if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
   const auto& [name, reason] = stats_.bad.back();
-  Throw(ErrorKind::kData, "{} of {} examples cannot be had, more than max_bad = {} (data.max_bad) allows; the last is {}: {}; `mxtrain check` names them all: "
+  Throw(ErrorKind::kData, "{} of {} examples are unreadable, more than max_bad = {} (data.max_bad) allows; the last is {}: {}; `mxtrain check` lists them all: "
         "repair or remove them, or allow more", bad_.size(), examples_, param_.max_bad, name, reason);
 }
 
@@ -349,12 +351,12 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, 
   }
   if (training() && real && attempts == plan.examples()) {
     const BadExample& last = bad->back().second;
-    Throw(ErrorKind::kData, "none of the {} examples can be had; the last is {}: {}", attempts, last.name, last.reason);
+    Throw(ErrorKind::kData, "none of the {} examples can be read; the last is {}: {}", attempts, last.name, last.reason);
   }
-  loader_.Clear(row, slot.rows);  // in training, CheckBad now finds more bad examples than are allowed
+  loader_.Clear(row, slot.rows);  // in training, CheckBad now finds too many bad examples
 }
 
-// Examples first: those that could not be had leave no gaps.
+// Moves examples to the front: unreadable ones leave no gaps.
 void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
   int64_t count = 0;
   for (int64_t row = 0; row < param_.batch_size; ++row) {

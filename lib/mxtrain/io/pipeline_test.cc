@@ -29,7 +29,7 @@ Runtime MakeRuntime(const std::string& engine = "threaded") {
   return Runtime(options, nullptr);
 }
 
-// Picture number i of a folder: a smooth pattern that depends on i.
+// Image number i of a folder: a smooth pattern that depends on i.
 Image Numbered(int i) {
   Image image;
   image.Resize(24 + i % 5, 30 + i % 7, 3);
@@ -175,7 +175,7 @@ TEST_CASE("seeking equals running") {
     for (size_t b = static_cast<size_t>(first); b < whole.size(); ++b) {
       REQUIRE(seek->Next(&batch));
       CHECK((CopyOf(batch) == whole[b]));
-      if (first == 1) break;  // leave the epoch in its middle
+      if (first == 1) break;  // leave in the middle of the epoch
     }
     if (first != 1) CHECK_FALSE(seek->Next(&batch));
   }
@@ -197,7 +197,7 @@ TEST_CASE("an order is a permutation, parts share it") {
       CHECK(static_cast<int64_t>(all.size()) == size);
     }
   }
-  // Every place is about equally likely for every example.
+  // Every position is about equally likely for every example.
   std::vector<int> first(10);
   for (int64_t epoch = 0; epoch < 5000; ++epoch) ++first[static_cast<size_t>(EpochOrder(10, {3, true, 0, 1}, epoch)[0])];
   CHECK(*std::min_element(first.begin(), first.end()) > 400);
@@ -241,7 +241,7 @@ TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
   }
   CHECK(WhyNot([&] {
           NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}}));
-        }) == "batch_size = 11 is more than the 10 examples there are; take a smaller one");
+        }) == "batch_size = 11 is more than the 10 examples; use a smaller one");
   CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))->batches_per_epoch() == 1);
 }
 
@@ -272,17 +272,17 @@ TEST_CASE("too many bad examples end training, with a name") {
   CHECK(iter->Next(&batch));
   CHECK(iter->Next(&batch));
   CHECK(WhyNot([&] { iter->Next(&batch); }) ==
-        "3 of 12 examples cannot be had, more than max_bad = 0.2 (data.max_bad) allows; the last is number 11: broken; `mxtrain check` names them all: "
+        "3 of 12 examples are unreadable, more than max_bad = 0.2 (data.max_bad) allows; the last is number 11: broken; `mxtrain check` lists them all: "
         "repair or remove them, or allow more");
   for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);
   const auto hopeless = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
-  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be had") != std::string::npos);
+  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be read") != std::string::npos);
 }
 
-TEST_CASE("evaluation reports a bad picture and goes on") {
+TEST_CASE("evaluation reports a bad image and continues") {
   const TempDir dir;
   WriteImages(dir, 6);
-  dir.Write("odd/005.png", "no picture");
+  dir.Write("odd/005.png", "no image");
   dir.Write("even/000.jpg", EncodeJpeg(Numbered(0)).substr(0, 300));
   Runtime runtime = MakeRuntime();
   const auto iter =
@@ -304,12 +304,12 @@ TEST_CASE("evaluation reports a bad picture and goes on") {
   REQUIRE(iter->Next(&batch));
   CHECK(batch.count == 1);
   REQUIRE(batch.bad.size() == 1);
-  CHECK(batch.bad[0].reason == "not a JPEG, PNG or BMP (begins with 'no picture')");
+  CHECK(batch.bad[0].reason == "not a JPEG, PNG or BMP (begins with 'no image')");
   CHECK(iter->ExampleName(batch.index[0]) == dir.path("odd/003.jpg"));
   CHECK_FALSE(iter->Next(&batch));
 }
 
-TEST_CASE("a failure that is no bad example reaches the caller") {
+TEST_CASE("a failure that is not a bad example reaches the caller") {
   Runtime runtime = MakeRuntime();
   const auto source = std::make_shared<Counting>(12);
   source->bug = 5;
@@ -321,7 +321,7 @@ TEST_CASE("a failure that is no bad example reaches the caller") {
   CHECK(batch.index[0] == 8);
 }
 
-TEST_CASE("an iterator may be left at any moment") {
+TEST_CASE("an iterator may be abandoned at any moment") {
   const TempDir dir;
   WriteImages(dir, 16);
   for (int round = 0; round < 12; ++round) {
@@ -340,7 +340,7 @@ TEST_CASE("an iterator may be left at any moment") {
   }
 }
 
-TEST_CASE("a batch is written anew only when it was dropped and its readers have finished") {
+TEST_CASE("a batch is overwritten only when it was dropped and its readers have finished") {
   Runtime runtime = MakeRuntime();
   const auto iter =
       NewPipeline(runtime, std::make_shared<Counting>(200), {}, Param({{"batch_size", "4"}, {"prefetch", "1"}, {"workers", "2"}}));
@@ -348,7 +348,7 @@ TEST_CASE("a batch is written anew only when it was dropped and its readers have
   std::vector<DataBatch> held;
   DataBatch batch;
   for (size_t b = 0; iter->Next(&batch); ++b) {
-    // A slow reader, pushed and left behind; its batch is dropped by the next call of Next.
+    // A slow reader, pushed and not awaited; its batch is dropped by the next call of Next.
     const NDArray data = batch.data[0];
     const engine::VarHandle reads[] = {data.var()};
     runtime.engine().PushSync(
@@ -398,7 +398,7 @@ TEST_CASE("decoding shows in a trace") {
   CHECK(ReadFile(dir.path("trace.json")).find("decode 0") != std::string::npos);
 }
 
-TEST_CASE("pictures without labels, names of fields, channels") {
+TEST_CASE("images without labels, names of fields, channels") {
   const TempDir dir;
   WriteImages(dir, 4);
   Runtime runtime = MakeRuntime();
@@ -411,18 +411,18 @@ TEST_CASE("pictures without labels, names of fields, channels") {
   CHECK(RunOut(*iter).size() == 1);
   CHECK(WhyNot([&] {
           NewPipeline(runtime, std::make_shared<Counting>(4), kPlainTransforms, Param({{"batch_size", "1"}}));
-        }) == "transforms work on pictures, but the data are numbers: remove 'resize'");
+        }) == "transforms work on images, but the data are numbers: remove 'resize'");
   CHECK(WhyNot([&] { NewPipeline(runtime, list, {}, Param({{"batch_size", "1"}})); }).find("different sizes") != std::string::npos);
   CHECK(WhyNot([&] {
           NewPipeline(runtime, list, kPlainTransforms, Param({{"batch_size", "1"}, {"part_index", "2"}}));
-        }) == "part_index = 2 is not below num_parts = 1");
+        }) == "part_index = 2 must be less than num_parts = 1");
 }
 
-// To the last bit on processors that multiply and add in one.
-TEST_CASE("pixels that are left to the device to normalise become the numbers of batches of float32") {
+// Bit-exact on processors with FMA.
+TEST_CASE("pixels normalized on the device give the numbers of float32 batches") {
   const TempDir dir;
   WriteImages(dir, 13);
-  dir.Write("even/broken.png", "no picture");
+  dir.Write("even/broken.png", "no image");
   Runtime runtime = MakeRuntime();
   const std::vector<TransformSpec> whole_steps = {{"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}};
   for (const auto& transforms : {kRandomTransforms, kPlainTransforms, whole_steps}) {
@@ -456,7 +456,7 @@ TEST_CASE("pixels that are left to the device to normalise become the numbers of
   }
 }
 
-TEST_CASE("numbers that are no pictures stay numbers") {
+TEST_CASE("numbers that are not images stay numbers") {
   Runtime runtime = MakeRuntime();
   PipelineParam param = Param({{"batch_size", "4"}});
   param.pixels = true;
@@ -468,7 +468,7 @@ TEST_CASE("numbers that are no pictures stay numbers") {
 TEST_CASE("a cache changes no pixel and reads no file twice") {
   const TempDir dir;
   WriteImages(dir, 12);
-  dir.Write("even/broken.png", "no picture");
+  dir.Write("even/broken.png", "no image");
   Runtime runtime = MakeRuntime();
   const std::vector<TransformSpec> chain = {
       {"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}}}};
@@ -494,7 +494,7 @@ TEST_CASE("a cache changes no pixel and reads no file twice") {
   }
 }
 
-TEST_CASE("what fits into a cache, and which thread is first, changes no pixel of a JPEG that may be decoded reduced") {
+TEST_CASE("neither what fits into a cache nor which thread is first changes a pixel of a JPEG that may be decoded reduced") {
   const TempDir dir;
   for (int i = 0; i < 8; ++i) {
     Image image;
@@ -508,7 +508,7 @@ TEST_CASE("what fits into a cache, and which thread is first, changes no pixel o
                                    reduced = {{"resize", {{"", "64"}}}, {"random_crop", {{"", "20"}}}};
   for (const auto& transforms : {cut, reduced}) {
     std::vector<std::vector<Copied>> reference;
-    for (const char* bytes : {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the pictures
+    for (const char* bytes : {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the images
       for (const char* workers : {"1", "3"}) {
         const auto iter =
             NewPipeline(runtime, Folder(dir), transforms,
@@ -525,7 +525,7 @@ TEST_CASE("what fits into a cache, and which thread is first, changes no pixel o
   }
 }
 
-TEST_CASE("a cache that is full says so once, with figures") {
+TEST_CASE("a full cache is reported once, with figures") {
   const TempDir dir;
   WriteImages(dir, 12);
   std::vector<std::string> warnings;
@@ -599,13 +599,13 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
   };
   write("a/0.png", 12, 16);
   write("b/1.png", 12, 16);
-  dir.Write("a/2.png", "no picture");
+  dir.Write("a/2.png", "no image");
   const PipelineParam batches = Param({{"batch_size", "1"}});
   CHECK(NewPipeline(runtime, Folder(dir), {}, batches)->provide_data()[0].shape == TShape{1, 3, 12, 16});
   CHECK(NewPipeline(runtime, Folder(dir), {{"resize", {{"", "6"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 8});
   write("b/3.png", 16, 12);
   const std::string why = WhyNot([&] { NewPipeline(runtime, Folder(dir), {{"flip", {}}}, batches); });
-  CHECK(why == "the pictures come out in different sizes: " + dir.path() + "/a/0.png has 16x12 pixels, " + dir.path() +
+  CHECK(why == "the transforms produce images of different sizes: " + dir.path() + "/a/0.png has 16x12 pixels, " + dir.path() +
                    "/b/3.png has 12x16; end the transforms with a fixed one: resize: [height, width], center_crop, random_crop or random_resized_crop");
   CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 6});
 }

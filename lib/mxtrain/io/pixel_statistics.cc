@@ -15,7 +15,7 @@ bool IsAuto(const TransformSpec& spec) {
                      [](const auto& item) { return (item.first.empty() || item.first == "from") && item.second == "auto"; });
 }
 
-// Exact counts, so that the order does not matter.
+// Exact counts, independent of order.
 class Histogram {
  public:
   explicit Histogram(int channels) : counts_(static_cast<size_t>(channels), std::vector<int64_t>(256)) {}
@@ -24,8 +24,8 @@ class Histogram {
       for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][pixels[i + c]];
     }
   }
-  PixelStatistics Statistics(int64_t pictures) const {
-    PixelStatistics result{{}, {}, pictures};
+  PixelStatistics Statistics(int64_t images) const {
+    PixelStatistics result{{}, {}, images};
     for (const std::vector<int64_t>& counts : counts_) {
       double n = 0, sum = 0, squares = 0;
       for (size_t v = 0; v < 256; ++v) {
@@ -51,7 +51,7 @@ bool WantsStatistics(const std::vector<TransformSpec>& specs) {
 PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) {
   const std::vector<FieldSpec>& fields = source.data_fields();
   if (std::none_of(fields.begin(), fields.end(), [](const FieldSpec& f) { return f.kind == FieldKind::kImage; })) {
-    Throw(ErrorKind::kConfig, "normalize: auto measures pictures, but the data are numbers");
+    Throw(ErrorKind::kConfig, "normalize: auto measures images, but the data are numbers");
   }
   Histogram histogram(channels);
   ImageDecoder decoder;
@@ -60,7 +60,7 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
   Image image;
   Sample sample;
   std::string last;
-  int64_t pictures = 0;
+  int64_t images = 0;
   const int64_t count = std::min(most, source.size());
   for (int64_t i = 0; i < count; ++i) {
     try {
@@ -82,11 +82,11 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
         continue;
       }
       histogram.Add(image.pixels);
-      ++pictures;
+      ++images;
     }
   }
-  if (pictures == 0) Throw(ErrorKind::kData, "normalize: auto: none of {} pictures can be had; the last: {}", count, last);
-  return histogram.Statistics(pictures);
+  if (images == 0) Throw(ErrorKind::kData, "normalize: auto: none of {} images can be read; the last: {}", count, last);
+  return histogram.Statistics(images);
 }
 
 std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs, const PixelStatistics& statistics) {

@@ -117,7 +117,7 @@ void AutoContrast(Image* image) {
 
 void Equalize(Image* image) {
   const auto spread = [](const Histogram& counts) {
-    int64_t pixels = 0, last = 0;  // of the greatest value that is present
+    int64_t pixels = 0, last = 0;  // of the largest value present
     for (int64_t count : counts) {
       pixels += count;
       if (count > 0) last = count;

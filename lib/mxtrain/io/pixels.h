@@ -1,6 +1,6 @@
 #pragma once
-// What is done to the values of pixels, by a given amount: the parts that random transforms are made of. Private to io. In place, rounded
-// to 8 bits.
+// Pixel value operations by a given amount, used by the random transforms. Private to io. In place,
+// rounded to 8 bits.
 #include "mxtrain/io/image.h"
 
 namespace mxtrain::io {
@@ -9,19 +9,20 @@ constexpr double kLuma[3] = {0.299, 0.587, 0.114};  // ITU-R BT.601
 
 // value * factor + offset, on every channel.
 MXTRAIN_API void Stretch(double factor, double offset, Image* image);
-// Away from the mean luma of the picture (above 1), or towards it.
+// Away from the mean luma of the image (factor above 1), or towards it.
 MXTRAIN_API void ScaleContrast(double factor, Image* image);
-// Away from each pixel's luma, or towards it; nothing for gray pictures.
+// Away from each pixel's luma, or towards it; no effect on gray images.
 MXTRAIN_API void ScaleSaturation(double factor, Image* image);
-// Away from a 3x3 blur (of weights 1, and 5 in the middle), or towards it; the border pixels stay. *scratch is memory to use.
+// Away from a 3x3 blur (weights 1, center 5), or towards it; border pixels are unchanged. *scratch
+// is reusable memory.
 MXTRAIN_API void ScaleSharpness(double factor, Image* image, Image* scratch);
 // Keeps the upper `bits` of each value, 0 .. 8.
 MXTRAIN_API void Posterize(int bits, Image* image);
 // Inverts the values that are `threshold` or more.
 MXTRAIN_API void Solarize(double threshold, Image* image);
-// Each channel from its least and greatest value to 0 .. 255.
+// Maps each channel's range to 0 .. 255.
 MXTRAIN_API void AutoContrast(Image* image);
-// Each channel so that its values are spread evenly, as PIL's ImageOps.equalize.
+// Equalizes each channel's histogram, like PIL's ImageOps.equalize.
 MXTRAIN_API void Equalize(Image* image);
 
 }  // namespace mxtrain::io

@@ -1,4 +1,5 @@
-// Operations on pixels against their definitions, written anew, and the two transforms that draw from them.
+// Operations on pixels against independently written definitions, and the two transforms that draw
+// from them.
 #include "mxtrain/io/pixels.h"
 
 #include <doctest/doctest.h>
@@ -27,8 +28,8 @@ Image Noise(int height, int width, int channels, int low = 0, int high = 255) {
 Image Run(const TransformSpec& spec, const Image& image, int64_t index) {
   const Augmenter augmenter({spec}, image.channels);
   Image result, scratch;
-  const auto way = augmenter.Begin(image.height, image.width, RandomStream(3, 0, index), 0, augmenter.size());
-  augmenter.ToImage(way, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(3, 0, index), 0, augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
   return result;
 }
 
@@ -38,7 +39,7 @@ bool SamePixels(const Image& a, const Image& b) {
 
 }  // namespace
 
-TEST_CASE("posterize keeps upper bits, solarize inverts what is bright") {
+TEST_CASE("posterize keeps upper bits, solarize inverts bright values") {
   for (const int channels : {1, 3}) {
     const Image from = Noise(9, 11, channels);
     for (int bits = 0; bits <= 8; ++bits) {
@@ -89,7 +90,7 @@ TEST_CASE("equalize spreads the values of each channel evenly") {
   CHECK(flat.pixels[5] == 7);
 }
 
-TEST_CASE("sharpness goes away from a blur or towards it, but for the border") {
+TEST_CASE("sharpness goes away from a blur or towards it, except at the border") {
   const Image from = Noise(10, 12, 3);
   for (const double factor : {0.0, 0.4, 1.0, 1.9}) {
     Image got = from, scratch;
@@ -115,7 +116,7 @@ TEST_CASE("sharpness goes away from a blur or towards it, but for the border") {
   }
 }
 
-TEST_CASE("trivial_augment and rand_augment draw many different pictures, the same from the same numbers, of the same size") {
+TEST_CASE("trivial_augment and rand_augment draw many different images, the same from the same numbers, of the same size") {
   for (const TransformSpec& spec :
        {TransformSpec{"trivial_augment", {}}, TransformSpec{"rand_augment", {{"n", "2"}, {"magnitude", "9"}}}}) {
     for (const int channels : {1, 3}) {
@@ -140,7 +141,7 @@ TEST_CASE("trivial_augment and rand_augment draw many different pictures, the sa
 }
 
 // Of the 31 bins two move by whole pixels, besides the first: by 16 and by 32, as the pixels are.
-TEST_CASE("a translation shows the picture's pixels elsewhere, and the filling where it had none") {
+TEST_CASE("a translation moves the image's pixels and fills the rest") {
   const Image from = Noise(64, 64, 1, 50, 250);
   int found = 0;
   for (int64_t i = 0; i < 2000; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// The random numbers of one example in one epoch: a pure function of (seed, epoch, index), so that neither threads nor order matter. What is
-// drawn for something else than examples has a name of its own.
+// The random numbers of one example in one epoch: a pure function of (seed, epoch, index),
+// independent of threads and order. Draws for other purposes use another `name`.
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -23,7 +23,7 @@ class RandomStream {
     return static_cast<int64_t>(static_cast<uint64_t>(PhiloxAt(seed_, stream_, step_, next_++)) * static_cast<uint64_t>(count) >> 32);
   }
   bool Chance(double probability) { return Uniform() < probability; }
-  // Of mean 0 and standard deviation 1 (Box and Muller).
+  // Standard normal (Box-Muller).
   double Normal() {
     const double radius = std::sqrt(-2 * std::log(1 - double{Uniform()}));
     return radius * std::cos(2 * std::numbers::pi * double{Uniform()});

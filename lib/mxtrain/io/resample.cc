@@ -1,5 +1,5 @@
-// Pillow's arithmetic (src/libImaging/Resample.c): weights of 22 bits behind the point, summed in 32 bits. Compiled once per instruction
-// set, as crop.cc is.
+// Pillow's arithmetic (src/libImaging/Resample.c): weights with 22 fractional bits, summed in 32
+// bits. Compiled once per instruction set, like crop_resize.cc.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/io/resample.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -14,9 +14,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kFraction = 22;  // bits of a weight behind the point
+constexpr int kFraction = 22;  // fractional bits of a weight
 
-// Adds taps * weights to a half, and rounds; pixels of the taps are `stride` bytes apart. Reads a vector of bytes at each.
+// Sums taps * weights and rounds; the taps' pixels are `stride` bytes apart. Reads a vector of
+// bytes at each.
 template <typename D>
 hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride, const int32_t* weights, int taps) {
   const hn::Rebind<uint8_t, D> d8;
@@ -25,14 +26,15 @@ hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride,
   return hn::DemoteTo(d8, hn::ShiftRight<kFraction>(sum));
 }
 
-// A line of n bytes out of the `taps` lines that begin at `from`, `stride` bytes apart. A vector may be touched beyond the end of each.
+// A line of n bytes from the `taps` lines starting at `from`, `stride` bytes apart. May access one
+// vector beyond the end of each.
 void SumLines(const uint8_t* from, size_t stride, const int32_t* weights, int taps, size_t n, uint8_t* to) {
   const hn::ScalableTag<int32_t> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
   for (size_t i = 0; i < n; i += hn::Lanes(d)) hn::StoreU(SumTaps(d, from + i, stride, weights, taps), d8, to + i);
 }
 
-// `width` pixels of three channels out of a line of them; a byte may be touched beyond the end of each.
+// `width` pixels of three channels from a line; may access one byte beyond the end of each.
 void SumPixelsRgb(const uint8_t* from, const int* first, const int32_t* weights, int taps, int width, uint8_t* to) {
   const hn::CappedTag<int32_t, 4> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
@@ -61,7 +63,7 @@ HWY_EXPORT(SumPixelsRgb);
 namespace {
 
 constexpr int kFraction = 22;
-constexpr size_t kSpare = 64;  // bytes that a vector of any instruction set may touch beyond an end
+constexpr size_t kSpare = 64;  // bytes that a vector of any instruction set may access beyond an end
 
 double Triangle(double x) {
   return std::max(0.0, 1 - std::abs(x));
@@ -84,38 +86,38 @@ Filter FilterOf(int interpolation) {
   return {Triangle, 1};
 }
 
-// Which pixels of a line make each pixel of the result, and with what weights.
+// The input pixels of each result pixel in a line, with their weights.
 struct Taps {
-  int low = 0, high = 0;   // the pixels of the decoded image that are used
+  int low = 0, high = 0;   // the decoded pixels used
   int count = 0;           // of each
   std::vector<int> first;  // [n], counted from `low`
   std::vector<int32_t> weights;  // [n, count]
 };
 
-// One direction of a crop.
+// One axis of a crop-resize.
 struct Side {
-  double begin, size;  // of the box among decoded pixels; a fraction where the image was reduced by its decoder
+  double begin, size;  // of the box in decoded pixels; fractional if the decoder reduced the image
   int least, most;     // edges of the box: whole pixels
   int grid, window_begin, window_size;
   bool reversed;
 };
 
-// What one new pixel takes: pixels from `begin` on, their weights adding up to 1.
+// The pixels from `begin` on for one new pixel; their weights sum to 1.
 void Weigh(const Side& side, const Filter& filter, int at, int* begin, std::vector<double>* weights) {
-  const double step = side.size / side.grid, stretch = std::max(1.0, step), support = filter.support * stretch;
+  const double step = side.size / side.grid, reduction = std::max(1.0, step), support = filter.support * reduction;
   const double centre = side.begin - side.least + (at + 0.5) * step;
   *begin = std::max(0, static_cast<int>(centre - support + 0.5));
   const int end = std::min(side.most - side.least, static_cast<int>(centre + support + 0.5));
   weights->clear();
   double sum = 0;
-  for (int i = *begin; i < end; ++i) sum += weights->emplace_back(filter.weight((i - centre + 0.5) / stretch));
+  for (int i = *begin; i < end; ++i) sum += weights->emplace_back(filter.weight((i - centre + 0.5) / reduction));
   for (double& weight : *weights) weight /= sum;
 }
 
 void MakeTaps(const Side& side, const Filter& filter, Taps* taps) {
-  const double stretch = std::max(1.0, side.size / side.grid);
+  const double reduction = std::max(1.0, side.size / side.grid);
   const int available = side.most - side.least;
-  taps->count = std::min(available, 2 * static_cast<int>(std::ceil(filter.support * stretch)) + 1);
+  taps->count = std::min(available, 2 * static_cast<int>(std::ceil(filter.support * reduction)) + 1);
   taps->first.resize(static_cast<size_t>(side.window_size));
   taps->weights.assign(taps->first.size() * static_cast<size_t>(taps->count), 0);
   std::vector<double> weights;
@@ -140,10 +142,10 @@ Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_
   return {begin, size, least, std::min(most, covered_end), grid, window_begin, window_size, reversed};
 }
 
-// Memory that a thread uses again and again.
+// Reusable memory of a thread.
 struct Workspace {
   Taps rows, columns;
-  std::vector<uint8_t> narrow;  // the rows that are needed, of the result's width, with room behind the last
+  std::vector<uint8_t> narrow;  // the required rows, of the result's width, with room behind the last
   std::vector<uint8_t> line;    // a row with room behind it
 };
 

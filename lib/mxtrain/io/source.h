@@ -1,5 +1,6 @@
 #pragma once
-// Where examples come from: a numbered collection of records, each with one value per data field and one per label field.
+// A data source: a numbered collection of records, each with one value per data field and one per
+// label field.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,20 +16,21 @@ namespace mxtrain::io {
 
 enum class FieldKind {
   kImage,  // becomes [channels, height, width] after decoding and transforms
-  kValues,   // float32 of a fixed shape, used as they are
+  kValues,   // float32 of a fixed shape, used as is
 };
 
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
-  TShape shape;  // of one example: () for a scalar; [C, H, W] of a picture, of unknown rank where pictures differ
-  std::optional<Standardization> units = std::nullopt;  // kValues: they are standardized
+  TShape shape;  // of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ
+  std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
 
-// What one record holds for one field: exactly one of these. Views point into the source and live as long as it.
+// The value of one field of a record: exactly one of these. Views point into the source and are
+// valid as long as it.
 struct FieldValue {
   std::string encoded;              // kImage: the bytes of a JPEG, PNG or BMP
-  std::span<const uint8_t> pixels;  // kImage: a decoded picture of the field's shape, channels interleaved (HWC)
+  std::span<const uint8_t> pixels;  // kImage: a decoded image of the field's shape, channels interleaved (HWC)
   std::span<const float> values;    // kValues
 };
 
@@ -44,24 +46,26 @@ class MXTRAIN_API Source {
   virtual int64_t size() const = 0;
   virtual const std::vector<FieldSpec>& data_fields() const = 0;
   virtual const std::vector<FieldSpec>& label_fields() const = 0;  // empty: no labels
-  // Fills *sample, whose memory is used again. Throws kFileSystem or kData for a record that cannot be read: a bad example, not the end.
+  // Fills *sample, reusing its memory. Throws kFileSystem or kData for an unreadable record, which
+  // the caller treats as a bad example.
   virtual void Read(int64_t index, Sample* sample) const = 0;
   // For messages and results: a path, "train-images[17]", "data.csv:18".
   virtual std::string Name(int64_t index) const = 0;
-  // The class of an example, where there are classes.
+  // The class of an example, if there are classes.
   virtual std::optional<int> ClassOf(int64_t index) const = 0;
   // In the order of the label's values; empty without classes.
   virtual const std::vector<std::string>& class_names() const = 0;
   int num_classes() const { return static_cast<int>(class_names().size()); }
 
-  // What was found in the data without being asked for by parameters, as parameters: with them a source of the same kind reads other data alike.
+  // What was inferred from the data rather than given, as parameters: with them a source of the
+  // same kind reads other data the same way.
   const Kwargs& found() const { return found_; }
 
-  // Things worth saying once: files that were passed over, classes without examples.
+  // Warnings to show once: ignored files, classes without examples.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // Examples that are there and will not be had, a sentence for each kind: pictures of a format that is not read.
+  // Examples that exist but cannot be read, one sentence per kind: images of an unsupported format.
   const std::vector<std::string>& losses() const { return losses_; }
-  // Both.
+  // Warnings and losses.
   std::vector<std::string> remarks() const {
     std::vector<std::string> all = warnings_;
     all.insert(all.end(), losses_.begin(), losses_.end());

@@ -34,15 +34,15 @@ const std::vector<Entry>& Entries() {
       MakeEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
       MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10"),
       MakeEntry<CifarParam, NewCifar100Source>("cifar100", "binary files of CIFAR-100, fine labels"),
-      MakeEntry<CsvParam, NewCsvSource>("csv", "numbers, and names of pictures, in text files"),
-      MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder", "pictures, a folder per class"),
-      MakeEntry<ListParam, NewListSource>("list", "a text file of pictures with labels"),
-      MakeEntry<ImageListParam, NewImageListSource>("image_list", "pictures without labels"),
+      MakeEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
+      MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder", "images, one folder per class"),
+      MakeEntry<ListParam, NewListSource>("list", "a text file that lists images and labels"),
+      MakeEntry<ImageListParam, NewImageListSource>("image_list", "images without labels"),
   };
   return entries;
 }
 
-// Takes the parameters of the holdout out of `kwargs`.
+// Removes the holdout parameters from `kwargs`.
 HoldoutParam TakeHoldout(Kwargs* kwargs) {
   const auto ours =
       std::stable_partition(kwargs->begin(), kwargs->end(), [](const auto& item) { return !item.first.starts_with("holdout"); });

@@ -15,8 +15,9 @@ struct SourceInfo {
 
 // mnist, cifar10, cifar100, csv, image_folder, list, image_list.
 MXTRAIN_API std::vector<SourceInfo> ListSources();
-// Beside its own parameters every kind takes those of HoldoutParam (holdout_source.h).
-// Throws kConfig for an unknown kind (with the nearest known one) or parameter, and what the source itself throws.
+// Besides its own parameters every kind takes those of HoldoutParam (holdout_source.h). Throws
+// kConfig for an unknown kind (with the nearest known one) or parameter, and what the source itself
+// throws.
 MXTRAIN_API std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs);
 
 }  // namespace mxtrain::io

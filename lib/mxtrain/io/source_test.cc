@@ -47,7 +47,7 @@ std::string Gzip(const std::string& bytes) {
   return packed;
 }
 
-std::string Picture() {
+std::string EncodedImage() {
   Image image;
   image.Resize(2, 2, 1);
   return EncodePng(image);
@@ -108,7 +108,7 @@ TEST_CASE("mnist says what is wrong with a file") {
   Has(with_images(images + "x"), "13 follow");
   Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
   Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "0 follow");
-  Has(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 pictures, but");
+  Has(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 images, but");
   const std::string packed = Gzip(images);
   Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data end early");
   CHECK(with_images(images) == "no error");
@@ -186,7 +186,7 @@ TEST_CASE("csv: named fields of several columns") {
   Has(why({{"data_fields", "left=a"}, {"label_columns", "b"}}), "takes the place of");
 }
 
-TEST_CASE("csv: separators, quotes and columns that nobody asks for") {
+TEST_CASE("csv: separators, quotes and unused columns") {
   const TempDir dir;
   const auto rows = [&](const std::string& text, Kwargs more = {}) {
     dir.Write("t.csv", text);
@@ -210,7 +210,7 @@ TEST_CASE("csv: separators, quotes and columns that nobody asks for") {
   CHECK(rows("a:b:y:u,v,w,z\n1:2:3:0\n-4:5.5:6:0\n", {{"delimiter", ":"}}) == expected);
 }
 
-TEST_CASE("csv: labels of words, each with its own classes") {
+TEST_CASE("csv: text labels, each with its own classes") {
   const TempDir dir;
   dir.Write("t.csv", "a,colour,size\n1,red,big\n2,blue,small\n3,red,tiny\n");
   const Kwargs fields = {{"data_fields", "x=a"}, {"label_fields", "(c=colour, s=size)"}};
@@ -224,7 +224,7 @@ TEST_CASE("csv: labels of words, each with its own classes") {
   source->Read(2, &sample);
   CHECK(sample.labels[0].values[0] == 1);
   CHECK(sample.labels[1].values[0] == 2);
-  // Another table is read by the classes of the first.
+  // Another table is read with the classes of the first.
   dir.Write("u.csv", "a,colour,size\n1,red,tiny\n");
   Kwargs again = fields;
   again.emplace_back("path", dir.path("u.csv"));
@@ -234,8 +234,8 @@ TEST_CASE("csv: labels of words, each with its own classes") {
   CHECK(sample.labels[0].values[0] == 1);
   CHECK(sample.labels[1].values[0] == 2);
   dir.Write("u.csv", "a,colour,size\n1,green,tiny\n");
-  Has(WhyNot("csv", again), "u.csv:2: the label 'green' is none of the 2 classes (blue, red)");
-  // A column of numbers with a slip among them is no column of classes.
+  Has(WhyNot("csv", again), "u.csv:2: the label 'green' is not one of the 2 classes (blue, red)");
+  // A column of numbers with a typo is not a column of classes.
   dir.Write("v.csv", "a,y\n1,10\n2,12\n3,1o\n");
   Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}), "v.csv:4: column 2 'y': '1o' is not a number");
 }
@@ -251,7 +251,7 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   const auto dropped = open({{"missing", "drop"}, {"key", "id"}});
   REQUIRE(dropped->size() == 1);
   CHECK(dropped->Name(0) == "r1");
-  Has(dropped->warnings().at(0), "3 of 4 rows have an empty cell and are passed over (first: " + dir.path("t.csv") + ":3)");
+  Has(dropped->warnings().at(0), "3 of 4 rows have an empty cell and are skipped (first: " + dir.path("t.csv") + ":3)");
 
   const auto filled = open({{"missing", "mean"}, {"field_means", "(x=3, x=20)"}, {"key", "#"}});
   REQUIRE(filled->size() == 3);
@@ -260,7 +260,7 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
   filled->Read(2, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
-  Has(filled->warnings().at(0), "2 empty cells take the mean of their column: 1 of column 2 'a', 1 of column 3 'b'");
+  Has(filled->warnings().at(0), "2 empty cells are replaced by the mean of their column: 1 of column 2 'a', 1 of column 3 'b'");
 
   const auto scaled = open({{"missing", "drop"}, {"field_means", "(x=3, x=20, y=1)"}, {"field_stds", "(x=2, x=5, y=0.5)"}});
   scaled->Read(0, &sample);
@@ -287,9 +287,9 @@ TEST_CASE("csv says what is wrong and where") {
     return WhyNot("csv", more);
   };
   Has(with("1,2\n3,x\n"), "b.csv:2: column 2: 'x' is not a number");
-  Has(with("1,2\n3,\n"), "b.csv:2: column 2: the cell is empty; missing: mean takes the column's mean");
-  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 2 'b': 'NaN' is no number; missing: mean");
-  Has(with("1,2\n3,inf\n"), "b.csv:2: column 2: 'inf' is no finite number");
+  Has(with("1,2\n3,\n"), "b.csv:2: column 2: the cell is empty; missing: mean replaces such cells");
+  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 2 'b': 'NaN' is not a number; missing: mean");
+  Has(with("1,2\n3,inf\n"), "b.csv:2: column 2: 'inf' is not a finite number");
   Has(with("1;2\n3;2,5\n"), "b.csv:2: column 2: '2,5' is not a number; decimals are written with a point");
   Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
   Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
@@ -312,10 +312,10 @@ TEST_CASE("csv says what is wrong and where") {
   Has(WhyNot("csv", {{"path", dir.path("none.csv")}}), "none.csv");
 }
 
-TEST_CASE("image_folder: classes and files in order, whatever the case of their endings") {
+TEST_CASE("image_folder: classes and files in order, whatever the case of their extensions") {
   const TempDir dir;
   for (const char* name : {"dog/b.PNG", "dog/a.jpg", "dog/deep/c.Bmp", "cat/1.jpeg", "cat/.hidden.png", ".git/x.png"})
-    dir.Write(name, Picture());
+    dir.Write(name, EncodedImage());
   dir.Write("cat/notes.txt", "hello");
   dir.Write("readme.md", "beside the classes");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}});
@@ -325,34 +325,34 @@ TEST_CASE("image_folder: classes and files in order, whatever the case of their 
   for (int64_t i = 0; i < 4; ++i) CHECK(source->Name(i) == dir.path(names[static_cast<size_t>(i)]));
   Sample sample;
   source->Read(2, &sample);
-  CHECK(sample.data[0].encoded == Picture());
+  CHECK(sample.data[0].encoded == EncodedImage());
   CHECK(sample.labels[0].values[0] == 1.0f);
   REQUIRE(source->warnings().size() == 1);
-  Has(source->warnings()[0], "1 file passed over");
+  Has(source->warnings()[0], "1 file skipped");
   Has(source->warnings()[0], "notes.txt");
 }
 
-TEST_CASE("image_folder: the classes of training bind validation") {
+TEST_CASE("image_folder: validation uses the classes of training") {
   const TempDir dir;
-  dir.Write("b/1.png", Picture());
-  dir.Write("c/1.png", Picture());
+  dir.Write("b/1.png", EncodedImage());
+  dir.Write("c/1.png", EncodedImage());
   dir.MakeFolder("a");
-  Has(WhyNot("image_folder", {{"path", dir.path()}}), "holds no pictures (.jpg .jpeg .png .bmp); fill it or remove it");
+  Has(WhyNot("image_folder", {{"path", dir.path()}}), "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}, {"classes", "c,b,a,z"}});
   CHECK(source->ClassOf(0) == 0);
   CHECK(source->Name(0) == dir.path("c/1.png"));
   CHECK(source->warnings().size() == 2);
   Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "the folder 'c' in");
-  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "is none of the 2 classes (b, a)");
+  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "is not one of the 2 classes (b, a)");
   Has(WhyNot("image_folder", {{"path", dir.path("none")}}), "does not exist");
   Has(WhyNot("image_folder", {{"path", dir.path("b")}}), "one folder per class is expected");
 }
 
 TEST_CASE("image_list: a folder, a file, a list") {
   const TempDir dir;
-  dir.Write("2.png", Picture());
+  dir.Write("2.png", EncodedImage());
   dir.Write("1.jpg", "text");
-  dir.Write("in/3.png", Picture());
+  dir.Write("in/3.png", EncodedImage());
   CHECK(MakeSource("image_list", {{"path", dir.path()}})->size() == 2);
   CHECK(MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}})->size() == 3);
   CHECK(MakeSource("image_list", {{"path", dir.path("2.png")}})->size() == 1);
@@ -364,7 +364,7 @@ TEST_CASE("image_list: a folder, a file, a list") {
   Sample sample;
   CHECK_THROWS_AS(list->Read(0, &sample), Error);
   dir.MakeFolder("empty");
-  Has(WhyNot("image_list", {{"path", dir.path("empty")}}), "no pictures");
+  Has(WhyNot("image_list", {{"path", dir.path("empty")}}), "no images");
   Has(WhyNot("image_list", {}), "either 'path' or 'files'");
 }
 

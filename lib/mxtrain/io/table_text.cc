@@ -39,7 +39,8 @@ TableText::TableText(const std::string& path, const std::string& delimiter) : pa
   delimiter_ = DelimiterOf(delimiter, text_);
 }
 
-// The cell whose opening quote stands at *at; then *at is the delimiter, the line's end or the text's.
+// The cell whose opening quote is at *at; afterwards *at is at the delimiter, the end of the line
+// or of the text.
 std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
   const int64_t opened = *line;
   const size_t begin = ++*at;

@@ -1,5 +1,5 @@
 #pragma once
-// Lines of a text file in cells. Private to io.
+// Splits lines of text into cells. Private to io.
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -8,11 +8,11 @@
 namespace mxtrain::io {
 
 std::string_view Trim(std::string_view text);  // of spaces, tabs and carriage returns
-// True when the whole text is a number; a leading '+' is allowed.
+// True if the whole text is a number; a leading '+' is allowed.
 bool ParseNumber(std::string_view text, float* value);
 // Trimmed cells; views into `line`.
 std::vector<std::string_view> SplitCells(std::string_view line, char separator);
-// Every line that is not empty, trimmed, with its number from 1. A byte order mark is passed over.
+// Visits every non-empty line, trimmed, with its number from 1. A byte order mark is skipped.
 void ForEachLine(std::string_view text, const std::function<void(std::string_view line, int64_t number)>& visit);
 
 }  // namespace mxtrain::io

@@ -23,7 +23,7 @@ NumberRange ParseRange(const std::vector<double>& given, const char* owner, cons
   }
   const bool counted = given.size() == 2 || (given.size() == 1 && one);
   if (counted && range.low >= low && range.low <= range.high && range.high <= high) return range;
-  Throw(ErrorKind::kConfig, "{}: {} = {}: expected {}two numbers, the least and the greatest, within {} .. {}", owner, parameter,
+  Throw(ErrorKind::kConfig, "{}: {} = {}: expected {}two numbers, minimum and maximum, within {} .. {}", owner, parameter,
         params::Print(given), one ? "one number, or " : "", low, high);
 }
 

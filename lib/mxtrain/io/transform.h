@@ -1,5 +1,5 @@
 #pragma once
-// One step on a picture's pixels: a pure function of the picture and of the example's random numbers.
+// One step on an image's pixels: a pure function of the image and of the example's random numbers.
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -13,20 +13,22 @@ namespace mxtrain::io {
 struct CropResize;
 
 struct ImageSize {
-  int height = -1, width = -1;  // -1: not the same for all pictures
-  bool square = false;          // where it is not known: as high as wide
+  int height = -1, width = -1;  // -1: differs from image to image
+  bool square = false;          // if not known: height equals width
   bool known() const { return height >= 0 && width >= 0; }
 };
 
-// Immutable: calls may come from any thread. Draws the same count of random numbers from equal streams for pictures of equal size.
+// Immutable: calls may come from any thread. For images of equal size, draws the same count of
+// random numbers from equal streams.
 class Transform {
  public:
   virtual ~Transform() = default;
   // Whether random numbers are drawn.
   virtual bool draws() const = 0;
-  // Adds this step to a crop, drawing what Apply would. False, with nothing changed or drawn, where Apply must be called instead.
+  // Merges this step into a crop-resize, drawing what Apply would. Returns false, changing and
+  // drawing nothing, if Apply must be called instead.
   virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
-  // Replaces *image; *scratch is memory that may be used and exchanged with it.
+  // Replaces *image; *scratch is reusable memory that may be swapped with it.
   virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
   virtual ImageSize OutputSize(ImageSize input) const = 0;
 };
@@ -36,20 +38,21 @@ struct TransformInfo {
   std::vector<FieldInfo> parameters;  // the first is the main one
 };
 
-// A transform as a configuration names it. An empty key stands for the main parameter: {"resize", {{"", "144"}}}.
+// A transform as written in a configuration. An empty key means the main parameter: {"resize",
+// {{"", "144"}}}.
 struct TransformSpec {
   std::string name;
   Kwargs kwargs;
 };
 
 namespace detail {
-// A step that can be added to every crop that is not resized yet.
+// A step that can be merged into any crop-resize that is not resized yet.
 class CropResizeTransform : public Transform {
  public:
   void Apply(Image* image, Image* scratch, RandomStream* random) const override;
 };
 
-// The families, each beside its sources.
+// The families of transforms.
 struct TransformEntry {
   TransformInfo info;
   std::unique_ptr<Transform> (*make)(const Kwargs& kwargs, std::string_view name);
@@ -61,7 +64,8 @@ std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, satur
 std::vector<TransformEntry> AugmentTransforms();  // trivial_augment, rand_augment
 std::vector<TransformEntry> ErasingTransforms();  // random_erasing
 
-// Two numbers, the least and the greatest, within low .. high; one number a stands for `one`(a). Throws kConfig naming owner and parameter.
+// Two numbers, minimum and maximum, within low .. high; a single number a means `one`(a). Throws
+// kConfig naming owner and parameter.
 struct NumberRange {
   double low = 0, high = 0;
 };

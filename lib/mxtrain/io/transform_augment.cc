@@ -1,5 +1,6 @@
-// trivial_augment (Mueller and Hutter, arXiv 2103.10158) and rand_augment (Cubuk et al., arXiv 1909.13719): operations drawn from one list,
-// with magnitudes in 31 bins. The lists are those of torchvision: TrivialAugmentWide and RandAugment.
+// trivial_augment (Mueller and Hutter, arXiv 2103.10158) and rand_augment (Cubuk et al., arXiv
+// 1909.13719): operations drawn from one list, with magnitudes in 31 bins. The lists are
+// torchvision's: TrivialAugmentWide and RandAugment.
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -30,7 +31,7 @@ enum class Operation {
   kEqualize
 };
 
-// Magnitudes from the first bin to the last; a sign is drawn where they are `signed`.
+// Magnitudes from the first bin to the last; if `signed`, the sign is random.
 struct Entry {
   Operation operation;
   double first = 0, last = 0;
@@ -54,7 +55,7 @@ constexpr List kTrivial = {{Operation::kIdentity},
                            {Operation::kAutoContrast},
                            {Operation::kEqualize}};
 
-constexpr double kShift = 150.0 / 331;  // of the picture's width or height
+constexpr double kShift = 150.0 / 331;  // of the image's width or height
 constexpr List kRandom = {{Operation::kIdentity},
                           {Operation::kShearX, 0, 0.3, true},
                           {Operation::kShearY, 0, 0.3, true},
@@ -115,11 +116,11 @@ void Perform(Operation operation, double magnitude, const Filling& filling, Imag
 
 template <typename P>
 void DeclareFilling(Fields<P>& f) {
-  f.Add("fill", &P::fill).Default(0).Range(0, 255).Help("value of pixels from outside the picture");
+  f.Add("fill", &P::fill).Default(0).Range(0, 255).Help("value of pixels outside the image");
   f.Add("interpolation", &P::interpolation)
       .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}})
       .Default(kNearest)
-      .Help("how values between pixels are found");
+      .Help("interpolation between pixels");
 }
 
 struct TrivialAugmentParam : Parameter<TrivialAugmentParam> {
@@ -130,13 +131,13 @@ struct TrivialAugmentParam : Parameter<TrivialAugmentParam> {
 struct RandAugmentParam : Parameter<RandAugmentParam> {
   int n, magnitude, fill, interpolation;
   static void Declare(Fields<RandAugmentParam>& f) {
-    f.Add("n", &RandAugmentParam::n).Default(2).Range(1, 16).Help("operations, one after another");
-    f.Add("magnitude", &RandAugmentParam::magnitude).Default(9).Range(0, kBins - 1).Help("of each: its bin");
+    f.Add("n", &RandAugmentParam::n).Default(2).Range(1, 16).Help("number of operations, applied in sequence");
+    f.Add("magnitude", &RandAugmentParam::magnitude).Default(9).Range(0, kBins - 1).Help("strength of each, as a bin");
     DeclareFilling(f);
   }
 };
 
-// One operation of the list, at a bin that is given or drawn.
+// One operation of the list, at a given or random bin.
 class Augment : public Transform {
  public:
   explicit Augment(const Filling& filling) : filling_(filling) {}
@@ -190,7 +191,7 @@ class RandAugment final : public Augment {
 std::vector<detail::TransformEntry> detail::AugmentTransforms() {
   return {MakeTransformEntry<TrivialAugment, TrivialAugmentParam>("trivial_augment",
                                                                   "one operation of 14 at a random strength (TrivialAugmentWide)"),
-          MakeTransformEntry<RandAugment, RandAugmentParam>("rand_augment", "some operations of 14 at one strength (RandAugment)")};
+          MakeTransformEntry<RandAugment, RandAugmentParam>("rand_augment", "several of 14 operations at one strength (RandAugment)")};
 }
 
 }  // namespace mxtrain::io

@@ -23,14 +23,14 @@ struct AmountParam : Parameter<AmountParam> {
 struct HueParam : Parameter<HueParam> {
   double amount;
   static void Declare(Fields<HueParam>& f) {
-    f.Add("amount", &HueParam::amount).Required().Range(0, 0.5).Help("a: a turn from -a to a of the colour circle is drawn");
+    f.Add("amount", &HueParam::amount).Required().Range(0, 0.5).Help("a: a hue rotation from -a to a of the colour circle is drawn");
   }
 };
 
 struct LightingParam : Parameter<LightingParam> {
   double std;
   static void Declare(Fields<LightingParam>& f) {
-    f.Add("std", &LightingParam::std).Default(0.1).Range(0, 10).Help("standard deviation of the three numbers that are drawn");
+    f.Add("std", &LightingParam::std).Default(0.1).Range(0, 10).Help("standard deviation of the three random numbers");
   }
 };
 
@@ -62,7 +62,7 @@ struct Saturation {
   static void Apply(const AmountParam& param, Image* image, RandomStream* random) { ScaleSaturation(DrawFactor(param.amount, random), image); }
 };
 
-// A turn of the two colour axes of YIQ (the reference system's way): luma stays.
+// A rotation of the two colour axes of YIQ, as in MXNet; luma is unchanged.
 struct Hue {
   static void Apply(const HueParam& param, Image* image, RandomStream* random) {
     constexpr double kToYiq[3][3] = {{0.299, 0.587, 0.114}, {0.596, -0.274, -0.321}, {0.211, -0.523, 0.311}};
@@ -109,7 +109,7 @@ std::vector<detail::TransformEntry> detail::ColourTransforms() {
   return {MakeTransformEntry<Colouring<AmountParam, Brightness>, AmountParam>("brightness", "lighter or darker, by a random factor"),
           MakeTransformEntry<Colouring<AmountParam, Contrast>, AmountParam>("contrast", "more or less contrast, by a random factor"),
           MakeTransformEntry<Colouring<AmountParam, Saturation>, AmountParam>("saturation", "more or less colour, by a random factor"),
-          MakeTransformEntry<Colouring<HueParam, Hue>, HueParam>("hue", "turns the colours, by a random angle"),
+          MakeTransformEntry<Colouring<HueParam, Hue>, HueParam>("hue", "rotates the hue, by a random angle"),
           MakeTransformEntry<Colouring<LightingParam, Lighting>, LightingParam>("lighting", "colour noise of changing light (AlexNet's)")};
 }
 

@@ -14,10 +14,10 @@ struct ErasingParam : Parameter<ErasingParam> {
   bool noise;
   static void Declare(Fields<ErasingParam>& f) {
     f.Add("p", &ErasingParam::p).Default(0.5).Range(0, 1).Help("probability");
-    f.Add("area", &ErasingParam::area).Default({0.02, 1.0 / 3}).Help("least and greatest part of the picture's area");
-    f.Add("aspect", &ErasingParam::aspect).Default({0.3, 1 / 0.3}).Help("least and greatest height / width of that part");
+    f.Add("area", &ErasingParam::area).Default({0.02, 1.0 / 3}).Help("minimum and maximum fraction of the image's area");
+    f.Add("aspect", &ErasingParam::aspect).Default({0.3, 1 / 0.3}).Help("minimum and maximum height / width of that part");
     f.Add("fill", &ErasingParam::fill).Default(0).Range(0, 255).Help("value of the erased pixels");
-    f.Add("noise", &ErasingParam::noise).Default(false).Help("random values in place of fill");
+    f.Add("noise", &ErasingParam::noise).Default(false).Help("random values instead of fill");
   }
 };
 
@@ -63,7 +63,7 @@ class RandomErasing final : public Transform {
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::ErasingTransforms() {
-  return {MakeTransformEntry<RandomErasing, ErasingParam>("random_erasing", "covers a random box")};
+  return {MakeTransformEntry<RandomErasing, ErasingParam>("random_erasing", "erases a random box")};
 }
 
 }  // namespace mxtrain::io

@@ -17,7 +17,7 @@ struct FlipParam : Parameter<FlipParam> {
     f.Add("direction", &FlipParam::direction)
         .Enum({{"horizontal", kHorizontal}, {"vertical", kVertical}})
         .Default(kHorizontal)
-        .Help("horizontal exchanges left and right");
+        .Help("horizontal swaps left and right");
   }
 };
 
@@ -41,7 +41,7 @@ struct RandomCropParam : Parameter<RandomCropParam> {
   TShape size;
   int pad, fill;
   static void Declare(Fields<RandomCropParam>& f) {
-    f.Add("size", &RandomCropParam::size).Required().Help("of a square, or (height, width); a smaller picture is enlarged first");
+    f.Add("size", &RandomCropParam::size).Required().Help("side of a square, or (height, width); a smaller image is enlarged first");
     f.Add("pad", &RandomCropParam::pad).Default(0).Range(0, 65535).Help("pixels added on each side before");
     f.Add("fill", &RandomCropParam::fill).Default(0).Range(0, 255).Help("value of the added pixels");
   }
@@ -52,7 +52,7 @@ class RandomCrop final : public detail::CropResizeTransform {
   explicit RandomCrop(const RandomCropParam& param) : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
 
   bool draws() const override { return true; }
-  // The place among the padded pixels that are there; the padding itself is no part of a crop.
+  // Position relative to the image inside the padding, which is not part of the crop.
   bool Fold(CropResize* crop, RandomStream* random) const override {
     if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, crop)) return false;
     crop->Crop(Place(crop->height(), crop->width(), random));
@@ -88,15 +88,16 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
   int interpolation;
   bool antialias;
   static void Declare(Fields<RandomResizedCropParam>& f) {
-    f.Add("size", &RandomResizedCropParam::size).Required().Help("of a square, or (height, width)");
-    f.Add("area", &RandomResizedCropParam::area).Default({0.08, 1}).Help("least and greatest part of the picture's area");
-    f.Add("aspect", &RandomResizedCropParam::aspect).Default({0.75, 4.0 / 3}).Help("least and greatest width / height of that part");
+    f.Add("size", &RandomResizedCropParam::size).Required().Help("side of a square, or (height, width)");
+    f.Add("area", &RandomResizedCropParam::area).Default({0.08, 1}).Help("minimum and maximum fraction of the image's area");
+    f.Add("aspect", &RandomResizedCropParam::aspect).Default({0.75, 4.0 / 3}).Help("minimum and maximum width / height of that part");
     DeclareResampling(f);
   }
 };
 
-// A box of random area and proportions, tried ten times; then the largest centred box within the proportions. (Szegedy et al., "Going
-// deeper with convolutions", CVPR 2015; the fallback is the usual one.)
+// A box of random area and aspect ratio, tried ten times; then the largest centred box within the
+// allowed ratios. (Szegedy et al., "Going deeper with convolutions", CVPR 2015; the fallback is the
+// usual one.)
 class RandomResizedCrop final : public detail::CropResizeTransform {
  public:
   explicit RandomResizedCrop(const RandomResizedCropParam& param)
@@ -119,7 +120,7 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
  private:
   static void CheckRange(const std::vector<double>& range, const char* name, double most) {
     if (range.size() == 2 && range[0] > 0 && range[0] <= range[1] && range[1] <= most) return;
-    Throw(ErrorKind::kConfig, "random_resized_crop: {} = {}: expected two numbers, the least and the greatest, above 0 and at most {}",
+    Throw(ErrorKind::kConfig, "random_resized_crop: {} = {}: expected two numbers, minimum and maximum, above 0 and at most {}",
           name, params::Print(range), most);
   }
 
@@ -147,9 +148,9 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::RandomTransforms() {
-  return {MakeTransformEntry<Flip, FlipParam>("flip", "mirrors the picture, or not"),
-          MakeTransformEntry<RandomCrop, RandomCropParam>("random_crop", "a part at a random place"),
-          MakeTransformEntry<RandomResizedCrop, RandomResizedCropParam>("random_resized_crop", "a random part, resized")};
+  return {MakeTransformEntry<Flip, FlipParam>("flip", "mirrors the image, or not"),
+          MakeTransformEntry<RandomCrop, RandomCropParam>("random_crop", "a crop at a random position"),
+          MakeTransformEntry<RandomResizedCrop, RandomResizedCropParam>("random_resized_crop", "a random crop, resized")};
 }
 
 }  // namespace mxtrain::io

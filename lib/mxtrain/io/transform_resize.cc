@@ -13,12 +13,12 @@ struct ResizeParam : Parameter<ResizeParam> {
   int interpolation, rounding;
   bool antialias;
   static void Declare(Fields<ResizeParam>& f) {
-    f.Add("size", &ResizeParam::size).Required().Help("of the shorter edge (proportions kept), or (height, width)");
+    f.Add("size", &ResizeParam::size).Required().Help("length of the shorter edge (aspect ratio kept), or (height, width)");
     DeclareResampling(f);
     f.Add("rounding", &ResizeParam::rounding)
         .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
         .Default(kTorchvision)
-        .Help("of the longer edge: down; earlier: to the nearest, as in checkpoints of before");
+        .Help("rounding of the longer edge: down; earlier: to the nearest, as in older checkpoints");
   }
 };
 
@@ -60,12 +60,12 @@ struct CenterCropParam : Parameter<CenterCropParam> {
   double fraction;
   int rounding;
   static void Declare(Fields<CenterCropParam>& f) {
-    f.Add("size", &CenterCropParam::size).Default(TShape(std::span<const int64_t>{})).Help("of a square, or (height, width); a smaller picture is enlarged first");
-    f.Add("fraction", &CenterCropParam::fraction).Default(0).Range(0, 1).Help("in place of size: a square of this part of the shorter edge");
+    f.Add("size", &CenterCropParam::size).Default(TShape(std::span<const int64_t>{})).Help("side of a square, or (height, width); a smaller image is enlarged first");
+    f.Add("fraction", &CenterCropParam::fraction).Default(0).Range(0, 1).Help("instead of size: a square of this fraction of the shorter edge");
     f.Add("rounding", &CenterCropParam::rounding)
         .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
         .Default(kTorchvision)
-        .Help("of a place at half a pixel: to even; earlier: down, as in checkpoints of before");
+        .Help("rounding of a position at half a pixel: to even; earlier: down, as in older checkpoints");
   }
 };
 
@@ -110,7 +110,7 @@ class CenterCrop final : public detail::CropResizeTransform {
 
 std::vector<detail::TransformEntry> detail::ResizeTransforms() {
   return {MakeTransformEntry<Resize, ResizeParam>("resize", "to a shorter edge or an exact size"),
-          MakeTransformEntry<CenterCrop, CenterCropParam>("center_crop", "the middle")};
+          MakeTransformEntry<CenterCrop, CenterCropParam>("center_crop", "the center")};
 }
 
 }  // namespace mxtrain::io

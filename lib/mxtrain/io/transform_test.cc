@@ -1,4 +1,5 @@
-// Warping, colour and erasing against formulas in double, written anew here, with the numbers that the stream must have drawn.
+// Warping, colour and erasing against independent formulas in double, with the numbers that the
+// stream must have drawn.
 #include "mxtrain/io/transform.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +29,7 @@ Image Noise(int height, int width, int channels) {
   return image;
 }
 
-// A smooth picture: value = a plane in x and y, the same in all channels.
+// A smooth image: value = a plane in x and y, the same in all channels.
 Image Slope(int height, int width) {
   Image image;
   image.Resize(height, width, 3);
@@ -41,8 +42,8 @@ Image Slope(int height, int width) {
 Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0, int64_t epoch = 0, uint64_t seed = kSeed) {
   const Augmenter augmenter(specs, image.channels);
   Image result, scratch;
-  const auto way = augmenter.Begin(image.height, image.width, RandomStream(seed, epoch, index), 0, augmenter.size());
-  augmenter.ToImage(way, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(seed, epoch, index), 0, augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
   return result;
 }
 
@@ -64,7 +65,7 @@ double Worst(const Image& got, const Image& from, Map&& map) {
   return worst;
 }
 
-// What the result must show at (x, y) of a warp: the picture at matrix * (p - c) + c, on the slope's plane.
+// The expected value at (x, y) of a warp: the image at matrix * (p - c) + c, on the slope's plane.
 double WorstOfWarp(const Image& got, const Image& slope, double a, double b, double c, double d) {
   const double cx = (slope.width - 1) / 2.0, cy = (slope.height - 1) / 2.0;
   double worst = 0;
@@ -92,7 +93,7 @@ std::string WhyNot(const TransformSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("rotate, shear, scale and aspect map coordinates about the middle") {
+TEST_CASE("rotate, shear, scale and aspect map coordinates about the center") {
   const Image slope = Slope(61, 73);
   constexpr double kDegree = std::numbers::pi / 180;
   for (int64_t i = 0; i < 20; ++i) {
@@ -101,7 +102,7 @@ TEST_CASE("rotate, shear, scale and aspect map coordinates about the middle") {
     const RandomStream drawn = random;
     const auto number = [&](double low, double high) { return RandomStream(drawn).Uniform(low, high); };
     const double turn = number(-30, 30) * kDegree;
-    // Counter-clockwise as seen: what lay to the right of the middle moves up, so a place above shows what lay right of it.
+    // Counter-clockwise as displayed: points right of the center move up.
     CHECK(WorstOfWarp(Run({{"rotate", {{"", "30"}}}}, slope, i), slope, std::cos(turn), -std::sin(turn), std::sin(turn), std::cos(turn)) <
           1.1);
     const double shear = number(5, 15) * kDegree;
@@ -120,7 +121,7 @@ TEST_CASE("rotate, shear, scale and aspect map coordinates about the middle") {
   CHECK(corner.pixels[0] == 99);
 }
 
-TEST_CASE("what a turned picture shows from outside is the edge, or the picture mirrored at it") {
+TEST_CASE("pixels from outside a rotated image are the edge, or the image mirrored at it") {
   const Image noise = Noise(14, 19, 3);
   const double cx = (noise.width - 1) / 2.0, cy = (noise.height - 1) / 2.0, angle = 40 * std::numbers::pi / 180;
   const auto mirrored = [](int i, int size) { return i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i; };
@@ -172,7 +173,7 @@ TEST_CASE("brightness, contrast and saturation multiply distances from black, fr
   CHECK(Run({{"saturation", {{"", "0.4"}}}, {"hue", {{"", "0.4"}}}}, gray).pixels == gray.pixels);
 }
 
-TEST_CASE("hue turns the chroma plane of YIQ and keeps luma") {
+TEST_CASE("hue rotates the chroma plane of YIQ and keeps luma") {
   Image image = Noise(20, 30, 3);
   for (uint8_t& v : image.pixels) v = static_cast<uint8_t>(96 + v / 4);  // nothing is clamped
   for (int64_t i = 0; i < 20; ++i) {
@@ -214,7 +215,7 @@ TEST_CASE("lighting adds a combination of AlexNet's eigenvectors, normal in each
   CHECK(squares / (3 * kTimes) == doctest::Approx(1).epsilon(0.06));
 }
 
-TEST_CASE("random_erasing covers one box of the area and proportions asked for, in part of the pictures") {
+TEST_CASE("random_erasing covers one box of the given area and aspect ratio, in part of the images") {
   Image image;
   image.Resize(60, 80, 3);
   std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{7});
@@ -281,13 +282,13 @@ TEST_CASE("every transform is a function of seed, epoch and index") {
   }
 }
 
-TEST_CASE("parameters of transforms have ranges, and say so") {
+TEST_CASE("parameters of transforms have ranges, named in errors") {
   const auto has = [](const std::string& text, const std::string& part) {
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
   has(WhyNot({"rotate", {{"", "400"}}}), "rotate: degrees = ");
-  has(WhyNot({"rotate", {{"", "5, 1"}}}), "expected one number, or two numbers, the least and the greatest, within -360 .. 360");
+  has(WhyNot({"rotate", {{"", "5, 1"}}}), "expected one number, or two numbers, minimum and maximum, within -360 .. 360");
   has(WhyNot({"scale", {{"", "0.5"}}}), "scale: factor = ");
   has(WhyNot({"hue", {{"", "0.6"}}}), "out of range (0 .. 0.5)");
   has(WhyNot({"brightness", {}}), "brightness needs the parameter 'amount'");
@@ -296,7 +297,7 @@ TEST_CASE("parameters of transforms have ranges, and say so") {
   has(WhyNot({"normalize", {{"", "auto"}}}), "normalize: auto needs a training set to measure");
 }
 
-TEST_CASE("normalize: auto takes mean and deviation of the pixels of the pictures that can be had") {
+TEST_CASE("normalize: auto takes mean and deviation of the pixels of the readable images") {
   const test::TempDir dir;
   double sum[3] = {}, squares[3] = {}, n = 0;
   for (int i = 0; i < 6; ++i) {
@@ -309,16 +310,16 @@ TEST_CASE("normalize: auto takes mean and deviation of the pixels of the picture
     n += static_cast<double>(image.pixels.size()) / 3;
     dir.Write(format("a/{}.png", i), EncodePng(image));
   }
-  dir.Write("a/broken.png", "no picture");
+  dir.Write("a/broken.png", "no image");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}});
   const PixelStatistics measured = MeasurePixels(*source, 3);
-  CHECK(measured.pictures == 6);
+  CHECK(measured.images == 6);
   for (size_t c = 0; c < 3; ++c) {
     const double mean = sum[c] / n;
     CHECK(measured.mean[c] == doctest::Approx(mean).epsilon(1e-9));
     CHECK(measured.std[c] == doctest::Approx(std::sqrt(squares[c] / n - mean * mean)).epsilon(1e-9));
   }
-  CHECK(MeasurePixels(*source, 3, 3).pictures == 3);
+  CHECK(MeasurePixels(*source, 3, 3).images == 3);
   CHECK(MeasurePixels(*source, 1).mean.size() == 1);
   const std::vector<TransformSpec> specs = {{"resize", {{"", "(4, 4)"}}}, {"normalize", {{"from", "auto"}}}};
   CHECK(WantsStatistics(specs));

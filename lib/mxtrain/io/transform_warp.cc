@@ -1,4 +1,4 @@
-// rotate, scale, aspect and shear: about the middle, the picture's size stays.
+// rotate, scale, aspect and shear: about the center, keeping the image's size.
 #include <cmath>
 #include <numbers>
 
@@ -13,15 +13,15 @@ using detail::NumberRange;
 template <typename Param>
 void DeclareCommon(Fields<Param>& f) {
   f.Add("p", &Param::p).Default(1).Range(0, 1).Help("probability");
-  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels from outside the picture, of fill_mode constant");
+  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels outside the image, with fill_mode constant");
   f.Add("fill_mode", &Param::fill_mode)
       .Enum({{"constant", Outside::kConstant}, {"edge", Outside::kEdge}, {"reflect", Outside::kReflect}})
       .Default(Outside::kConstant)
-      .Help("pixels from outside the picture: the value of fill, those of the edge, or the picture mirrored");
+      .Help("pixels outside the image: the value of fill, the edge pixels, or the image mirrored");
   f.Add("interpolation", &Param::interpolation)
       .Enum({{"nearest", kNearest}, {"bilinear", kBilinear}})
       .Default(kBilinear)
-      .Help("how values between pixels are found");
+      .Help("interpolation between pixels");
 }
 
 struct AngleParam : Parameter<AngleParam> {
@@ -29,7 +29,7 @@ struct AngleParam : Parameter<AngleParam> {
   double p;
   int fill, fill_mode, interpolation;
   static void Declare(Fields<AngleParam>& f) {
-    f.Add("degrees", &AngleParam::degrees).Required().Help("least and greatest angle; one number a: -a .. a");
+    f.Add("degrees", &AngleParam::degrees).Required().Help("minimum and maximum angle; one number a: -a .. a");
     DeclareCommon(f);
   }
 };
@@ -39,14 +39,14 @@ struct FactorParam : Parameter<FactorParam> {
   double p;
   int fill, fill_mode, interpolation;
   static void Declare(Fields<FactorParam>& f) {
-    f.Add("factor", &FactorParam::factor).Required().Help("least and greatest factor, drawn evenly by its logarithm");
+    f.Add("factor", &FactorParam::factor).Required().Help("minimum and maximum factor, drawn log-uniformly");
     DeclareCommon(f);
   }
 };
 
 using Matrix = double[2][2];
 
-// `Kind::Fill(drawn, m)` makes the matrix of the number that was drawn.
+// `Kind::Fill(drawn, m)` builds the matrix for the random number.
 template <typename Param, typename Kind>
 class Warping final : public Transform {
  public:
@@ -90,7 +90,7 @@ void SetMatrix(Matrix& m, double a, double b, double c, double d) {
   m[0][0] = a, m[0][1] = b, m[1][0] = c, m[1][1] = d;
 }
 
-// Counter-clockwise, as the picture is seen (y grows downwards).
+// Counter-clockwise as displayed (y grows downwards).
 struct Rotate {
   static NumberRange Range(const AngleParam& param) { return Angles(param, "rotate", 360); }
   static void Fill(double angle, Matrix& m) { SetMatrix(m, std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)); }
@@ -106,7 +106,7 @@ struct Scale {
   static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log), 0, 0, std::exp(-log)); }
 };
 
-// Width by the root of the factor, height by its inverse: the area stays.
+// Width by the root of the factor, height by its inverse: the area is unchanged.
 struct Aspect {
   static NumberRange Range(const FactorParam& param) { return Logarithms(param, "aspect"); }
   static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log / 2), 0, 0, std::exp(log / 2)); }
@@ -115,10 +115,10 @@ struct Aspect {
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::WarpTransforms() {
-  return {MakeTransformEntry<Warping<AngleParam, Rotate>, AngleParam>("rotate", "turns the picture about its middle, counter-clockwise"),
-          MakeTransformEntry<Warping<FactorParam, Scale>, FactorParam>("scale", "enlarges (above 1) or shrinks what is seen"),
-          MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>("aspect", "changes width / height of what is seen"),
-          MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>("shear", "moves rows sideways, by their distance from the middle")};
+  return {MakeTransformEntry<Warping<AngleParam, Rotate>, AngleParam>("rotate", "rotates the image about its center, counter-clockwise"),
+          MakeTransformEntry<Warping<FactorParam, Scale>, FactorParam>("scale", "enlarges (above 1) or shrinks the content"),
+          MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>("aspect", "changes width / height of the content"),
+          MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>("shear", "moves rows sideways, by their distance from the center")};
 }
 
 }  // namespace mxtrain::io

@@ -1,8 +1,8 @@
-// KVStore `device`: every GPU keeps the values and brings them up to date, each for itself and all alike. Gradients are summed between the
-// GPUs, in place, by a communicator.
+// KVStore `device`: every GPU keeps the values and updates them itself, identically. Gradients are
+// all-reduced between the GPUs, in place, by a communicator.
 //
-// A sum is one function on the communication lane of the first GPU: it is ready when all GPUs have issued their gradients, and that lane's
-// order is the one order of all collectives.
+// A sum is one function on the communication lane of the first GPU: it is ready when all GPUs have
+// issued their gradients, and that lane orders all collectives.
 #include <algorithm>
 #include <set>
 
@@ -24,14 +24,14 @@ class KVStoreDevice final : public ProcessStore {
     CheckPlaces(key, values);
     for (const NDArray& value : values) {
       if (value.spec() == values[0].spec()) continue;
-      Throw(ErrorKind::kConfig, "'{}' lies in memory differently on {} and {}: use kvstore.type=local, or GPUs of one kind", value.who(),
+      Throw(ErrorKind::kConfig, "'{}' has different layouts on {} and {}: use kvstore.type=local, or GPUs of the same kind", value.who(),
             devices_[0].ToString(), value.ctx().ToString());
     }
     Keep(key, values, share);
   }
 
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
-    Values(key);  // throws for a key that is none
+    Values(key);  // throws for an unknown key
     CheckPlaces(key, values);
     if (values.size() == 1) return values;
     auto found = collectives_.find(key);
@@ -59,7 +59,7 @@ class KVStoreDevice final : public ProcessStore {
   void CheckPlaces(int key, std::span<const NDArray> values) const {
     const bool fits = std::equal(values.begin(), values.end(), devices_.begin(), devices_.end(),
                                  [](const NDArray& value, Context device) { return value.ctx() == device; });
-    if (!fits) Throw(ErrorKind::kBug, "key {} wants one array on each of the store's {} devices, in order", key, devices_.size());
+    if (!fits) Throw(ErrorKind::kBug, "key {} needs one array on each of the store's {} devices, in order", key, devices_.size());
   }
 
   Collective NewCollective(std::span<const NDArray> values) {
@@ -70,7 +70,7 @@ class KVStoreDevice final : public ProcessStore {
       data.push_back(value.data().data);
       writes.push_back(value.var());
     }
-    // Elements with their padding, which is zero and stays so.
+    // Elements including padding, which is zero and stays zero.
     const int64_t n = spec.Bytes() / SizeOf(spec.type);
     Collective collective{{values.begin(), values.end()}, nullptr};
     collective.all_reduce = runtime_.engine().NewOperator(
@@ -83,7 +83,7 @@ class KVStoreDevice final : public ProcessStore {
   }
 
   const std::vector<Context> devices_;
-  const std::shared_ptr<Communicator> communicator_;  // shared with what was pushed
+  const std::shared_ptr<Communicator> communicator_;  // shared with pushed functions
   std::map<int, Collective> collectives_;             // of keys with several workers
 };
 
@@ -93,7 +93,7 @@ std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Cont
   const std::set<Context> distinct(workers.begin(), workers.end());
   const bool on_gpus = std::all_of(workers.begin(), workers.end(), [](Context worker) { return worker.type == DeviceType::kGPU; });
   if (workers.empty() || !on_gpus || distinct.size() != workers.size()) {
-    Throw(ErrorKind::kConfig, "KVStore 'device' sums between GPUs, one for each worker; use local");
+    Throw(ErrorKind::kConfig, "KVStore 'device' needs one GPU per worker; use local");
   }
   std::shared_ptr<Communicator> communicator;
   if (workers.size() > 1) communicator = new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers);

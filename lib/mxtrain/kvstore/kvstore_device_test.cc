@@ -88,7 +88,8 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
   CHECK(results[0] == results[1]);
 }
 
-// Weights of several shapes on a GPU, after five steps that push all keys in one update, or each in its own; then the states.
+// Weights of several shapes on a GPU after five steps that push all keys in one update, or each
+// separately; then the states.
 std::vector<std::vector<float>> Updated(const std::string& optimizer, const std::vector<DType>& types, bool together) {
   const auto runtime = test::NewFakeGpuRuntime();
   const std::vector<TShape> shapes = {{5}, {2, 3}, {0}, {7, 2}};
@@ -135,7 +136,7 @@ TEST_CASE("all keys in one update get the bits of an update each, also where the
   }
 }
 
-// Counts calls, and fails where it is told.
+// Counts calls, and fails on request.
 class Watched final : public Communicator {
  public:
   struct Seen {
@@ -157,7 +158,7 @@ class Watched final : public Communicator {
 };
 
 // Two that become ready at the same time, by the workers of two GPUs, may come in either order.
-TEST_CASE("each push is one collective of all GPUs, made when all have given their gradients") {
+TEST_CASE("each push is one collective of all GPUs, run when all gradients are ready") {
   const auto runtime = test::NewFakeGpuRuntime();
   Watched::Seen seen;
   const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
@@ -181,7 +182,7 @@ TEST_CASE("each push is one collective of all GPUs, made when all have given the
 }
 
 // The second operation of the step is not issued before the sum of what the first one wrote was.
-TEST_CASE("a sum is made while the step that gave its gradient goes on") {
+TEST_CASE("a sum is computed while the step that gave its gradient continues") {
   const auto runtime = test::NewFakeGpuRuntime();
   engine::Engine& engine = runtime->engine();
   std::promise<void> called;
@@ -209,7 +210,7 @@ TEST_CASE("a sum is made while the step that gave its gradient goes on") {
   engine.DeleteSequence(step);
 }
 
-TEST_CASE("a failure of a collective, or of a GPU, reaches who waits; the rest goes on") {
+TEST_CASE("a failure of a collective, or of a GPU, reaches the waiter; the rest continues") {
   const auto runtime = test::NewFakeGpuRuntime();
   Watched::Seen seen{.fails_at = 2};
   const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
@@ -231,7 +232,7 @@ TEST_CASE("a failure of a collective, or of a GPU, reaches who waits; the rest g
   CHECK_THROWS_AS(store->Barrier(), Error);  // what else depended on that GPU
 }
 
-// Pushes and pulls of random keys with gradients computed on their own GPUs, beside other work.
+// Pushes and pulls of random keys with gradients computed on their own GPUs, among other work.
 std::vector<std::vector<float>> RandomProgram(const char* engine, const char* type, uint32_t seed) {
   const auto runtime = test::NewFakeGpuRuntime(engine);
   const auto store = KVStore::Create(*runtime, type, kGpus, test::NewFakeCommunicator);
@@ -280,22 +281,22 @@ TEST_CASE("random programs give the bits of the naive engine") {
   }
 }
 
-TEST_CASE("what the store cannot do is refused") {
+TEST_CASE("what the store cannot do is rejected") {
   const auto runtime = test::NewFakeGpuRuntime();
   const auto create = [&](const std::vector<Context>& workers) { KVStore::Create(*runtime, "device", workers, test::NewFakeCommunicator); };
   for (const std::vector<Context>& workers :
        {std::vector<Context>{}, {Context::cpu()}, {Context::gpu(0), Context::gpu(0)}, {Context::gpu(0), Context::cpu()}}) {
-    CHECK_THROWS_WITH_AS(create(workers), doctest::Contains("one for each worker"), Error);
+    CHECK_THROWS_WITH_AS(create(workers), doctest::Contains("one GPU per worker"), Error);
   }
   const auto store = KVStore::Create(*runtime, "device", kGpus, test::NewFakeCommunicator);
   const std::vector<NDArray> value = OnEach(*runtime, kGpus, {1}), swapped{value[1], value[0]};
   CHECK_THROWS_WITH_AS(store->Init(0, swapped, true), doctest::Contains("in order"), Error);
   const std::vector<NDArray> unlike{value[0], NDArray(*runtime, {1}, DType::kFloat64, kGpus[1])};
-  CHECK_THROWS_WITH_AS(store->Init(0, unlike, true), doctest::Contains("lies in memory differently on gpu(0) and gpu(1)"), Error);
+  CHECK_THROWS_WITH_AS(store->Init(0, unlike, true), doctest::Contains("has different layouts on gpu(0) and gpu(1)"), Error);
   store->Init(0, value, true);
   CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"), Error);
   CHECK_THROWS_WITH_AS(store->Push(1, value, 0), doctest::Contains("key 1"), Error);
-  // One GPU sums nothing, and so needs no communicator.
+  // One GPU needs no communicator.
   const std::vector<Context> one{Context::gpu(1)};
   const auto alone = KVStore::Create(*runtime, "device", one, [](std::span<const Context>) -> std::unique_ptr<Communicator> {
     Throw(ErrorKind::kDevice, "nobody asked for it");

@@ -1,4 +1,4 @@
-// KVStore `local`: the first worker's device sums, in the order of the workers, and keeps the value.
+// KVStore `local`: the first worker's device keeps the value and sums gradients, in worker order.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -15,7 +15,7 @@ class KVStoreLocal final : public ProcessStore {
   void Init(int key, std::span<const NDArray> values, bool share) override { Keep(key, values.first(1), share); }
 
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
-    Values(key);  // throws for a key that is none
+    Values(key);  // throws for an unknown key
     if (values.empty()) Throw(ErrorKind::kBug, "a push to key {} without a value", key);
     if (values.size() == 1) return values;
     Merge& merge = merges_[key];
@@ -32,12 +32,12 @@ class KVStoreLocal final : public ProcessStore {
 
  private:
   struct Merge {
-    std::vector<NDArray> parts;  // one of each worker, on the first one's device
+    std::vector<NDArray> parts;  // one per worker, on the first one's device
     NDArray sum;
     std::optional<PreparedCall> add;
   };
 
-  // What lies on another device is copied, into arrays that stay the same.
+  // Arrays on other devices are copied into permanent buffers.
   void Gather(int key, std::span<const NDArray> values, int priority, std::vector<NDArray>* parts) {
     const NDArray& first = values[0];
     parts->resize(values.size());

@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(Fixture, "a part of the array that the store shares is not the
   CHECK(both.ToVector() == std::vector<float>{1, 2, 1, 2});
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is pulled first is what has the higher priority") {
+TEST_CASE_FIXTURE(Fixture, "pulls run in order of priority") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray values[] = {Array({1}), Array({2})};
   const NDArray out[] = {Array({0}), Array({0})};
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(Fixture, "what is pulled first is what has the higher priority
   CHECK(arrived == std::vector<int>{1, 0});
 }
 
-TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are refused by name") {
+TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are rejected by name") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray value[] = {Array({1})};
   store->Init(1, value, false);
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are refused by name"
   CHECK_THROWS_WITH(store->Push(2, value, 0), doctest::Contains("key 2"));
   CHECK_THROWS_AS(store->Push(1, {}, 0), Error);
   CHECK_THROWS_WITH(KVStore::Create(runtime, "dist_sync"), doctest::Contains("several processes"));
-  CHECK_THROWS_WITH(KVStore::Create(runtime, "device"), doctest::Contains("one for each worker"));
+  CHECK_THROWS_WITH(KVStore::Create(runtime, "device"), doctest::Contains("one GPU per worker"));
   CHECK_THROWS_WITH(KVStore::Create(runtime, "locl"), doctest::Contains("did you mean 'local'?"));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, and leaves small ones alone") {
+TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, and does not change small ones") {
   const NDArray a = Array({1, 1}), b = Array({1});
   OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}), {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);
   const NDArray grads[] = {Array({6, 0}), Array({8})};  // of norm 10, scaled 5
@@ -177,7 +177,7 @@ TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, 
   CHECK(clipped[1] == 1);
   CHECK(clipped[2] == doctest::Approx(1 - 2.0 * 4 / 5));
   CHECK(whole == std::vector<double>{-2, 1, -3});
-  // The gradients of the next step have a norm of their own.
+  // The norm is recomputed for the gradients of the next step.
   for (NDArray grad : grads) grad *= 0.5;
   const std::vector<double> next = step(2);
   CHECK(next[0] == doctest::Approx(1 - 2.0 * 3 / 5));

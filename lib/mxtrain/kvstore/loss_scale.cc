@@ -42,7 +42,7 @@ void LossScale::Write(const LossScaleState& state) {
   std::vector<float> numbers(kLossScaleNumbers);
   numbers[kLossScaleValue] = static_cast<float>(state.scale);
   numbers[kLossScaleGood] = static_cast<float>(state.good_steps);
-  numbers[kLossScaleLeftOut] = static_cast<float>(state.steps_left_out);
+  numbers[kLossScaleLeftOut] = static_cast<float>(state.steps_skipped);
   numbers[kLossScaleAtLowest] = static_cast<float>(state.at_lowest);
   for (Device& device : devices_) {
     device.state.CopyFromHost(numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(float)));

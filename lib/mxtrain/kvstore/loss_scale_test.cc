@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-TEST_CASE("the first scale is a power of two, less where losses give sums over a batch") {
+TEST_CASE("the first scale is a power of two, smaller if losses give sums over a batch") {
   CHECK(LossScale::First(1) == 65536);
   CHECK(LossScale::First(1.0 / 128) == 512);
   CHECK(LossScale::First(1.0 / 100) == 512);

@@ -71,7 +71,7 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   }
 }
 
-// The sums of squares of the step's gradients, formed where they are first asked for.
+// The sums of squares of the step's gradients, computed on first use.
 const NDArray& OptimizerUpdater::SumSquares(size_t device, std::span<const KVStore::KeySums> keys) {
   std::optional<Device::Squares>& squares = devices_[device].squares;
   arrays_.clear();
@@ -110,7 +110,7 @@ void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys) {
   for (const KVStore::KeyUpdate& key : keys) UpdateOne(device, key);
 }
 
-// All keys, since each has its row of the scalars.
+// All keys, since each has its row of scalars.
 bool OptimizerUpdater::GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const {
   if (device.ctx.type != DeviceType::kGPU || keys.size() != keys_.size() || keys.size() == 1) return false;
   return std::all_of(keys.begin(), keys.end(), [&](const KVStore::KeyUpdate& key) { return key.local.dtype() == keys[0].local.dtype(); });

@@ -1,4 +1,4 @@
-// Several steps of each optimizer, with the parameters that it has by default, against its formula in double.
+// Several steps of each optimizer with its default parameters, against its formula in double.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ double Norm(const Values& values) {
   return std::sqrt(sum);
 }
 
-// What a formula sees of a step: `s` are up to three states, zeros at first; g is scaled.
+// Arguments of a formula: `s` are up to three states, initially zero; g is scaled.
 struct Step {
   int t = 0;  // from 1
   double lr = 0;

@@ -41,7 +41,7 @@ void ProcessStore::Pull(int key, std::span<const NDArray> out, int priority) {
   const std::span<const NDArray> values = Values(key);
   for (NDArray target : out) {
     const auto same_device = std::find_if(values.begin(), values.end(), [&](const NDArray& value) { return value.ctx() == target.ctx(); });
-    target.CopyFrom(same_device == values.end() ? values[0] : *same_device, priority);  // nothing where the target is the value itself
+    target.CopyFrom(same_device == values.end() ? values[0] : *same_device, priority);  // no-op if the target is the value itself
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the stores of one process share: values by key, and what becomes of sums. A store adds which arrays it keeps, and how it sums.
+// Base of the single-process stores: values by key, updates and pulls. A store adds which arrays it
+// keeps and how it sums.
 #include "mxtrain/kvstore/kvstore.h"
 
 namespace mxtrain {
@@ -17,7 +18,7 @@ class ProcessStore : public KVStore {
   int num_workers() const override { return 1; }
 
  protected:
-  // Once per key: the array, or a copy.
+  // Once per key: keeps the arrays, or copies.
   void Keep(int key, std::span<const NDArray> values, bool share);
 
   Runtime& runtime_;

@@ -8,10 +8,11 @@
 namespace mxtrain {
 namespace {
 
-// The area under the ROC curve: the chance that an example of a class has a higher score for it than one of another class, equal scores
-// being half of one (Mann and Whitney). Of class 1 of two, of one output whose labels are 0 and 1, or the mean over classes, each against
-// all others; labels of the output's shape name any number of classes (above 0.5). A class that has all examples or none does not count.
-// Keeps the scores of all examples.
+// Area under the ROC curve: the probability that an example of a class has a higher score for it
+// than an example of another class, ties counting half (Mann and Whitney). For two classes that of
+// class 1; for one output with labels 0 and 1 that output; otherwise the mean over classes, one
+// against the rest. Labels of the output's shape assign any number of classes (above 0.5). A class
+// with all examples or none does not count. Stores the scores of all examples.
 class Auc final : public Metric {
  public:
   Auc() : Metric("auc") {}
@@ -32,13 +33,13 @@ class Auc final : public Metric {
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     const int64_t width = pred.shape.ndim() > 1 ? pred.shape.Product(1, pred.shape.ndim()) : 1;
-    const bool each = label.Size() == pred.Size();  // a label for every score
+    const bool each = label.Size() == pred.Size();  // one label per score
     if (pred.shape.ndim() > 2 || (!each && label.Size() != pred.shape[0])) {
       Throw(ErrorKind::kConfig,
             "metric auc: labels {} do not fit an output {}; it takes class indices (N), or labels of the output's shape",
             label.shape.ToString(), pred.shape.ToString());
     }
-    const int64_t first = !each && width == 2 ? 1 : 0;  // class 1 says what class 0 would
+    const int64_t first = !each && width == 2 ? 1 : 0;  // class 1 gives the same as class 0
     columns_.resize(static_cast<size_t>(width - first));
     const float *y = label.dptr<float>(), *p = pred.dptr<float>();
     for (int64_t i = 0; i < count; ++i) {
@@ -66,9 +67,10 @@ class Auc final : public Metric {
   }
 
  private:
-  using Column = std::vector<std::pair<float, bool>>;  // scores, and whether the example is of the class
+  // Scores, and whether the example has the class.
+  using Column = std::vector<std::pair<float, bool>>;
 
-  // By ranks, equal scores having the mean of theirs; NaN without examples on either side.
+  // By ranks, with the mean rank for ties; NaN if either side has no examples.
   static double Area(Column column) {
     std::sort(column.begin(), column.end());
     const auto n = static_cast<double>(column.size());

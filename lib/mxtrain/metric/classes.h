@@ -1,5 +1,5 @@
 #pragma once
-// Walks over the class scores of a batch. Private to this module.
+// Iterates over the class scores of a batch. Private to this module.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,8 +16,8 @@ struct Scores {
   float operator[](int64_t j) const { return first[j * stride]; }
 };
 
-// Classes that stand before `j` when scores are sorted, highest first, equal ones in the order of their indices. A score that is no number
-// stands before every other and has none behind it, so a net that has diverged is never right.
+// Number of classes before `j` when scores are sorted in descending order, ties by index. A NaN
+// score is before all others and counts none behind it, so a diverged net is never right.
 inline int64_t RankOf(const Scores& scores, int64_t j) {
   const float own = scores[j];
   if (std::isnan(own)) return std::numeric_limits<int64_t>::max();
@@ -26,8 +26,9 @@ inline int64_t RankOf(const Scores& scores, int64_t j) {
   return rank;
 }
 
-// Calls f(scores, class) for each position of the first `count` rows, but for labels equal to `ignore`; returns the number of calls.
-// `pred`: (N, classes, spatial...). `label`: one class index for each position, or scores of pred's shape.
+// Calls f(scores, class) for each position of the first `count` rows, except labels equal to
+// `ignore`; returns the number of calls. `pred`: (N, classes, spatial...). `label`: one class index
+// per position, or scores of pred's shape.
 template <typename F>
 int64_t ForEachPosition(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count, const std::optional<int>& ignore,
                         F&& f) {
@@ -49,12 +50,12 @@ int64_t ForEachPosition(const std::string& metric, const TBlob& label, const TBl
       for (int64_t j = 0; j < classes; ++j) {
         if (RankOf(wanted, j) == 0) return j;
       }
-      Throw(ErrorKind::kData, "metric {}: the label in row {} holds what is no number", metric, i / spatial);
+      Throw(ErrorKind::kData, "metric {}: the label in row {} is not a number", metric, i / spatial);
     }
     const float wanted = label.dptr<float>()[i];
     if (ignore && wanted == static_cast<float>(*ignore)) return -1;
     if (!(wanted >= 0 && wanted < static_cast<float>(classes)) || wanted != std::floor(wanted)) {
-      Throw(ErrorKind::kData, "metric {}: label {} in row {} is none of the {} classes of the output", metric, wanted, i / spatial,
+      Throw(ErrorKind::kData, "metric {}: label {} in row {} is out of range for the {} classes of the output", metric, wanted, i / spatial,
             classes);
     }
     return static_cast<int64_t>(wanted);

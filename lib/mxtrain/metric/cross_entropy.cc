@@ -8,7 +8,7 @@ struct CrossEntropyParam : Parameter<CrossEntropyParam> {
   double eps;
   std::optional<int> ignore_label;
   static void Declare(Fields<CrossEntropyParam>& f) {
-    f.Add("eps", &CrossEntropyParam::eps).Default(1e-12).Range(0).Help("added to the probability, so that its logarithm is finite");
+    f.Add("eps", &CrossEntropyParam::eps).Default(1e-12).Range(0).Help("added to the probability to keep its logarithm finite");
     f.Add("ignore_label", &CrossEntropyParam::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
   }
 };

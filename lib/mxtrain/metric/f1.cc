@@ -12,12 +12,13 @@ struct F1Param : Parameter<F1Param> {
     f.Add("average", &F1Param::average)
         .Enum({{"macro", kMacro}, {"binary", kBinary}})
         .Default(kMacro)
-        .Help("macro: the mean over classes; binary: of class 1 of two");
+        .Help("macro: the mean over classes; binary: class 1 of two");
     f.Add("ignore_label", &F1Param::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
   }
 };
 
-// 2 tp / (2 tp + fp + fn) of a class; classes that are neither labelled nor guessed do not count in the mean.
+// 2 tp / (2 tp + fp + fn) of a class; classes that are neither labelled nor predicted do not count
+// in the mean.
 class F1 final : public ClassCountMetric {
  public:
   explicit F1(const F1Param& param) : ClassCountMetric("f1"), param_(param) {}
@@ -37,7 +38,7 @@ class F1 final : public ClassCountMetric {
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     if (pred.shape.ndim() > 1) counts_.resize(static_cast<size_t>(pred.shape[1]));
     if (param_.average == F1Param::kBinary && counts_.size() != 2) {
-      Throw(ErrorKind::kConfig, "metric f1: average = binary is for two classes, the output is {}; use macro", pred.shape.ToString());
+      Throw(ErrorKind::kConfig, "metric f1: average = binary needs two classes, but the output is {}; use macro", pred.shape.ToString());
     }
     ForEachPosition(name(), label, pred, count, param_.ignore_label, [&](const Scores& scores, int64_t wanted) {
       counts_[static_cast<size_t>(wanted)].labelled += 1;

@@ -12,7 +12,7 @@ namespace {
 
 struct Entry {
   const char* name;
-  std::vector<const char*> aliases;  // of the reference system
+  std::vector<const char*> aliases;  // of MXNet
   std::unique_ptr<Metric> (*make)(const Kwargs&);
   std::vector<FieldInfo> (*describe)();
 };
@@ -62,7 +62,7 @@ std::vector<FieldInfo> Metric::Describe(std::string_view name) {
 void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
   for (const TBlob* blob : {&label, &pred}) RequireHostFloat32(*blob, "metric", name_);
   if (label.shape.ndim() < 1 || pred.shape.ndim() < 1 || label.shape[0] != pred.shape[0]) {
-    Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} are not of one batch", name_, label.shape.ToString(),
+    Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} have different batch sizes", name_, label.shape.ToString(),
           pred.shape.ToString());
   }
   if (count < 0 || count > pred.shape[0]) Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
@@ -76,7 +76,7 @@ std::string Metric::SaveState() const {
 }
 
 void Metric::RestoreState(const std::string& text) {
-  const auto refuse = [&] { Throw(ErrorKind::kData, "'{}' is no saved state of metric {}", text.substr(0, 80), name_); };
+  const auto refuse = [&] { Throw(ErrorKind::kData, "'{}' is not a saved state of metric {}", text.substr(0, 80), name_); };
   if (text != name_ && !text.starts_with(name_ + " ")) refuse();
   std::vector<double> sums;
   for (const char* at = text.c_str() + name_.size(); *at != '\0';) {

@@ -1,6 +1,7 @@
 #pragma once
-// Measures of a net's predictions over the examples of an epoch, most of them means. Where the reference system averages the values of batches (mse, mae), a
-// mean over examples is kept here, so that a short last batch does not weigh more.
+// Metrics of a net's predictions over the examples of an epoch, mostly means. Where MXNet averages
+// per batch (mse, mae), this library averages over examples, so a short last batch does not weigh
+// more.
 //
 // Not thread-safe; used on one thread at a time.
 #include <cstdint>
@@ -16,10 +17,11 @@ namespace mxtrain {
 
 class MXTRAIN_API Metric {
  public:
-  // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro or binary); multilabel_accuracy and
-  // multilabel_f1 (average: macro or micro), of labels that are a 0 or 1 for each class; auc; mse; rmse; mae; r2; also under the reference
-  // system's names (acc, ce, ...). The class metrics take ignore_label: examples with it do not count. Throws kConfig with
-  // the nearest name or parameter.
+  // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro
+  // or binary); multilabel_accuracy and multilabel_f1 (average: macro or micro), for labels with a
+  // 0 or 1 per class; auc; mse; rmse; mae; r2; also under MXNet's names (acc, ce, ...). The class
+  // metrics take ignore_label: examples with it do not count. Throws kConfig with the nearest name
+  // or parameter.
   static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
@@ -28,22 +30,24 @@ class MXTRAIN_API Metric {
   const std::string& name() const { return name_; }  // "accuracy", "top_5_accuracy"
   virtual bool higher_is_better() const = 0;
 
-  // The first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]: class scores on axis 1 for the class metrics,
-  // values for the others; `label` [N, ...]: class indices (or scores of pred's shape, then their arg-max), values for the others. Throws
-  // kConfig when the shapes do not go together, kData for a label that is no class.
+  // Adds the first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]:
+  // class scores on axis 1 for the class metrics, values for the others. `label` [N, ...]: class
+  // indices (or scores of pred's shape, whose arg-max is used), values for the others. Throws
+  // kConfig if the shapes do not match, kData for a label that is not a class.
   void Update(const TBlob& label, const TBlob& pred, int64_t count);
   virtual void Reset() = 0;
-  virtual double value() const = 0;  // 0 before anything was added, and where nothing is defined
+  virtual double value() const = 0;  // 0 before anything was added, and if undefined
 
-  // Exact: restored state continues to the same bits.
+  // Exact: a restored metric continues with the same bits.
   std::string SaveState() const;
   void RestoreState(const std::string& text);  // throws kData
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
-  // The arrays are plain float32 and of one batch, which holds `count` examples or more.
+  // The arrays are plain float32 with one batch size, at least `count`.
   virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
-  // Everything that Add gathered, and back; false for numbers that are none of this metric.
+  // The accumulated state, and its restoration; false for numbers that are not a state of this
+  // metric.
   virtual std::vector<double> Sums() const = 0;
   virtual bool SetSums(const std::vector<double>& sums) = 0;
 

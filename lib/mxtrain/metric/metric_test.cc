@@ -33,7 +33,7 @@ TEST_CASE("accuracy and top k") {
   const Host labels({4}, {1, 2, 2, 1});
   CHECK(ValueOf(*accuracy, labels, kScores, 4) == 0.5);
   CHECK(ValueOf(*top2, labels, kScores, 4) == 0.75);
-  CHECK(ValueOf(*accuracy, labels, kScores, 3) == 2.0 / 3);  // the last row is filling
+  CHECK(ValueOf(*accuracy, labels, kScores, 3) == 2.0 / 3);  // the last row is padding
   CHECK(ValueOf(*accuracy, Host({4, 1}, labels.values), kScores, 4) == 0.5);
   CHECK(ValueOf(*Metric::Create("acc", {{"ignore_label", "2"}}), labels, kScores, 4) == 0.5);                            // rows 0 and 3
   CHECK(ValueOf(*Metric::Create("acc"), Host({2, 2}, {0, 1, 1, 0}), Host({2, 2}, {0.2f, 0.8f, 0.3f, 0.7f}), 2) == 0.5);  // one-hot labels
@@ -41,7 +41,7 @@ TEST_CASE("accuracy and top k") {
   CHECK(top2->name() == "top_2_accuracy");
 }
 
-TEST_CASE("equal scores go to the first class, and what is no number is never right") {
+TEST_CASE("ties go to the first class, and NaN is never right") {
   const auto accuracy = Metric::Create("accuracy"), top5 = Metric::Create("top_k");
   CHECK(ValueOf(*accuracy, Host({2}, {0, 1}), Host({2, 2}, {0.5f, 0.5f, 0.5f, 0.5f}), 2) == 0.5);
   const float nan = std::nanf("");
@@ -69,7 +69,7 @@ TEST_CASE("cross entropy, squares and absolute differences") {
   CHECK_FALSE(entropy->higher_is_better());
 }
 
-TEST_CASE("a short batch weighs what it holds") {
+TEST_CASE("a short batch weighs as much as its examples") {
   const auto mse = Metric::Create("mse");
   mse->Update(TBlob(Host({3}, {0, 0, 0})), TBlob(Host({3}, {1, 1, 1})), 3);
   mse->Update(TBlob(Host({3}, {0, 0, 0})), TBlob(Host({3}, {3, 9, 9})), 1);
@@ -80,7 +80,7 @@ TEST_CASE("a short batch weighs what it holds") {
   CHECK(mse->value() == 0);
 }
 
-// Numbers that look random, from 0 to 1; a quarter of them are equal to another.
+// Pseudo-random numbers from 0 to 1; a quarter of them have a duplicate.
 std::vector<float> Numbers(int count, double salt) {
   std::vector<float> numbers;
   for (int i = 0; i < count; ++i) {
@@ -131,7 +131,7 @@ TEST_CASE("f1 is that of brute force over all pairs of label and guess") {
       fp += guess == c && wanted != c;
       fn += guess != c && wanted == c;
     }
-    if (tp + fp + fn == 0) continue;  // neither labelled nor guessed
+    if (tp + fp + fn == 0) continue;  // neither labelled nor predicted
     sum += 2 * tp / (2 * tp + fp + fn);
     present += 1;
   }
@@ -146,7 +146,8 @@ TEST_CASE("f1 is that of brute force over all pairs of label and guess") {
   CHECK(f1->value() > 0);
 }
 
-// The share of pairs, one example of the class and one of another, in which the first has the higher score.
+// The fraction of pairs, one example of the class and one of another, in which the first has the
+// higher score.
 double PairArea(const std::vector<float>& scores, const std::vector<bool>& positive) {
   double won = 0, pairs = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -159,7 +160,7 @@ double PairArea(const std::vector<float>& scores, const std::vector<bool>& posit
   return won / pairs;
 }
 
-// Against counts of all pairs, by hand.
+// Compared with pair counts by brute force.
 TEST_CASE("metrics of examples with any number of classes") {
   const Host scores({3, 3}, {0.9f, 0.2f, 0.5f,  //
                              0.6f, 0.4f, 0.1f,  //
@@ -167,13 +168,13 @@ TEST_CASE("metrics of examples with any number of classes") {
   const Host labels({3, 3}, {1, 0, 0,  //
                              0, 0, 0,  //
                              1, 1, 0});
-  // Class 0: 2 right, 2 labelled, 3 guessed; class 1: 1, 1, 1; class 2: 0, 0, 1.
+  // Class 0: 2 right, 2 labelled, 3 predicted; class 1: 1, 1, 1; class 2: 0, 0, 1.
   CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 3) == doctest::Approx(7.0 / 9));
   CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 2) == doctest::Approx(4.0 / 6));
   CHECK(ValueOf(*Metric::Create("multilabel_accuracy", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
   CHECK(ValueOf(*Metric::Create("multilabel_f1"), labels, scores, 3) == doctest::Approx((0.8 + 1 + 0) / 3));
   CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"average", "micro"}}), labels, scores, 3) == doctest::Approx(2 * 3.0 / (3 + 5)));
-  // A class that nobody has and nobody guesses does not count.
+  // A class that is neither labelled nor predicted does not count.
   CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
   CHECK(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}), Host({1, 2}, {0.1f, std::nanf("")}), 1) == 0);
   CHECK_THROWS_WITH_AS(ValueOf(*Metric::Create("multilabel_f1"), Host({3}, {0, 1, 2}), scores, 3),
@@ -199,7 +200,7 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
   const auto auc = Metric::Create("auc");
   CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) == 0.875);                      // one output
   CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}), Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);  // several labels
-  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // nothing to tell apart
+  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // only one class
 }
 
 TEST_CASE("r2, rmse and perplexity are their formulas") {
@@ -223,10 +224,11 @@ TEST_CASE("r2, rmse and perplexity are their formulas") {
         doctest::Approx(std::sqrt(squares / kWidth / kCounted)).epsilon(1e-12));
   CHECK(ValueOf(*Metric::Create("perplexity"), Host({2}, {1, 0}), Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}), 2) ==
         doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
-  CHECK(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2) == 0);  // labels that do not differ
+  // Constant labels.
+  CHECK(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2) == 0);
 }
 
-TEST_CASE("the state survives to the bit") {
+TEST_CASE("the state round-trips bit for bit") {
   const auto before = Metric::Create("mae"), after = Metric::Create("mae");
   for (int i = 1; i < 50; ++i) {
     const float value = 1.0f / static_cast<float>(i);
@@ -244,14 +246,15 @@ TEST_CASE("the state survives to the bit") {
 TEST_CASE("errors say what was expected") {
   const auto accuracy = Metric::Create("accuracy");
   CHECK_THROWS_WITH_AS(ValueOf(*accuracy, Host({4}, {0, 1, 3, 0}), kScores, 4),
-                       "metric accuracy: label 3 in row 2 is none of the 3 classes of the output", Error);
+                       "metric accuracy: label 3 in row 2 is out of range for the 3 classes of the output", Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0.5, 1, 0}), kScores, 4), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, -1, 1, 0}), kScores, 4), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4, 2}, std::vector<float>(8)), kScores, 4), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({3}, {0, 0, 0}), kScores, 3), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), kScores, 5), Error);
   CHECK_THROWS_AS(ValueOf(*Metric::Create("mse"), Host({4}, {0, 0, 0, 0}), kScores, 4), Error);
-  CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), Host({4, 1}, {0, 0, 0, 0}), 4), Error);  // one class decides nothing
+  // At least two classes are needed.
+  CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), Host({4, 1}, {0, 0, 0, 0}), 4), Error);
   CHECK_THROWS_AS(accuracy->Update({nullptr, {1}, DType::kInt32, {}, Context::cpu()}, kScores, 1), Error);
   CHECK_THROWS_WITH_AS(Metric::Create("acuracy"), "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),

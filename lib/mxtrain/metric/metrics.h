@@ -1,10 +1,10 @@
 #pragma once
-// The metrics that the factory knows. Private to this module.
+// The metrics known to the factory. Private to this module.
 #include "mxtrain/metric/metric.h"
 
 namespace mxtrain {
 
-// A mean: Add adds to both sums.
+// A mean: Add increases both sums.
 class MeanMetric : public Metric {
  public:
   void Reset() override { sum_ = weight_ = 0; }
@@ -19,10 +19,10 @@ class MeanMetric : public Metric {
     weight_ = sums[1];
     return true;
   }
-  double sum_ = 0, weight_ = 0;  // weight_: examples; positions, for outputs that have several
+  double sum_ = 0, weight_ = 0;  // weight_: examples, or positions for outputs that have several
 };
 
-// Counts of each class, from which precision, recall and F1 follow.
+// Counts per class, which give precision, recall and F1.
 class ClassCountMetric : public Metric {
  public:
   bool higher_is_better() const override { return true; }

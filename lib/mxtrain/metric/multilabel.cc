@@ -1,4 +1,4 @@
-// Metrics of examples that have any number of classes: a score and a label of 0 or 1 for each.
+// Metrics for examples with any number of classes: a score and a 0 or 1 label per class.
 #include "mxtrain/base/error.h"
 #include "mxtrain/metric/metrics.h"
 
@@ -8,7 +8,7 @@ namespace {
 struct MultilabelAccuracyParam : Parameter<MultilabelAccuracyParam> {
   double threshold;
   static void Declare(Fields<MultilabelAccuracyParam>& f) {
-    f.Add("threshold", &MultilabelAccuracyParam::threshold).Default(0.5).Help("scores from here on say that the class is there");
+    f.Add("threshold", &MultilabelAccuracyParam::threshold).Default(0.5).Help("least score that predicts the class");
   }
 };
 
@@ -21,12 +21,13 @@ struct MultilabelF1Param : Parameter<MultilabelF1Param> {
     f.Add("average", &P::average)
         .Enum({{"macro", kMacro}, {"micro", kMicro}})
         .Default(kMacro)
-        .Help("macro: the mean over classes; micro: of all answers together");
-    f.Add("threshold", &P::threshold).Default(0.5).Help("scores from here on say that the class is there");
+        .Help("macro: the mean over classes; micro: over all predictions together");
+    f.Add("threshold", &P::threshold).Default(0.5).Help("least score that predicts the class");
   }
 };
 
-// Calls f(class, guessed, labelled) for every score of the first `count` rows. A score that is no number guesses nothing.
+// Calls f(class, guessed, labelled) for every score of the first `count` rows. A NaN score predicts
+// nothing.
 template <typename F>
 void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count, double threshold, F&& f) {
   if (label.Size() != pred.Size()) {
@@ -39,7 +40,7 @@ void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& p
   }
 }
 
-// The share of right answers, over all classes of all examples.
+// The fraction of right predictions over all classes of all examples.
 class MultilabelAccuracy final : public MeanMetric {
  public:
   explicit MultilabelAccuracy(double threshold) : MeanMetric("multilabel_accuracy"), threshold_(threshold) {}
@@ -57,7 +58,8 @@ class MultilabelAccuracy final : public MeanMetric {
   const double threshold_;
 };
 
-// 2 tp / (2 tp + fp + fn); a class that is neither labelled nor guessed does not count in the mean.
+// 2 tp / (2 tp + fp + fn); a class that is neither labelled nor predicted does not count in the
+// mean.
 class MultilabelF1 final : public ClassCountMetric {
  public:
   explicit MultilabelF1(const MultilabelF1Param& param) : ClassCountMetric("multilabel_f1"), param_(param) {}

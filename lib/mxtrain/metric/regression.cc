@@ -46,8 +46,8 @@ class Rmse final : public Regression<Square> {
   double value() const override { return std::sqrt(Regression::value()); }
 };
 
-// The coefficient of determination, 1 - sum (y - p)^2 / sum (y - mean y)^2, of each of an example's elements; their mean. An element whose
-// labels are all the same does not count.
+// The coefficient of determination, 1 - sum (y - p)^2 / sum (y - mean y)^2, per element of an
+// example, averaged. Elements with constant labels do not count.
 class R2 final : public Metric {
  public:
   R2() : Metric("r2") {}
@@ -72,7 +72,7 @@ class R2 final : public Metric {
     const float *y = label.dptr<float>(), *p = pred.dptr<float>();
     for (size_t i = 0; i < static_cast<size_t>(count) * width; ++i) {
       Column& c = columns_[i % width];
-      // Welford's update of the mean and of the sum of squares about it.
+      // Welford's update of the mean and of the sum of squared deviations.
       const double from_mean = static_cast<double>(y[i]) - c.mean;
       c.count += 1;
       c.mean += from_mean / c.count;

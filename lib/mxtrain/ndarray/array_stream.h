@@ -1,5 +1,6 @@
 #pragma once
-// Arrays in the form of .params files (NamedArrays in ndarray.h), read and written in pieces: nothing holds the whole of them but the arrays.
+// Arrays in the .params format (NamedArrays in ndarray.h), read and written in pieces, without a
+// buffer for the whole file.
 #include <functional>
 #include <span>
 #include <string>
@@ -11,7 +12,7 @@
 namespace mxtrain {
 
 using WritePiece = std::function<void(std::string_view)>;
-using ReadPiece = std::function<void(std::span<char>)>;  // fills it from where the last one ended, or throws
+using ReadPiece = std::function<void(std::span<char>)>;  // fills it from where the last call ended, or throws
 
 // Waits for each array.
 MXTRAIN_API void WriteArrays(const NamedArrays& arrays, const WritePiece& write);
@@ -24,12 +25,13 @@ struct ArrayRecord {
   uint64_t at = 0;  // of its elements, in bytes from the beginning
 };
 
-// What lies where in arrays that were written so.
+// Index of the arrays written by WriteArrays.
 class MXTRAIN_API ArrayIndex {
  public:
-  // Reads `bytes` bytes, all there are. Throws kData with `file_name` and the offset where they are no arrays, or such as are not supported.
+  // Reads all `bytes` bytes. Throws kData with `file_name` and the offset if they are malformed or
+  // not supported.
   ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name);
-  // Makes the arrays, on the CPU. `read` begins where that of the constructor began.
+  // Loads the arrays to the CPU. `read` starts at the same position as the constructor's.
   NamedArrays Load(Runtime& runtime, const ReadPiece& read) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How host code that computes in float32 reads arrays of any element type.
+// Access to arrays of any element type for host code that computes in float32.
 #include <string>
 #include <vector>
 
@@ -7,11 +7,12 @@
 
 namespace mxtrain {
 
-// `blob`: plain, in host memory. Itself where it holds float32, else its elements converted into *room, which must outlive what is
-// returned.
+// `blob`: plain, in host memory. Returned as is if float32, else converted into *room, which must
+// outlive the result.
 MXTRAIN_API TBlob AsFloat32(const TBlob& blob, std::vector<float>* room);
 
-// Throws kBug for anything but a plain float32 array in host memory. What reads it: "metric", "accuracy".
+// Throws kBug for anything but a plain float32 array in host memory. `what` and `name` identify the
+// reader: "metric", "accuracy".
 MXTRAIN_API void RequireHostFloat32(const TBlob& blob, const char* what, const std::string& name);
 
 }  // namespace mxtrain

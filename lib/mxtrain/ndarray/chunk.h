@@ -1,5 +1,5 @@
 #pragma once
-// What the copies of an array's handle share. Private to this module.
+// State shared by the copies of an array's handle. Private to this module.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace mxtrain {
 
-// The bytes of an array, taken from storage when they are used first: an array that waits for its turn in the engine holds no memory.
+// The bytes of an array, allocated on first use: an array waiting in the engine holds no memory.
 // Thread-safe.
 class ArrayMemory {
  public:
@@ -19,9 +19,9 @@ class ArrayMemory {
   ArrayMemory(const ArrayMemory&) = delete;
   ArrayMemory& operator=(const ArrayMemory&) = delete;
 
-  // Null where there are no bytes. Throws kMemory at the first call, and again at the next.
+  // Null if there are no bytes. Throws kMemory; a later call retries.
   char* Take();
-  // No array is left, and the engine will end this after what was pushed.
+  // The last handle is gone; the engine destroys this after everything pushed.
   void Retire();
 
   const Context ctx;
@@ -36,7 +36,8 @@ class ArrayMemory {
   bool retired_ = false;
 };
 
-// The memory and the variable that orders access to it. Its end frees the bytes after all that was pushed on the variable.
+// The memory and the variable that orders access to it. The destructor frees the bytes after
+// everything pushed on the variable.
 struct NDArray::Chunk {
   Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who);
   ~Chunk();

@@ -46,7 +46,7 @@ NDArray::NDArray(Runtime& runtime, const TShape& shape, DType type, Context ctx,
 NDArray::NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout)
     : chunk_(owner.chunk_), offset_(owner.offset_ + byte_offset), spec_{shape, type, layout} {
   if (!spec_.known() || byte_offset < 0 || offset_ + spec_.Bytes() > memory().bytes || offset_ % SizeOf(type) != 0) {
-    Throw(ErrorKind::kBug, "a part of shape {} at byte {} does not lie in the {} bytes of '{}'", shape.ToString(), offset_,
+    Throw(ErrorKind::kBug, "a part of shape {} at byte {} is outside the {} bytes of '{}'", shape.ToString(), offset_,
           memory().bytes, who());
   }
 }
@@ -62,7 +62,7 @@ NDArray NDArray::FromVector(Runtime& runtime, const TShape& shape, const std::ve
 
 NDArray NDArray::Zeros(Runtime& runtime, const TShape& shape, DType type, Context ctx, Layout layout) {
   NDArray array(runtime, shape, type, ctx, layout);
-  if (!layout.Padded(shape)) array.PushZeros();  // padded ones have been
+  if (!layout.Padded(shape)) array.PushZeros();  // padded ones were zeroed before
   return array;
 }
 
@@ -107,7 +107,7 @@ void NDArray::RequirePlain(const char* what) const {
 NDArray NDArray::Slice(int64_t begin, int64_t end) const {
   RequirePlain("Slice");
   if (shape().ndim() < 1 || begin < 0 || begin > end || end > shape()[0]) {
-    Throw(ErrorKind::kConfig, "Slice [{}, {}) of array '{}' of shape {}: the range must lie in the first axis", begin, end, who(),
+    Throw(ErrorKind::kConfig, "Slice [{}, {}) of array '{}' of shape {}: the range must be within the first axis", begin, end, who(),
           shape().ToString());
   }
   NDArray part = *this;

@@ -1,8 +1,10 @@
 #pragma once
-// An asynchronous n-dimensional array: bytes, an engine variable and a layout, shared by all copies of the handle. Calls push work and
-// return; WaitToRead and the host copies wait. Arithmetic is in operator/imperative.h and is found by argument-dependent lookup.
+// An asynchronous n-dimensional array: bytes, an engine variable and a layout, shared by all copies
+// of the handle. Calls push work and return; WaitToRead and the host copies wait. Arithmetic is in
+// operator/imperative.h and is found by argument-dependent lookup.
 //
-// Thread-safe as handles are copied; one handle must not be assigned and read at once. The Runtime must outlive every array.
+// Copies of a handle may be used from any thread; one handle must not be assigned and read
+// concurrently. The Runtime must outlive every array.
 #include <map>
 #include <memory>
 #include <string>
@@ -17,14 +19,15 @@ class ArrayMemory;
 
 class MXTRAIN_API NDArray {
  public:
-  NDArray() = default;  // no array: empty() is true
-  // Of elements without a value (padding of an opaque layout is zeroed). The memory is taken by the first function that uses it, or by data():
-  // where there is none, that throws kMemory. `who` is the holder's name in memory reports.
+  NDArray() = default;  // empty() is true
+  // Uninitialized elements (padding of an opaque layout is zeroed). Memory is allocated by the
+  // first function that uses it, or by data(), which throws kMemory on failure. `who`: the holder's
+  // name in memory reports.
   NDArray(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {},
           const std::string& who = "array");
-  // A part of another array's bytes, with that array's variable: how the arena is divided.
+  // A part of another array's bytes, with that array's variable; used to divide the arena.
   NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout);
-  // From host elements, plain; the values are copied at once.
+  // From plain host elements, which are copied at once.
   static NDArray FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values, Context ctx = Context::cpu());
   static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(),
                        Layout layout = {});
@@ -39,24 +42,24 @@ class MXTRAIN_API NDArray {
   Runtime& runtime() const;
   const std::string& who() const;  // holder's name
   bool SharesMemory(const NDArray& other) const { return chunk_ == other.chunk_; }  // parts of one allocation
-  bool Overlaps(const NDArray& other) const;                                         // a byte is in both
+  bool Overlaps(const NDArray& other) const;                                         // at least one common byte
   // The same elements: bytes, shape, type and layout.
   bool SameView(const NDArray& other) const { return chunk_ == other.chunk_ && offset_ == other.offset_ && spec_ == other.spec_; }
 
-  bool IsWhole() const;  // no byte of its allocation lies outside: who writes all its elements renews its variable
+  bool IsWhole() const;  // covers its whole allocation: writing all elements renews its variable
 
-  // Views that share the bytes. Plain arrays only: an opaque one throws an Error that names ToPlain().
+  // Views that share the bytes. Plain arrays only; others throw an Error that names ToPlain().
   NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
   NDArray Reshape(const TShape& shape) const;       // same number of elements
 
-  NDArray ToPlain() const;                                 // the same handle when it is plain
-  // Where functions of the CPU can read it: itself, or from a GPU a plain copy in pinned memory.
+  NDArray ToPlain() const;                                 // the same handle if already plain
+  // Readable by CPU functions: itself, or for a GPU array a plain copy in pinned memory.
   NDArray ToHost() const;
-  NDArray ToLayout(Layout layout) const;                   // the same handle when nothing is to do
+  NDArray ToLayout(Layout layout) const;                   // the same handle if unchanged
   NDArray Copy(Context ctx) const;                         // a new array of the same layout; plain on another kind of device
   // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may overlap.
   void CopyFrom(const NDArray& from, int priority = 0);
-  void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns when they have been taken
+  void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns once they are copied
   void CopyToHost(void* elements, int64_t bytes) const;    // plain elements; waits
   std::vector<float> ToVector() const;                     // plain, converted to float; waits
   void Fill(double value);                                 // elements; padding stays zero
@@ -64,24 +67,25 @@ class MXTRAIN_API NDArray {
   void WaitToRead() const;   // pending writes
   void WaitToWrite() const;  // pending reads and writes
 
-  // The bytes, taken now if nothing has used them yet. Valid only inside a pushed function that names var(), or after a wait with nothing pushed
-  // since.
+  // The bytes, allocated now if unused so far. Valid only inside a pushed function that names
+  // var(), or after a wait with nothing pushed since.
   TBlob data() const;
 
  private:
   struct Chunk;
-  // Where the elements lie, for pushed functions: it holds no array, and is valid in whatever was pushed on the variable before the last went.
+  // Location of the elements, for pushed functions. Does not own the array; valid in functions
+  // pushed on the variable before the last handle is gone.
   struct Place {
     ArrayMemory* memory;
     int64_t offset;
-    void* Take() const;  // null where there are no bytes
+    void* Take() const;  // null if there are no bytes
   };
   Place place() const;
   Chunk& chunk() const;                       // kBug when empty
   ArrayMemory& memory() const;
   void RequirePlain(const char* what) const;  // throws the Error that names ToPlain()
   int64_t PlainBytes() const;                 // of the elements, without padding
-  void PushZeros();                           // every byte, padding too
+  void PushZeros();                           // every byte, padding included
   void PushReorder(const NDArray& from, int priority = 0);   // both on one backend
   void PushTransfer(const NDArray& from, int priority = 0);  // both plain, any devices
   std::shared_ptr<Chunk> chunk_;
@@ -89,9 +93,10 @@ class MXTRAIN_API NDArray {
   TensorSpec spec_;
 };
 
-// Files of the reference system (".params"): a list of arrays with names ("arg:conv1_weight"), or without. Reads versions V0 to V3 (dense),
-// writes V2 (V3 for scalars and arrays without elements, which V2 cannot say). Damaged or sparse files and element types that are not here
-// throw kData with the offset and what was wrong, before any array is made. Arrays are saved plain and loaded to the CPU; a record without a
+// MXNet's ".params" files: a list of arrays with names ("arg:conv1_weight") or without. Reads
+// versions V0 to V3 (dense), writes V2 (V3 for scalars and empty arrays, which V2 cannot express).
+// Damaged or sparse files and unsupported element types throw kData with the offset and the reason,
+// before any array is created. Arrays are saved plain and loaded to the CPU; a record without a
 // shape is an empty NDArray both ways.
 struct NamedArrays {
   std::vector<std::string> names;  // empty for an unnamed list

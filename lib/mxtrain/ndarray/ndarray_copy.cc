@@ -1,5 +1,6 @@
-// Copies, fills and host access: everything of NDArray that moves elements. Pushed functions hold places, not arrays: memory is freed through
-// the engine, after whatever was pushed on its variable, so none of them can be the last owner of an array.
+// Copies, fills and host access: everything in NDArray that moves elements. Pushed functions hold a
+// Place, not an array: memory is freed through the engine after everything pushed on its variable,
+// so no function can be an array's last owner.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,9 +22,9 @@ template <typename T>
 T FromDouble(double value) {
   if constexpr (std::is_integral_v<T>) {
     constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-    const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // one above the largest, exact in double
+    const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // the largest plus one, exact in double
     if (!(value >= low && value < high)) {
-      Throw(ErrorKind::kConfig, "{} is no value of {}", value, NameOf(DTypeOf<T>::value));
+      Throw(ErrorKind::kConfig, "{} is not a value of {}", value, NameOf(DTypeOf<T>::value));
     }
     return static_cast<T>(value);
   } else if constexpr (std::is_same_v<T, double>) {
@@ -43,12 +44,12 @@ bool OnGpu(Context ctx) {
   return ctx.type == DeviceType::kGPU;
 }
 
-// Of a function that writes all elements of the array and reads none of them: what `renews` of its push is.
+// `renews` for a function that writes all elements of the array and reads none.
 std::span<const engine::VarHandle> RenewedBy(const NDArray& target, std::span<const engine::VarHandle> writes) {
   return target.IsWhole() ? writes : std::span<const engine::VarHandle>();
 }
 
-// Whether one device computes on both: pinned memory is the host's.
+// Whether one device computes on both: pinned memory belongs to the host.
 bool OneDevice(Context a, Context b) {
   return OnGpu(a) || OnGpu(b) ? a == b : true;
 }
@@ -113,7 +114,8 @@ void NDArray::CopyFrom(const NDArray& from, int priority) {
           from.shape().ToString(), who(), NameOf(dtype()), shape().ToString());
   }
   if (SameView(from)) return;
-  // In another layout an element could be written before it is read, and a GPU may copy in any order; the CPU moves bytes as a whole.
+  // With different layouts an element could be written before it is read, and a GPU may copy in any
+  // order; the CPU moves all bytes at once.
   if (Overlaps(from) && (layout() != from.layout() || OnGpu(ctx()))) return PushReorder(from.Copy(from.ctx()), priority);
   if (OneDevice(ctx(), from.ctx())) return PushReorder(from, priority);
   const NDArray source = from.ToPlain();
@@ -171,7 +173,7 @@ void NDArray::CopyToHost(void* elements, int64_t bytes) const {
     Throw(ErrorKind::kConfig, "{} bytes on the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
           shape().ToString(), PlainBytes());
   }
-  WaitToRead();  // here, so that an error that the array carries is thrown and cleared on its own variable
+  WaitToRead();  // first, so an error of the array is thrown and cleared on its own variable
   const NDArray source = ToPlain();
   engine::Engine& engine = runtime().engine();
   Backend* backend = &runtime().backend(ctx());

@@ -81,7 +81,7 @@ TEST_CASE("overlapping parts of one array copy like memmove") {
   });
 }
 
-TEST_CASE("layouts: conversion there and back, padding zero, views refused") {
+TEST_CASE("layouts: conversion there and back, padding zero, views rejected") {
   OnBothEngines([](Runtime& runtime) {
     const TShape shape = {2, 11, 3, 5};
     const NDArray plain = NDArray::FromVector(runtime, shape, Iota(shape.Size()));
@@ -133,7 +133,7 @@ TEST_CASE("every element type is filled, copied and read") {
     for (double value : {-1.0, 256.0, double(NAN)}) CHECK_THROWS_AS(bytes.Fill(value), Error);
     wide.Fill(-0x1p63);
     CHECK(wide.ToVector()[0] == -0x1p63f);
-    CHECK_THROWS_WITH_AS(wide.Fill(0x1p63), "9.223372036854776e+18 is no value of int64", Error);
+    CHECK_THROWS_WITH_AS(wide.Fill(0x1p63), "9.223372036854776e+18 is not a value of int64", Error);
   });
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("misuse says what to do") {
   if (Backend& gpu = runtime.backend(Context::gpu()); gpu.DeviceCount() == 0) {
     try {
       NDArray(runtime, {2}, DType::kFloat32, Context::gpu());
-      FAIL("an array was made on a device that is not there");
+      FAIL("an array was made on a device that does not exist");
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kDevice);
       CHECK(std::string(error.what()) == "gpu(0) is not available: " + gpu.WhyAbsent());
@@ -205,7 +205,7 @@ TEST_CASE("views of one array: the same, overlapping, apart") {
   });
 }
 
-TEST_CASE("arrays that no memory can hold are refused with their shape") {
+TEST_CASE("arrays that no memory can hold are rejected with their shape") {
   Runtime runtime(With("naive"), nullptr);
   for (const TShape& shape : {TShape{int64_t{1} << 62, 4}, TShape{int64_t{1} << 32, int64_t{1} << 32}, TShape{0, int64_t{1} << 62, 16}}) {
     CHECK_THROWS_WITH_AS(NDArray(runtime, shape), doctest::Contains(shape.ToString().c_str()), Error);
@@ -229,7 +229,7 @@ TEST_CASE("an arena is divided into arrays that share its variable") {
   });
 }
 
-TEST_CASE("an array may go while functions on it are pending") {
+TEST_CASE("an array may be destroyed while functions on it are pending") {
   Runtime runtime(With("threaded"), nullptr);
   std::atomic<bool> go = false;
   NDArray result(runtime, {1000});
@@ -255,7 +255,7 @@ TEST_CASE("an array may go while functions on it are pending") {
   CHECK(runtime.storage().GetStats(kCpu).in_use == 2 * 4032);
 }
 
-TEST_CASE("an error reaches whoever reads the array, once") {
+TEST_CASE("an error reaches any reader of the array, once") {
   OnBothEngines([](Runtime& runtime) {
     NDArray a(runtime, {2}), b(runtime, {2});
     const engine::VarHandle writes[] = {a.var()};
@@ -269,7 +269,7 @@ TEST_CASE("an error reaches whoever reads the array, once") {
   });
 }
 
-TEST_CASE("values of the host are not taken inside an engine function, and nothing of the call stays behind") {
+TEST_CASE("host values are not copied inside an engine function, and the call leaves nothing behind") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
     Runtime runtime(With(engine), nullptr);
@@ -328,7 +328,7 @@ TEST_CASE("what a runtime carries lives until the engine is idle") {
   CHECK(array_freed_in_order);
 }
 
-TEST_CASE("an error that nobody waited for is said when the runtime ends") {
+TEST_CASE("an error that nobody waited for is reported when the runtime ends") {
   std::string said;
   {
     RuntimeOptions options = With("threaded");
@@ -336,21 +336,21 @@ TEST_CASE("an error that nobody waited for is said when the runtime ends") {
     Runtime runtime(std::move(options), nullptr);
     runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "lost"); }, {}, {}, {.name = "load"});
   }
-  CHECK(said == "an error that nothing waited for: load: lost");
+  CHECK(said == "an error that no wait has reported: load: lost");
 }
 
-TEST_CASE("an unknown engine is refused") {
+TEST_CASE("an unknown engine is rejected") {
   CHECK_THROWS_AS(Runtime(With("turbo"), nullptr), Error);
 }
 
-TEST_CASE("scratch space is bounded by what was asked for") {
+TEST_CASE("scratch space is bounded by the request") {
   float space[4];
   Resource resource;
   resource.space = space;
   resource.bytes = sizeof space;
   resource.who = "conv1";
   CHECK(resource.GetSpace<float>(4) == space);
-  CHECK_THROWS_WITH_AS(resource.GetSpace<float>(5), "conv1: 20 bytes of scratch space were taken, but its plan asked for 16", Error);
+  CHECK_THROWS_WITH_AS(resource.GetSpace<float>(5), "conv1: 20 bytes of scratch space were taken, but its plan requested 16", Error);
   resource.type = ResourceRequest::kRandom;
   CHECK_THROWS_AS(resource.GetSpace<float>(1), Error);
 }

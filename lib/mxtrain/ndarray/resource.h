@@ -1,5 +1,5 @@
 #pragma once
-// What an operator asks the system for beside its arrays.
+// A resource that an operator requests besides its arrays.
 #include "mxtrain/base/philox.h"
 #include "mxtrain/ndarray/tblob.h"
 
@@ -8,35 +8,35 @@ namespace mxtrain {
 struct ResourceRequest {
   enum Type { kRandom, kTempSpace };
   Type type = kTempSpace;
-  int64_t bytes = 0;  // of kTempSpace: known when the operator is planned, part of the memory plan
+  int64_t bytes = 0;  // of kTempSpace: fixed at planning, part of the memory plan
 };
 
-// Changes from step to step and is read by kernels through a pointer, so that a recorded step stays valid.
+// Changes every step and is read by kernels through a pointer, so a captured step stays valid.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t step = 0;  // training forward passes so far
 };
 
-// The draws of one node in one step, by value: what a kernel of a device takes along.
+// The draws of one node in one step, by value, for device kernels.
 struct RandomDraws {
   uint64_t seed = 0, stream = 0, step = 0;
   MXTRAIN_HD float Uniform(uint64_t index) const { return UniformAt(seed, stream, step, index); }
   MXTRAIN_HD float Normal(uint64_t index) const { return NormalAt(seed, stream, step, index); }
 };
 
-// The answer to request i is `requested[i]`.
+// The resource granted for request i is `requested[i]`.
 struct MXTRAIN_API Resource {
   ResourceRequest::Type type = ResourceRequest::kTempSpace;
   void* space = nullptr;
   int64_t bytes = 0;
   const RandomState* random = nullptr;
-  uint64_t stream = 0;    // hash of the drawing node's name: stable under every rewriting of the graph
+  uint64_t stream = 0;    // hash of the drawing node's name: stable under graph rewrites
   const char* who = "";   // node, for errors
 
-  // `n` elements of scratch; throws kBug, naming the operator, when they are more than were asked for.
+  // `n` elements of scratch; throws kBug, naming the operator, if more than requested.
   template <typename T>
   T* GetSpace(int64_t n) const { return static_cast<T*>(Check(n * static_cast<int64_t>(sizeof(T)))); }
-  // This node's draws in the current step. What runs on a device takes the draws along by value: `random` is memory of the host.
+  // This node's draws in the current step. Device code must copy them: `random` is host memory.
   RandomDraws Draws() const { return {random->seed, stream, random->step}; }
   float Uniform(uint64_t index) const { return Draws().Uniform(index); }
   float Normal(uint64_t index) const { return Draws().Normal(index); }

@@ -9,16 +9,16 @@
 
 namespace mxtrain {
 
-// Members are destroyed from the last to the first: the engine, then storage, then the backends under both.
+// Destroyed in reverse order: the engine, then storage, then the backends.
 struct Runtime::Impl {
   explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
-    // `engine` is null at the end, when the last arrays are gone.
+    // `engine` is null at the end, after the last arrays.
     storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); }, [this] { return engine && engine->AwaitDeletion(); });
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
     engine_options.gpu_count = [this] { return gpu->DeviceCount(); };
     engine_options.on_worker_start = [this](Context ctx, engine::FnProperty property) {
-      // One lane computes with the whole team; a second team beside it would fight over the cores.
+      // One lane computes with the whole team; a second team would compete for the cores.
       if (property == engine::FnProperty::kNormal && ctx.type != DeviceType::kGPU) {
         BackendOf(ctx).EnterThread();
       } else {
@@ -26,23 +26,23 @@ struct Runtime::Impl {
       }
     };
     engine_options.new_stream = [this](Context ctx, engine::FnProperty property) {
-      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);  // copies and collectives go first
+      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);  // copies and collectives have priority
     };
     engine = engine::Create(std::move(engine_options));
     cpu->EnterThread();
   }
 
   Backend& BackendOf(Context ctx) { return ctx.type == DeviceType::kGPU ? *gpu : *cpu; }
-  // Pinned memory comes from the GPU where there is one, and is plain host memory elsewhere.
+  // Pinned memory comes from the GPU backend, or is plain host memory without a GPU.
   Backend& AllocatorOf(Context ctx) { return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : BackendOf(ctx); }
 
-  // Errors for which nobody waited are said, so that none is lost.
+  // Errors that no wait has thrown are logged, so none is lost.
   void DrainEngine() {
     for (int i = 0; i < 100; ++i) {
       try {
         return engine->WaitForAll();
       } catch (...) {
-        options.log.Warning("an error that nothing waited for: {}", WhatOf(std::current_exception()));
+        options.log.Warning("an error that no wait has reported: {}", WhatOf(std::current_exception()));
       }
     }
   }
@@ -53,7 +53,7 @@ struct Runtime::Impl {
   std::unique_ptr<Storage> storage;
   std::unique_ptr<engine::Engine> engine;
   std::atomic<uint64_t> imperative_step = 0;
-  std::recursive_mutex extensions_mutex;  // an extension may ask for another while it is made
+  std::recursive_mutex extensions_mutex;  // an extension may request another while being created
   std::map<std::string, std::shared_ptr<void>> extensions;
 };
 
@@ -88,7 +88,7 @@ void Runtime::Drain(engine::VarHandle var) {
   } catch (...) {
     error = std::current_exception();
   }
-  if (error) log().Warning("an error that nothing waited for: {}", WhatOf(error));
+  if (error) log().Warning("an error that no wait has reported: {}", WhatOf(error));
 }
 uint64_t Runtime::NextImperativeStep() {
   return impl_->imperative_step.fetch_add(1);

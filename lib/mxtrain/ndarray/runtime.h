@@ -1,7 +1,8 @@
 #pragma once
-// Owns what a process of training shares: backends, storage, engine, random state, log; carries the operator registry. There is no global
-// one: `main` makes it and passes it down, every test makes its own. Arrays know their Runtime. It must outlive all arrays; its destructor
-// waits for the engine. All accessors are thread-safe.
+// Owns the shared state of a training process: backends, storage, engine, random state, log; holds
+// the operator registry. There is no global instance: `main` creates it and passes it down, every
+// test creates its own. Arrays know their Runtime. It must outlive all arrays; its destructor waits
+// for the engine. All accessors are thread-safe.
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,11 +14,11 @@
 
 namespace mxtrain {
 
-class OperatorRegistry;  // operator/registry.h, above this module: carried, never looked into here
+class OperatorRegistry;  // operator/registry.h, above this module: opaque here
 
 struct RuntimeOptions {
   std::string engine = "threaded";  // or "naive"
-  int threads = 0;                  // CPU compute team; 0: as many as the process may use
+  int threads = 0;                  // CPU compute team; 0: all that the process may use
   uint64_t seed = 0;
   Logger log;
   std::function<std::unique_ptr<Backend>()> new_gpu_backend;  // empty: NewGpuBackend
@@ -32,20 +33,21 @@ class MXTRAIN_API Runtime {
 
   engine::Engine& engine();
   Storage& storage();
-  // What computes on memory of the context: for pinned memory, which is the host's, the CPU. Usable or not: CheckDevice tells.
+  // The backend that computes on the context's memory; for pinned memory, the CPU. See CheckDevice
+  // for whether it is usable.
   Backend& backend(Context ctx);
   const OperatorRegistry& operators() const { return *operators_; }
   std::shared_ptr<const OperatorRegistry> operators_ptr() const { return operators_; }
   const Logger& log() const;
   const RuntimeOptions& options() const;
 
-  // For destructors of what pushed functions use: waits for all that was pushed on the variable, and warns of an error that nobody has
-  // seen.
+  // For destructors of state used by pushed functions: waits for everything pushed on the variable
+  // and logs a warning for an error that nobody has seen.
   void Drain(engine::VarHandle var);
-  // For draws by imperative calls: a fresh step each, in call order.
+  // For draws by imperative calls: a new step each, in call order.
   uint64_t NextImperativeStep();
-  // Room for what a module above keeps per Runtime (the imperative plan cache): created once by `make` on first use. Destroyed after the
-  // engine has stopped, before storage.
+  // Per-Runtime state of a higher module (the imperative plan cache): created once by `make` on
+  // first use. Destroyed after the engine has stopped, before storage.
   std::shared_ptr<void> Extension(const std::string& key, const std::function<std::shared_ptr<void>()>& make);
 
  private:

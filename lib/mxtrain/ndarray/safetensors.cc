@@ -16,7 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
-constexpr uint64_t kMostHeaderBytes = 100'000'000;  // of the format's own library
+constexpr uint64_t kMostHeaderBytes = 100'000'000;  // limit of the format's own library
 constexpr const char* kMetadata = "__metadata__";
 constexpr std::pair<const char*, DType> kTypes[] = {{"F32", DType::kFloat32}, {"F64", DType::kFloat64},   {"F16", DType::kFloat16}, {"U8", DType::kUint8},
                                                     {"I32", DType::kInt32},   {"BF16", DType::kBfloat16}, {"I64", DType::kInt64}};
@@ -28,10 +28,10 @@ struct Entry {
   std::string_view bytes;
 };
 
-// Numbers with a fraction or beyond 64 bits would be cut to something else.
+// Fractions and numbers beyond 64 bits would be silently truncated.
 void RequireWhole(const FileJson& numbers) {
   const bool whole = std::all_of(numbers.begin(), numbers.end(), [](const FileJson& number) { return number.is_number_integer(); });
-  if (numbers.is_array() && !whole) Throw(ErrorKind::kData, "{} should be a list of whole numbers", numbers.dump(-1, ' ', false, FileJson::error_handler_t::replace));
+  if (numbers.is_array() && !whole) Throw(ErrorKind::kData, "{} should be a list of integers", numbers.dump(-1, ' ', false, FileJson::error_handler_t::replace));
 }
 
 TShape ShapeOf(const FileJson& dims) {
@@ -50,7 +50,7 @@ DType TypeOf(const std::string& word) {
   for (const auto& [known, type] : kTypes) {
     if (word == known) return type;
   }
-  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not have; save it as F32", word);
+  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not support; save it as F32", word);
 }
 
 Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
@@ -58,7 +58,7 @@ Entry EntryOf(const std::string& name, const FileJson& item, std::string_view da
   RequireWhole(item.at("data_offsets"));
   const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
-    Throw(ErrorKind::kData, "its bytes {} lie outside the file", item.at("data_offsets").dump());
+    Throw(ErrorKind::kData, "its bytes {} are outside the file", item.at("data_offsets").dump());
   }
   const auto wanted = static_cast<uint64_t>(entry.shape.Size() * SizeOf(entry.type));
   if (offsets[1] - offsets[0] != wanted) {
@@ -68,7 +68,7 @@ Entry EntryOf(const std::string& name, const FileJson& item, std::string_view da
   return entry;
 }
 
-// Finds a key that stands twice in the outermost object: of such the parser keeps the last without a word.
+// Finds a duplicate key in the outermost object: the parser silently keeps the last one.
 class TwiceNamed final : public nlohmann::json_sax<FileJson> {
  public:
   const std::string* found() const { return found_ ? &*found_ : nullptr; }
@@ -105,17 +105,17 @@ class TwiceNamed final : public nlohmann::json_sax<FileJson> {
   std::optional<std::string> found_;
 };
 
-// The header as an object in which no name stands twice.
+// The header, an object without duplicate names.
 FileJson ParseHeader(std::string_view text, const std::string& file) {
   FileJson header = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) Throw(ErrorKind::kData, "{} is no safetensors file: its header is no JSON object", file);
+  if (!header.is_object()) Throw(ErrorKind::kData, "{} is not a safetensors file: its header is not a JSON object", file);
   TwiceNamed twice;
   FileJson::sax_parse(text, &twice);
   if (const std::string* name = twice.found()) Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, *name);
   return header;
 }
 
-// Arrays lie side by side: what is read of a file is never more than the file.
+// Arrays must not overlap: otherwise a small file could expand to any size.
 void RequireApart(const std::vector<Entry>& entries, const std::string& file) {
   std::vector<const Entry*> by_place;
   for (const Entry& entry : entries) {
@@ -125,16 +125,16 @@ void RequireApart(const std::vector<Entry>& entries, const std::string& file) {
   for (size_t i = 1; i < by_place.size(); ++i) {
     const Entry &before = *by_place[i - 1], &after = *by_place[i];
     if (before.bytes.data() + before.bytes.size() <= after.bytes.data()) continue;
-    Throw(ErrorKind::kData, "{}: the arrays '{}' and '{}' lie over each other; every array has bytes of its own", file, before.name, after.name);
+    Throw(ErrorKind::kData, "{}: the arrays '{}' and '{}' overlap; every array needs its own bytes", file, before.name, after.name);
   }
 }
 
 std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) {
   uint64_t length = 0;
-  if (bytes.size() < kLengthBytes) Throw(ErrorKind::kData, "{} is no safetensors file: it has {} bytes", file, bytes.size());
+  if (bytes.size() < kLengthBytes) Throw(ErrorKind::kData, "{} is not a safetensors file: it has {} bytes", file, bytes.size());
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > std::min<uint64_t>(kMostHeaderBytes, bytes.size() - kLengthBytes)) {
-    Throw(ErrorKind::kData, "{} is no safetensors file, or cut: its first number, {}, is no length of a header", file, length);
+    Throw(ErrorKind::kData, "{} is not a safetensors file, or is truncated: its first number, {}, is not a header length", file, length);
   }
   const FileJson header = ParseHeader(bytes.substr(kLengthBytes, length), file);
   std::vector<Entry> entries;
@@ -183,7 +183,7 @@ std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, c
                     {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump();
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // arrays begin at whole words
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // arrays start at 8-byte boundaries
   const uint64_t length = text.size();
   std::string out(reinterpret_cast<const char*>(&length), kLengthBytes);
   out += text;

@@ -1,5 +1,6 @@
 #pragma once
-// Files of named arrays in the safetensors format (github.com/huggingface/safetensors), which holds numbers and nothing that could run:
+// Files of named arrays in the safetensors format (github.com/huggingface/safetensors), which
+// contains no executable content:
 //   u64 bytes of the header | header (JSON: name -> {dtype, shape, data_offsets}, and "__metadata__" of strings) | bytes of the arrays;
 //   little-endian, offsets counted from the end of the header.
 #include <map>
@@ -10,10 +11,11 @@
 
 namespace mxtrain {
 
-// Plain arrays on the CPU, in the order of their names. Throws kData with the array's name for a file that is cut, whose header is no JSON or
-// lies about the bytes, or that holds an element type that is not here (dtype.h), before any array is made.
+// Plain arrays on the CPU, in the order of their names. Throws kData with the array's name for a
+// truncated file, a header that is not JSON or contradicts the data, or an unsupported element type
+// (dtype.h), before any array is created.
 MXTRAIN_API NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes, const std::string& file_name);
-// Waits for each array. `metadata` is text for whoever reads the file.
+// Waits for each array. `metadata`: free text.
 MXTRAIN_API std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace mxtrain

@@ -67,21 +67,21 @@ TEST_CASE("safetensors: what is written is read back") {
   CHECK(back.arrays[1].shape() == TShape{2, 3});
 }
 
-TEST_CASE("safetensors: bytes that several arrays claim, and names that stand twice") {
+TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
   Runtime runtime(Naive(), nullptr);
   const std::string data(8, '\0');
   CHECK(Says(ErrorOf(runtime, FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
-             "the arrays 'a' and 'b' lie over each other"));
+             "the arrays 'a' and 'b' overlap"));
   CHECK(Says(ErrorOf(runtime, FileOf(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
              "the header describes 'w' twice"));
   CHECK(ErrorOf(runtime, FileOf(R"({"__metadata__":{"w":"1"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
     "e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})", data)) == "");
 
-  // Three thousand arrays over one MiB are refused before the first is made.
+  // Three thousand arrays over the same MiB are rejected before the first is created.
   std::string header = "{";
   for (int i = 0; i < 3000; ++i) header += format(R"({}"a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}})", i ? "," : "", i);
   const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
-  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))), "lie over each other"));
+  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))), "overlap; every array"));
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
@@ -90,14 +90,14 @@ TEST_CASE("safetensors: damaged files") {
   const std::string data(8, '\0');
   const auto with = [&](const std::string& item) { return ErrorOf(runtime, FileOf("{\"w\":" + item + "}", data)); };
   CHECK(Says(ErrorOf(runtime, "abc"), "it has 3 bytes"));
-  CHECK(Says(ErrorOf(runtime, std::string(8, '\xff')), "no length of a header"));
-  CHECK(Says(ErrorOf(runtime, FileOf("[1]", data)), "no JSON object"));
-  CHECK(Says(ErrorOf(runtime, FileOf("{\"w\"", data)), "no JSON object"));
+  CHECK(Says(ErrorOf(runtime, std::string(8, '\xff')), "not a header length"));
+  CHECK(Says(ErrorOf(runtime, FileOf("[1]", data)), "not a JSON object"));
+  CHECK(Says(ErrorOf(runtime, FileOf("{\"w\"", data)), "not a JSON object"));
   CHECK(Says(with("7"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"), "its elements are F8_E4M3"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "lie outside the file"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "lie outside the file"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "are outside the file"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "are outside the file"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "takes 12 bytes, the file says 8"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), "its shape is [-2]"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]})"), "its shape is"));

@@ -1,5 +1,5 @@
-// The byte format of ".params" files: little-endian, no alignment, no check sums. A file is read in two passes: the first walks over every
-// record and proves that it lies in the file, the second makes the arrays.
+// The byte format of ".params" files: little-endian, no alignment, no checksums. A file is read in
+// two passes: the first checks that every record is within the file, the second creates the arrays.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,13 +16,13 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
-constexpr uint32_t kMostDims = 32;  // of the reference system; a version 0 record that claims more is no record
+constexpr uint32_t kMostDims = 32;  // MXNet's limit; a version 0 record that claims more is invalid
 constexpr int32_t kCpuDevice = 1;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
 int64_t ElementBytesOf(const NDArray& array) { return array.empty() ? 0 : array.shape().Size() * SizeOf(array.dtype()); }
 
-// Calls work(part, bytes) for parts of a plain array that together are all of it, in order.
+// Calls work(part, bytes) for consecutive parts of a plain array, in order.
 template <typename Work>
 void ForPieces(const NDArray& plain, const Work& work) {
   const int64_t count = plain.shape().Size(), size = SizeOf(plain.dtype());
@@ -41,7 +41,7 @@ void Put(const WritePiece& write, T value) {
   write({reinterpret_cast<const char*>(&value), sizeof value});
 }
 
-// Version 2 takes a shape without dimensions or with a 0 for an unknown one; version 3 can say both.
+// Version 2 treats a shape without dimensions or with a 0 as unknown; version 3 can express both.
 void PutArray(const WritePiece& write, const NDArray& array) {
   if (array.empty()) {
     Put(write, kV2);
@@ -125,11 +125,11 @@ DType ReadType(Reader* in) {
   static constexpr int32_t kForeignFlags[] = {5, 7, 8, 9, 10, 11};
   const auto flag = in->Get<int32_t>("an element type");
   for (size_t i = 0; i < std::size(kForeignFlags); ++i) {
-    if (flag == kForeignFlags[i]) in->Fail("an array of type {}, which mxtrain does not have; save it as int32 or float32", kForeign[i]);
+    if (flag == kForeignFlags[i]) in->Fail("an array of type {}, which mxtrain does not support; save it as int32 or float32", kForeign[i]);
   }
   const auto type = static_cast<DType>(flag);
   if (flag < 0 || flag > static_cast<int32_t>(DType::kBfloat16) || std::string_view(NameOf(type)) == "unknown") {
-    in->Fail("{} is no element type", flag);
+    in->Fail("{} is not an element type", flag);
   }
   return type;
 }
@@ -149,7 +149,7 @@ TShape ReadDims(Reader* in, int64_t ndim) {
   return shape;
 }
 
-// Bytes of the elements, proved to be in the file without forming a product that overflows.
+// Bytes of the elements, checked to be within the file without overflow.
 uint64_t ElementBytes(const Reader& in, const TShape& shape, DType type) {
   const uint64_t size = static_cast<uint64_t>(SizeOf(type));
   const bool none = std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -170,7 +170,7 @@ void RequireDense(Reader* in) {
   if (storage == 1 || storage == 2) {
     in->Fail("a sparse array ({}); convert it with tostype('default') before saving", storage == 1 ? "row_sparse" : "csr");
   }
-  if (storage != 0) in->Fail("{} is no storage type", storage);
+  if (storage != 0) in->Fail("{} is not a storage type", storage);
 }
 
 ArrayRecord ReadRecord(Reader* in) {
@@ -185,12 +185,12 @@ ArrayRecord ReadRecord(Reader* in) {
     record.shape = ReadDims<int64_t>(in, in->Get<uint32_t>("a shape"));
     if (record.shape.ndim() == 0) return record;
   } else {
-    if (first > kMostDims) in->Fail("0x{:08X} begins no array of a known version (the file is damaged, or from a newer system)", first);
+    if (first > kMostDims) in->Fail("0x{:08X} does not start an array of a known version (the file is damaged, or from a newer system)", first);
     record.shape = ReadDims<uint32_t>(in, first);
     if (record.shape.ndim() == 0) return record;
   }
   record.empty = false;
-  in->Get<int32_t>("a device");  // where it was saved; the data are the same
+  in->Get<int32_t>("a device");  // where it was saved; irrelevant
   in->Get<int32_t>("a device");
   record.type = ReadType(in);
   record.at = in->at();
@@ -203,7 +203,7 @@ ArrayRecord ReadRecord(Reader* in) {
 ArrayIndex::ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name) : file_name_(std::move(file_name)) {
   Reader in(read, bytes, file_name_);
   if (in.Get<uint64_t>("the header") != kMagic) {
-    Throw(ErrorKind::kData, "{} is no parameter file: it does not begin with the number 0x112", file_name_);
+    Throw(ErrorKind::kData, "{} is not a parameter file: it does not begin with the number 0x112", file_name_);
   }
   in.Get<uint64_t>("the header");
   const auto count = in.Get<uint64_t>("the number of arrays");
@@ -282,7 +282,7 @@ void SaveArrays(const std::string& path, const NamedArrays& arrays) {
 NamedArrays LoadArrays(Runtime& runtime, const std::string& path) {
   FileReader file(path);
   const ReadPiece read = [&file](std::span<char> to) {
-    if (file.Read(to) != to.size()) Throw(ErrorKind::kData, "{} became shorter while it was read", file.path());
+    if (file.Read(to) != to.size()) Throw(ErrorKind::kData, "{} was truncated while it was read", file.path());
   };
   const ArrayIndex index(read, file.size(), path);
   file.Rewind();

@@ -27,7 +27,7 @@ std::string Hex(std::string_view text) {
   return bytes;
 }
 
-// One array "arg:w" of shape (1, 2) with the values 1, 2, as each version of the reference system writes it.
+// One array "arg:w" of shape (1, 2) with the values 1, 2, as each version of MXNet writes it.
 const std::string kHead = Hex("12 01 00*6 00*8 01 00*7");
 const std::string kDeviceTypeData = Hex("01 00*3 00*4 00*4 00 00 80 3f 00 00 00 40");
 const std::string kNames = Hex("01 00*7 05 00*7 61 72 67 3a 77");
@@ -79,7 +79,7 @@ TEST_CASE("version 2 is written, byte for byte") {
   CHECK(SerializeArrays({}) == Hex("12 01 00*6 00*8 00*8 00*8"));
 }
 
-TEST_CASE("every type, layout and odd shape comes back") {
+TEST_CASE("every type, layout and odd shape round-trips") {
   Runtime runtime(Naive(), nullptr);
   NamedArrays saved;
   for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16, DType::kUint8, DType::kInt32, DType::kInt64}) {
@@ -113,7 +113,7 @@ TEST_CASE("a record without a shape is an empty array in every version") {
   }
 }
 
-TEST_CASE("a file cut anywhere is an error that says where") {
+TEST_CASE("a file truncated anywhere is an error that says where") {
   Runtime runtime(Naive(), nullptr);
   for (const std::string& file : {kV0File, kV1File, kV2File, kV3File}) {
     for (size_t size = 0; size < file.size(); ++size) {
@@ -137,15 +137,15 @@ TEST_CASE("damage is recognised and allocates nothing") {
       CHECK_FALSE(ErrorOf(runtime, damaged).empty());
     }
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, 0, "PK")) == "net.params is no parameter file: it does not begin with the number 0x112");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 0, "PK")) == "net.params is not a parameter file: it does not begin with the number 0x112");
   CHECK(ErrorOf(runtime, Patched(kV2File, 16, Hex("ff*8"))) ==
         "net.params cannot be read at byte 24: 18446744073709551615 arrays are more than the file can hold");
   CHECK(
       ErrorOf(runtime, Patched(kV2File, 24, Hex("cb"))) ==
-      "net.params cannot be read at byte 28: 0xF993FACB begins no array of a known version (the file is damaged, or from a newer system)");
+      "net.params cannot be read at byte 28: 0xF993FACB does not start an array of a known version (the file is damaged, or from a newer system)");
   CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("01"))) ==
         "net.params cannot be read at byte 32: a sparse array (row_sparse); convert it with tostype('default') before saving");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("07"))) == "net.params cannot be read at byte 32: 7 is no storage type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("07"))) == "net.params cannot be read at byte 32: 7 is not a storage type");
   CHECK(ErrorOf(runtime, Patched(kV2File, 32, Hex("09"))) ==
         "net.params cannot be read at byte 36: an array of 9 dimensions; at most 8 are supported");
   CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("ff*8"))) == "net.params cannot be read at byte 44: a dimension of -1");
@@ -158,18 +158,18 @@ TEST_CASE("damage is recognised and allocates nothing") {
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
-TEST_CASE("element types of the format that are not here are named") {
+TEST_CASE("unsupported element types of the format are named") {
   Runtime runtime(Naive(), nullptr);
   const std::pair<const char*, const char*> types[] = {{"05", "int8"},   {"07", "bool"},   {"08", "int16"},
                                                        {"09", "uint16"}, {"0a", "uint32"}, {"0b", "uint64"}};
   for (const auto& [flag, name] : types) {
     CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex(flag))) ==
-          format("net.params cannot be read at byte 64: an array of type {}, which mxtrain does not have; save it as int32 or float32",
+          format("net.params cannot be read at byte 64: an array of type {}, which mxtrain does not support; save it as int32 or float32",
                  name));
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) == "net.params cannot be read at byte 64: 13 is no element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) == "net.params cannot be read at byte 64: -1 is no element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) == "net.params cannot be read at byte 64: 256 is no element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) == "net.params cannot be read at byte 64: 13 is not an element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) == "net.params cannot be read at byte 64: -1 is not an element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) == "net.params cannot be read at byte 64: 256 is not an element type");
 }
 
 TEST_CASE("arrays go through files") {

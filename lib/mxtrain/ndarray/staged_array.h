@@ -1,6 +1,6 @@
 #pragma once
-// A small array that the host fills anew again and again and kernels read, on one device or on several. On the CPU it is one array; for a GPU
-// the host fills pinned memory, which is copied over.
+// A small array that the host refills repeatedly and kernels read, on one or several devices. On
+// the CPU it is one array; for a GPU the host fills pinned memory, which is then copied.
 #include <span>
 #include <vector>
 
@@ -22,7 +22,7 @@ class StagedArray {
 
   const NDArray& array(size_t device = 0) const { return arrays_[device]; }  // what kernels read
   const NDArray& host() const { return host_; }                              // what functions of the host write
-  // To be called after such a function was pushed.
+  // Call after such a function was pushed.
   void Upload() {
     for (NDArray& array : arrays_) array.CopyFrom(host_);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A view of an array's bytes, as kernels get it: no ownership, trivially copyable.
+// A non-owning view of an array's bytes for kernels; trivially copyable.
 #include <type_traits>
 
 #include "mxtrain/device/context.h"
@@ -8,7 +8,7 @@
 namespace mxtrain {
 
 struct TBlob {
-  void* data = nullptr;  // null: not given (a backward input that the plan did not ask for), or no elements
+  void* data = nullptr;  // null: not given (a backward input the plan does not read), or no elements
   TShape shape;
   DType type = DType::kUnknown;
   Layout layout;
@@ -17,7 +17,7 @@ struct TBlob {
   template <typename T>
   MXTRAIN_HD T* dptr() const { return static_cast<T*>(data); }
   int64_t Size() const { return shape.Size(); }
-  // Elements with padding: what a flat kernel runs over.
+  // Elements including padding, for flat kernels.
   int64_t StoredSize() const { return layout.plain() ? shape.Size() : layout.Bytes(shape, type) / SizeOf(type); }
 };
 static_assert(std::is_trivially_copyable_v<TBlob>);

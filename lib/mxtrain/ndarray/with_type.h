@@ -1,11 +1,11 @@
 #pragma once
-// From an element type to code for it. Private to ndarray.
+// Dispatch on the element type. Private to ndarray.
 #include "mxtrain/base/dtype.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain {
 
-// Calls f with a value of the element type; the value itself means nothing.
+// Calls f with a value of the element type; the value itself is irrelevant.
 template <typename F>
 void WithType(DType type, F&& f) {
   switch (type) {
@@ -26,7 +26,7 @@ void WithType(DType type, F&& f) {
     case DType::kUnknown:
       break;
   }
-  Throw(ErrorKind::kBug, "an array of the unknown element type {}", static_cast<int>(type));
+  Throw(ErrorKind::kBug, "array has unknown element type {}", static_cast<int>(type));
 }
 
 }  // namespace mxtrain

@@ -1,7 +1,8 @@
 #pragma once
-// Loops over the elements of many arrays together, so that a GPU is given one kernel for dozens of them. Each array is cut into chunks; a chunk
-// is a row (rows.h), whose team finds its array in a table that travels with the functor, as a kernel's argument. More arrays than a table holds
-// are done in turn. What is written so serves the CPU too.
+// Loops over the elements of many arrays together. A GPU needs one kernel launch for dozens of
+// arrays. Each array is divided into chunks. A chunk is a row (rows.h) whose team finds its array
+// in a table that is passed with the functor as a kernel argument. If there are more arrays than a
+// table holds, several tables run in turn. The CPU can run the same code.
 //
 //   struct Array { const float* x; int64_t size; };  // what the loop knows of an array; size: its elements
 //   ForTables<Array>(count, [&](size_t n) { return Array{...}; }, [&](const ArrayTable<Array>& table) { ForChunks(device, table, f); });
@@ -23,13 +24,13 @@ struct ArrayTable {
   static constexpr int kMost = static_cast<int>((kBytes - 2 * sizeof(int64_t)) / (sizeof(Array) + sizeof(int64_t)));
 
   Array arrays[kMost];
-  int64_t ends[kMost];  // chunks of the arrays up to and with this one
+  int64_t ends[kMost];  // chunks of arrays 0 .. this one, inclusive
   int64_t count = 0;
-  int64_t first = 0;    // number of arrays[0] among all arrays of the loop
+  int64_t first = 0;    // index of arrays[0] among all arrays of the loop
 
   int64_t chunks() const { return count == 0 ? 0 : ends[count - 1]; }
   MXTRAIN_HD int64_t Begin(int64_t i) const { return i == 0 ? 0 : ends[i - 1]; }
-  // The array that the chunk is of.
+  // The array that owns the chunk.
   MXTRAIN_HD int64_t Find(int64_t chunk) const {
     int64_t low = 0, high = count - 1;
     while (low < high) {
@@ -62,7 +63,8 @@ void ForTables(size_t count, const ArrayOf& array_of, const F& f) {
   }
 }
 
-// Elements [begin, end) of an array. `array` is its number among all arrays, `chunk` that of these elements in their table.
+// Elements [begin, end) of an array. `array`: its index among all arrays. `chunk`: the index of the
+// element range in its table.
 struct ArrayPart {
   int64_t array, chunk, begin, end;
 };
@@ -115,12 +117,13 @@ struct JoinChunks {
 // f(team, array, part) for every chunk of a table.
 template <typename Device, typename Array, typename F>
 void ForChunks(const Device& device, const ArrayTable<Array>& table, const F& f) {
-  static_assert(sizeof(detail::ChunkRow<Array, F>) <= 4096 - sizeof(int64_t), "more than a kernel takes");
+  static_assert(sizeof(detail::ChunkRow<Array, F>) <= 4096 - sizeof(int64_t), "the functor exceeds the kernel argument limit");
   ForRows(device, table.chunks(), kChunk, detail::ChunkRow<Array, F>{table, f});
 }
 
-// sums[n], or sums[n] +=, of every array n of a table: the sum of term(k), a V, over its elements, where term = terms(array, n). By way of
-// parts[chunk], so that the order of the sum follows from the sizes alone.
+// sums[n] = or += the sum of term(k), of type V, over the elements of each array n of a table,
+// where term = terms(array, n). Partial sums go through parts[chunk], so the order of summation
+// depends only on the sizes.
 template <typename V, typename Device, typename Array, typename Terms>
 void SumArrays(const Device& device, const ArrayTable<Array>& table, const Terms& terms, V* parts, OpReqType req, V* sums) {
   ForChunks(device, table, detail::SumChunk<V, Terms>{terms, parts});

@@ -1,12 +1,14 @@
 #pragma once
-// Axes as users write them.
+// Axis arguments as users write them.
 #include "mxtrain/base/shape.h"
 
 namespace mxtrain {
 
-// The axis of `shape` that `axis` means; negative ones count from the end. Throws kConfig "WHO: axis 3 is out of range for shape [2, 3]".
+// The axis of `shape` that `axis` refers to; negative values count from the end. Throws kConfig
+// "WHO: axis 3 is out of range for shape [2, 3]".
 MXTRAIN_API int CheckAxis(int64_t axis, const TShape& shape, std::string_view who);
-// The same where only the rank is known. "WHO: PARAM = 4 is out of range for WHAT with 4 axes; use -4 .. 3".
+// The same when only the rank is known. "WHO: PARAM = 4 is out of range for WHAT with 4 axes; use
+// -4 .. 3".
 MXTRAIN_API int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view param, std::string_view what);
 
 }  // namespace mxtrain

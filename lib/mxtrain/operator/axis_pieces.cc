@@ -8,7 +8,7 @@
 namespace mxtrain {
 namespace {
 
-// Copies or adds `rows` rows of `run` elements that lie `from_stride` and `to_stride` apart.
+// Copies or adds `rows` rows of `run` elements with strides `from_stride` and `to_stride`.
 void CopyRows(OpReqType req, DType type, const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t run) {
   if (run == 0) return;
   SwitchType(type, "a copy along an axis", [&](auto tag) {

@@ -1,12 +1,13 @@
 #pragma once
-// From the row-major index of an element of a plain array to that of the element of a smaller array that is broadcast over it.
+// Maps the row-major index of an element of a plain array to the index in a smaller array that is
+// broadcast over it.
 #include "mxtrain/base/shape.h"
 
 namespace mxtrain {
 
 class BroadcastIndex {
  public:
-  // `small` has the rank of `large`; each of its axes is as long or has length 1.
+  // `small` has the rank of `large`; each of its axes has the same length or length 1.
   BroadcastIndex(const TShape& large, const TShape& small) : ndim_(large.ndim()), same_(large == small) {
     int64_t step = 1;
     for (int i = ndim_ - 1; i >= 0; --i) {

@@ -1,11 +1,13 @@
 #pragma once
-// Sums over the channels of an array: what biases and batch normalisation want. Written once for both devices: Device is OnCpu or OnGpu.
+// Sums over the channels of an array, for biases and batch normalization. Written once for both
+// devices: Device is OnCpu or OnGpu.
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/rows.h"
 
 namespace mxtrain {
 
-// An array as [outer, channels, inner], as it is stored: plain, or, where axis 1 holds the channels, channels last.
+// An array viewed as [outer, channels, inner] in storage order: plain, or, if axis 1 holds the
+// channels, channels last.
 struct ChannelView {
   int64_t outer = 0, channels = 0, inner = 0;
 
@@ -24,12 +26,12 @@ struct ChannelView {
 
 namespace detail {
 
-// How the elements of every channel are cut for summing.
+// How the elements of each channel are divided into slices.
 inline Slices SlicesOf(const ChannelView& view) {
   return view.inner > 1 ? Slices(view.channels, view.size()) : Slices::OfColumns(view.channels, view.size());
 }
 
-// The elements [begin, end) of a channel, every `step`-th, without a division for each.
+// The elements [begin, end) of a channel with stride `step`, without a division per element.
 class ChannelWalk {
  public:
   MXTRAIN_HD ChannelWalk(const ChannelView& view, int64_t channel, int64_t begin, int64_t end, int64_t step)
@@ -64,7 +66,7 @@ struct ChannelPart {
   V* parts;  // [channels, slices]
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
-    // Where a channel's elements lie apart, neighbouring tasks are neighbouring channels.
+    // If the elements of a channel are not contiguous, adjacent tasks process adjacent channels.
     const int64_t channel = view.inner > 1 ? task / slices.count : task % view.channels;
     const int64_t slice = view.inner > 1 ? task % slices.count : task / view.channels;
     V sum{};
@@ -99,13 +101,14 @@ struct JoinChannel {
 
 }  // namespace detail
 
-// Bytes of the scratch of SumChannels.
+// Size in bytes of the scratch space of SumChannels.
 template <typename V>
 int64_t BytesOfChannelSums(const ChannelView& view) {
   return (detail::SlicesOf(view).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
 }
-// The sum of term(place, of), a V, over the elements of every channel, where of = term.Of(channel): [channels] at the start of `scratch`, where it
-// is returned.
+// The sum of term(place, of), of type V, over the elements of every channel, where of =
+// term.Of(channel). The result [channels] is at the start of `scratch`; the function returns that
+// address.
 template <typename V, typename Device, typename F>
 const V* SumChannels(const Device& device, const ChannelView& given, const F& term, V* scratch) {
   const ChannelView view = given.size() > 0 ? given : ChannelView(0, given.channels, 1);

@@ -1,6 +1,7 @@
 #pragma once
-// elementwise.h for device code: out[i] = f(a[i], b[i], ...) over the stored elements, 16 bytes at a time, honouring the request. `f` is
-// MXTRAIN_HD, takes and gives ComputeOf<T>, and may be called on an array that is also the output.
+// elementwise.h for device code: out[i] = f(a[i], b[i], ...) over the stored elements, 16 bytes at
+// a time, honouring the request. `f` is MXTRAIN_HD, takes and returns ComputeOf<T>, and an input
+// may also be the output.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/kernel.cuh"
 
@@ -18,8 +19,8 @@ __device__ inline T ElementOf(bool add, T before, const F& f, In... in) {
   return static_cast<T>(add ? static_cast<ComputeOf<T>>(before) + value : value);
 }
 
-// `packs` packs first, then the elements that fill none. What differs from call to call is an argument: a kernel for every functor and type is
-// enough of them.
+// `packs` packs first, then the remaining elements. Per-call values are arguments: one kernel per
+// functor and type is enough.
 template <int kWidth, typename T, typename F, typename... In>
 __global__ void __launch_bounds__(cuda::kBlockThreads) ElementKernel(int64_t n, int64_t packs, bool add, T* out, F f, const In*... in) {
   for (int64_t p = cuda::FirstIndex(); p < packs; p += cuda::IndexStride()) {
@@ -45,7 +46,7 @@ inline bool AlignedForPacks(const void* data) {
 
 template <typename T, typename F, typename... Blobs>
 void MapElements(const OnGpu& device, const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
-  static_assert(std::is_trivially_copyable_v<F>, "a functor travels to the device byte by byte");
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   constexpr int kWidth = 16 / sizeof(T);
   const int64_t n = out.StoredSize();
   if (n == 0 || req == OpReqType::kNullOp) return;

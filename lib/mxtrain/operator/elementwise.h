@@ -1,6 +1,7 @@
 #pragma once
-// out[i] = f(a[i], b[i], ...) on the CPU: the loop of every element-wise family, over the stored elements (so that opaque layouts run as
-// flat rows), parallel, vectorised for the machine, honouring the request. `f` may be called on an array that is also the output.
+// out[i] = f(a[i], b[i], ...) on the CPU: the loop of all element-wise operators, over the stored
+// elements (opaque layouts run as flat arrays), parallel, vectorized for the machine, honouring the
+// request. An input may also be the output.
 #include <type_traits>
 
 #include "mxtrain/operator/kernel.h"
@@ -8,7 +9,7 @@
 
 namespace mxtrain {
 
-// The type in which an element of T is computed.
+// The type in which elements of T are computed.
 template <typename T>
 using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, WrappingInt, float>>;
 
@@ -42,14 +43,14 @@ void MapArrays(int64_t n, T* out, OpReqType req, const F& f, const In*... in) {
 
 }  // namespace detail
 
-// All arrays hold elements of T, lie alike and are of one shape. `f` takes and gives ComputeOf<T>, and is inlined: a small trivially
-// copyable functor.
+// All arrays hold elements of T and have the same layout and shape. `f` takes and returns
+// ComputeOf<T> and is inlined: a small trivially copyable functor.
 template <typename T, typename F, typename... Blobs>
 void MapElements(const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
   detail::MapArrays(out.StoredSize(), out.dptr<T>(), req, f, static_cast<const T*>(in.template dptr<T>())...);
 }
 
-// As above, for code that is written once for both devices (elementwise.cuh has the other one).
+// As above, for code written once for both devices (elementwise.cuh has the GPU version).
 template <typename T, typename F, typename... Blobs>
 void MapElements(const OnCpu&, const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
   MapElements<T>(out, req, f, in...);

@@ -1,11 +1,12 @@
 #pragma once
-// What operators share whose output is their input: views of an array under another shape, and losses that pass their input on.
+// Shared by operators whose output is their input: views of an array under another shape, and
+// losses that pass their input through.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 
 namespace mxtrain {
 
-// What Flatten and Reshape say of themselves: their output is the same bytes under another shape.
+// The description of Flatten and Reshape: the output has the same bytes under another shape.
 template <typename P>
 class ReshapingProperty : public PropertyWithParam<P> {
  public:
@@ -19,17 +20,19 @@ class ReshapingProperty : public PropertyWithParam<P> {
   std::vector<InplacePair> BackwardIdentityOption() const override { return {{0, 0}}; }
 };
 
-// to = from or to += from over the stored elements, which both arrays have equally many of and in the same order. Nothing where both are
-// the same memory. kernel.cuh's OnGpu has its own (identity.cuh).
+// to = from or to += from over the stored elements. Both arrays have equally many, in the same
+// order. Does nothing if both are the same memory. The version for kernel.cuh's OnGpu is in
+// identity.cuh.
 MXTRAIN_API void CopyBlob(const OnCpu& device, OpReqType req, const TBlob& from, const TBlob& to);
 inline void CopyBlob(const RunContext& ctx, OpReqType req, const TBlob& from, const TBlob& to) {
   CopyBlob(OnCpu{ctx}, req, from, to);
 }
 
-// to = 0 over the stored elements; nothing where the request is kNullOp or kAddTo. OnGpu has its own.
+// to = 0 over the stored elements; does nothing if the request is kNullOp or kAddTo. OnGpu has its
+// own version.
 MXTRAIN_API void ZeroBlob(const OnCpu& device, OpReqType req, const TBlob& to);
 
-// Output 0 is input 0; the gradient is the head gradient. Of every type and layout.
+// Output 0 is input 0; the gradient is the head gradient. For all types and layouts.
 template <typename Device>
 class Identity final : public Operator {
  public:
@@ -43,7 +46,7 @@ class Identity final : public Operator {
   }
 };
 
-// The kernel of such an operator, over plain arrays.
+// The kernel of such an operator over plain arrays.
 template <typename Device = OnCpu>
 KernelEntry IdentityKernel(std::string op) {
   return LastKernel<Device>(std::move(op), [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {

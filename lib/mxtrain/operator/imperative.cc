@@ -19,27 +19,27 @@ int64_t RoundUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Runtime and device of a call: all its arrays have one of each.
+// Runtime and device of a call. All its arrays must share them.
 Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux, std::span<const NDArray> out, OpReqType req,
               const Kwargs& kwargs) {
   const NDArray* first = nullptr;
   for (std::span<const NDArray> arrays : {in, aux, out}) {
     for (const NDArray& array : arrays) {
-      if (array.empty()) Throw(ErrorKind::kConfig, "{} was given an array that has no memory", op);
+      if (array.empty()) Throw(ErrorKind::kConfig, "{} got an empty array; allocate it first", op);
       if (!first) first = &array;
-      if (&array.runtime() != &first->runtime()) Throw(ErrorKind::kConfig, "{} was given arrays of two runtimes", op);
+      if (&array.runtime() != &first->runtime()) Throw(ErrorKind::kConfig, "{} got arrays of two runtimes; use one", op);
       if (array.ctx() != first->ctx()) {
-        Throw(ErrorKind::kConfig, "{} was given arrays on {} and {}; copy one of them first", op, first->ctx().ToString(),
+        Throw(ErrorKind::kConfig, "{} got arrays on {} and {}; copy one of them first", op, first->ctx().ToString(),
               array.ctx().ToString());
       }
     }
   }
-  if (!first) Throw(ErrorKind::kConfig, "{} takes no input: give it an output array with InvokeInto", op);
+  if (!first) Throw(ErrorKind::kConfig, "{} takes no input; use InvokeInto with an output array", op);
   const OpReqType planned = req == OpReqType::kWriteInplace ? OpReqType::kWriteTo : req;
   return {op, kwargs, in, aux, out, planned, first->runtime(), first->ctx()};
 }
 
-// One call on its way to the engine: the arrays that the operator really gets, and what it needs beside them.
+// One call to the engine: the arrays that the operator gets, and its resources.
 class Invocation {
  public:
   Invocation(const Call& call, std::shared_ptr<CallPlan> plan) : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
@@ -54,7 +54,7 @@ class Invocation {
   const std::vector<NDArray>& out() const { return out_; }
   const std::vector<NDArray>& aux() const { return aux_; }
   bool draws() const { return draws_; }
-  // What a push of it names.
+  // The variables that a push depends on.
   struct Vars {
     std::vector<engine::VarHandle> reads, writes, renews;
   };
@@ -74,12 +74,12 @@ class Invocation {
   Context ctx_;
   std::vector<NDArray> in_, aux_, out_;
   std::vector<OpReqType> req_;
-  NDArray scratch_;                // the workspace, then every kTempSpace
+  NDArray scratch_;                // the workspace, then each kTempSpace
   std::vector<int64_t> space_at_;  // byte offset in scratch_ of each request
   RandomState random_;
   bool draws_ = false;
 
-  // Of Run, kept for the next one.
+  // State of Run, reused by the next one.
   std::vector<TBlob> in_blobs_, out_blobs_, aux_blobs_;
   std::vector<Resource> requested_;
 };
@@ -97,7 +97,8 @@ void Invocation::AddOutput(const Call& call, size_t i) {
   BreakAlias(i);
 }
 
-// An input that shares bytes with an output is read from a copy, unless the kernel works in place there.
+// An input that shares bytes with an output is read from a copy, unless the kernel works in place
+// there.
 void Invocation::BreakAlias(size_t output) {
   const std::vector<InplacePair>& granted = plan_->plan().forward_inplace;
   for (size_t i = 0; i < in_.size(); ++i) {
@@ -204,7 +205,7 @@ std::vector<NDArray> Start(const Call& call, int priority) {
   const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
   Invocation invocation(call, plan);
   invocation.Push(priority);
-  // What was converted goes back to where the caller keeps it.
+  // Converted outputs are copied back to the caller's arrays.
   for (size_t i = 0; i < call.aux.size(); ++i) NDArray(call.aux[i]).CopyFrom(invocation.aux()[i]);
   for (size_t i = 0; i < call.out.size(); ++i) {
     if (call.req != OpReqType::kNullOp) NDArray(call.out[i]).CopyFrom(invocation.out()[i]);
@@ -231,17 +232,17 @@ std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, co
 
 void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
                 std::span<const NDArray> aux, int priority) {
-  if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs the arrays of its outputs", op);
+  if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs output arrays", op);
   Start(MakeCall(op, in, aux, out, req, kwargs), priority);
 }
 
-// Two pushes of one call write the same arrays, so that they never run together.
+// Two pushes of one call write the same arrays, so they never run at the same time.
 struct PreparedCall::Impl {
   std::string op;
   std::vector<NDArray> in, out, aux;
   OpReqType req;
   Kwargs kwargs;
-  std::optional<Invocation> invocation;  // that can be run again
+  std::optional<Invocation> invocation;  // empty: each push does all the work of a call
   Invocation::Vars vars;
 
   void Prepare() {
@@ -258,7 +259,8 @@ struct PreparedCall::Impl {
       return;
     }
     Invocation once(call, plan);
-    const auto copied = [&](size_t i) { return !once.in()[i].SameView(in[i]); };  // from under an output
+    // Because it overlaps an output.
+    const auto copied = [&](size_t i) { return !once.in()[i].SameView(in[i]); };
     for (size_t i = 0; i < in.size(); ++i) {
       if (copied(i)) return;
     }

@@ -1,6 +1,8 @@
 #pragma once
-// Operators called on arrays at once, without a graph. Calls infer shapes, plan (plans are kept per Runtime by name, parameters and specs),
-// convert what no kernel takes, and push. They return before the work is done, but wait where 4096 calls of the runtime are under way.
+// Operators called on arrays immediately, without a graph. A call infers shapes, plans (plans are
+// cached per Runtime by name, parameters and specs), converts layouts that no kernel takes, and
+// pushes. It returns before the work is done, but blocks while 4096 calls of the runtime are
+// pending.
 #include <string_view>
 #include <vector>
 
@@ -9,28 +11,29 @@
 
 namespace mxtrain {
 
-// New arrays for the visible outputs. `in`: arguments in order; `aux`: auxiliary states, mutated. Throws kConfig for wrong counts, shapes and
-// types, with the operator's name.
+// Returns new arrays for the visible outputs. `in`: arguments in order; `aux`: auxiliary states,
+// which are mutated. Throws kConfig, with the operator's name, for wrong counts, shapes and types.
 MXTRAIN_API std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs = {}, std::span<const NDArray> aux = {});
-// Into given arrays, as `req` says. An output may be one of the inputs (the call is then in place where the kernel grants it, and goes through
-// a temporary where it does not). Input layouts that no kernel takes are converted.
+// Writes into given arrays as `req` says. An output may be one of the inputs: the call runs in
+// place if the kernel allows it, otherwise through a temporary. Input layouts that no kernel takes
+// are converted.
 MXTRAIN_API void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req = OpReqType::kWriteTo,
                             const Kwargs& kwargs = {}, std::span<const NDArray> aux = {}, int priority = 0);
 
-// One call on the same arrays, made again and again. Everything is settled at once, and a push allocates nothing; but where an array must be
-// converted, or random numbers are drawn, each push does all the work of a call.
+// A call repeated on the same arrays. It is planned once and a push allocates nothing, unless an
+// array must be converted or random numbers are drawn: then each push does all the work of a call.
 class MXTRAIN_API PreparedCall {
  public:
-  // As InvokeInto; pushes nothing yet.
+  // As InvokeInto, but pushes nothing yet.
   PreparedCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
                std::span<const NDArray> aux);
   void Push(int priority) const;
-  // Whether it was made for these arguments.
+  // Whether it was created for these arguments.
   bool Takes(std::span<const NDArray> in) const;
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;  // shared with what was pushed
+  std::shared_ptr<Impl> impl_;  // shared with pushed work
 };
 
 MXTRAIN_API NDArray operator+(const NDArray& a, const NDArray& b);

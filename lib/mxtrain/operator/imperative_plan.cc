@@ -6,7 +6,7 @@
 namespace mxtrain::imperative {
 namespace {
 
-// Calls with ever new shapes must not fill the memory.
+// Bounds the cache for calls whose shapes keep changing.
 constexpr size_t kMaxPlans = 4096;
 
 struct Cache {
@@ -24,7 +24,7 @@ void AppendSpecs(std::string* key, std::span<const NDArray> arrays) {
 
 std::string KeyOf(const Call& call) {
   std::string key = format("{}@{}:{}:{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id, static_cast<int>(call.req));
-  // Lengths, so that no two lists of texts look alike.
+  // Prefixes lengths, so that different lists of strings have different keys.
   for (const auto& [name, value] : call.kwargs) {
     fmt::format_to(std::back_inserter(key), "|{}:{}={}:{}", name.size(), name, value.size(), value);
   }
@@ -36,7 +36,7 @@ std::string KeyOf(const Call& call) {
 void CheckCount(const char* op, const char* what, size_t given, const std::vector<std::string>& wanted) {
   if (given == wanted.size()) return;
   const std::string names = wanted.empty() ? "" : format(" ({})", join(wanted, ", "));
-  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but was given {}", op, wanted.size(), what, wanted.size() == 1 ? "" : "s", names, given);
+  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but got {}", op, wanted.size(), what, wanted.size() == 1 ? "" : "s", names, given);
 }
 
 std::vector<TShape> ShapesOf(std::span<const NDArray> arrays) {
@@ -63,7 +63,7 @@ std::vector<std::optional<Layout>> LayoutsOf(std::span<const NDArray> arrays) {
   return layouts;
 }
 
-// An array whose shape or type is not what the operator makes of the others.
+// An array whose shape or type differs from the one inferred from the others.
 void CheckArrays(const char* op, const std::vector<std::string>& names, std::span<const NDArray> arrays,
                  const std::vector<TensorSpec>& specs) {
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -73,7 +73,7 @@ void CheckArrays(const char* op, const std::vector<std::string>& names, std::spa
   }
 }
 
-// The parameter that counts the inputs is known from the call.
+// The parameter that counts the inputs follows from the call.
 Kwargs WithCount(const Call& call, const OperatorRegistry& registry) {
   Kwargs kwargs = call.kwargs;
   const std::string key = registry.CreateUninitialized(call.op)->NumArgsKey();
@@ -107,9 +107,9 @@ void CallPlan::Infer(const Call& call, const OperatorProperty& property) {
   std::vector<DType> in_types = TypesOf(call.in), aux_types = TypesOf(call.aux), out_types = TypesOf(call.out);
   out.resize(static_cast<size_t>(property.NumOutputs()));
   out_types.resize(out.size(), DType::kUnknown);
-  if (!property.InferShape(&in, &out, &aux)) Throw(ErrorKind::kConfig, "{}: the shape of its output cannot be inferred", name);
+  if (!property.InferShape(&in, &out, &aux)) Throw(ErrorKind::kConfig, "{}: cannot infer the shape of the output", name);
   if (!property.InferType(&in_types, &out_types, &aux_types))
-    Throw(ErrorKind::kConfig, "{}: the type of its output cannot be inferred", name);
+    Throw(ErrorKind::kConfig, "{}: cannot infer the type of the output", name);
   in_ = Specs(in, in_types);
   out_ = Specs(out, out_types);
   aux_ = Specs(aux, aux_types);

@@ -1,6 +1,6 @@
 #pragma once
-// What an imperative call needs to know, found once per (operator, parameters, specs, requests) and kept by the Runtime. Private to this
-// module.
+// The plan of an imperative call, made once per (operator, parameters, specs, requests) and cached
+// by the Runtime. Private to this module.
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,13 +18,13 @@ struct Call {
   std::string_view op;
   const Kwargs& kwargs;
   std::span<const NDArray> in, aux;
-  std::span<const NDArray> out;         // empty: the outputs' specs are to be found
+  std::span<const NDArray> out;         // empty: the specs of the outputs are inferred
   OpReqType req = OpReqType::kWriteTo;  // of the visible outputs; not kWriteInplace
   Runtime& runtime;
   Context ctx;
 };
 
-// Immutable but for the pool of operators, which has its own lock.
+// Immutable except for the pool of operators, which has its own lock.
 class CallPlan {
  public:
   explicit CallPlan(const Call& call);  // throws kConfig for wrong counts, shapes and types
@@ -35,7 +35,7 @@ class CallPlan {
   const std::vector<TensorSpec>& out() const { return out_; }  // all outputs, in the layouts of the plan
   const std::vector<ResourceRequest>& resources() const { return resources_; }
 
-  // An operator works for one call at a time; calls that run together have one each.
+  // An operator serves one call at a time; concurrent calls use one each.
   std::unique_ptr<Operator> Borrow();
   void Return(std::unique_ptr<Operator> op);
 

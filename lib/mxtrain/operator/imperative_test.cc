@@ -18,14 +18,14 @@ namespace {
 
 using Vector = std::vector<float>;
 
-// out[i] = x[n - 1 - i]: in place would read what it has written, so it grants nothing.
+// out[i] = x[n - 1 - i]: grants no in-place pair, since it would read what it has written.
 void Reverse(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
   const float* x = src.dptr<float>();
   const int64_t n = src.Size();
   Map<float>(ctx, *ret, req, [x, n](int64_t i) { return x[n - 1 - i]; });
 }
 
-// Through scratch: out[i] = x[i] - mean.
+// Uses scratch: out[i] = x[i] - mean.
 void Center(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
   float* mean = env.resource[0].GetSpace<float>(1);
   *mean = 0;
@@ -112,7 +112,7 @@ TEST_CASE("a chain of calls keeps its order") {
   CHECK(sum.ToVector()[999] == doctest::Approx(expected));
 }
 
-TEST_CASE("a caller gets only so far ahead of the engine") {
+TEST_CASE("a caller cannot run far ahead of the engine") {
   const auto runtime = MakeRuntime("threaded");
   std::promise<void> gate;
   NDArray sum = NDArray::Zeros(*runtime, {1});
@@ -122,7 +122,7 @@ TEST_CASE("a caller gets only so far ahead of the engine") {
   auto caller = std::async(std::launch::async, [&] {
     for (; pushed < 10000; ++pushed) sum = sum + 1.0;
   });
-  for (int before = -1; before != pushed;) {  // until it stands still
+  for (int before = -1; before != pushed;) {  // until it stops changing
     before = pushed;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -153,7 +153,7 @@ TEST_CASE("an output that is an input goes through a copy where the operator doe
   CHECK(a.ToVector() == Vector{4, 3, 2, 1});
   InvokeInto("toy_reverse", {&a, 1}, {&a, 1}, OpReqType::kAddTo);
   CHECK(a.ToVector() == Vector{5, 5, 5, 5});
-  // Parts of one array: overlapping, then apart.
+  // Parts of one array: overlapping, then disjoint.
   const NDArray b = NDArray::FromVector(*runtime, {5}, {1, 2, 3, 4, 5});
   const NDArray front = b.Slice(0, 3), back = b.Slice(2, 5);
   InvokeInto("toy_center", {&front, 1}, {&back, 1});
@@ -230,13 +230,13 @@ TEST_CASE("errors name the operator and what is wrong") {
   const NDArray a = NDArray::Zeros(*runtime, {3}), b = NDArray::Zeros(*runtime, {4});
   const NDArray pair[] = {a, b};
   CHECK(MessageOf([&] { a + b; }) == "elemwise_add: rhs has shape [4], but [3] was expected");
-  CHECK(MessageOf([&] { Invoke("relu", pair); }) == "relu takes 1 argument (data), but was given 2");
+  CHECK(MessageOf([&] { Invoke("relu", pair); }) == "relu takes 1 argument (data), but got 2");
   CHECK(MessageOf([&] { InvokeInto("relu", {&a, 1}, {&b, 1}); }) == "relu: data has shape [3], but [4] was expected");
   CHECK(MessageOf([&] { Invoke("rellu", {&a, 1}); }) == "there is no operator 'rellu'; did you mean 'relu'?");
-  CHECK(MessageOf([&] { Invoke("uniform", {}); }) == "uniform takes no input: give it an output array with InvokeInto");
+  CHECK(MessageOf([&] { Invoke("uniform", {}); }) == "uniform takes no input; use InvokeInto with an output array");
   CHECK(MessageOf([&] { Invoke("relu", {&a, 1}, {{"slope", "1"}}); }) == "relu has no parameter 'slope'; it takes none");
   const NDArray none;
-  CHECK(MessageOf([&] { Invoke("relu", {&none, 1}); }) == "relu was given an array that has no memory");
+  CHECK(MessageOf([&] { Invoke("relu", {&none, 1}); }) == "relu got an empty array; allocate it first");
 }
 
 }  // namespace

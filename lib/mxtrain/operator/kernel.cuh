@@ -1,7 +1,8 @@
 #pragma once
-// kernel.h for device code: OnGpu{ctx} in the place of OnCpu{ctx}. Only .cu files include it.
+// kernel.h for device code: OnGpu{ctx} in place of OnCpu{ctx}. Only .cu files include it.
 //
-// Give named functors to these templates: nvcc refuses a lambda of device code inside a generic lambda, such as those of SwitchFloating.
+// Pass named functors to these templates: nvcc rejects a device lambda inside a generic lambda,
+// such as those of SwitchFloating.
 #include "mxtrain/device/cuda/launch.cuh"
 #include "mxtrain/operator/kernel.h"
 
@@ -9,7 +10,7 @@ namespace mxtrain {
 
 struct OnGpu {
   static constexpr DeviceType kType = DeviceType::kGPU;
-  static constexpr const char* kRow = "cuda";
+  static constexpr const char* kKernelName = "cuda";
   RunContext ctx;
 };
 
@@ -31,7 +32,7 @@ struct MapBodyOfGpu {
 
 }  // namespace detail
 
-// MapOn of kernel.h, with one kernel for both ways of writing.
+// MapOn of kernel.h, with one kernel for assignment and accumulation.
 template <typename T, typename F>
 void MapOn(const OnGpu& device, const TBlob& out, OpReqType req, F f) {
   if (req != OpReqType::kNullOp) Launch(device, out.StoredSize(), detail::MapBodyOfGpu<T, F>{out.dptr<T>(), req, f});

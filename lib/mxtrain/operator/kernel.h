@@ -1,6 +1,6 @@
 #pragma once
-// What an operator's author writes with: type switch, assignment that honours the request, launch of a functor. kernel.cuh beside it has the
-// same for device code.
+// Tools for writing kernels: type dispatch, assignment that honours the request, launch of a
+// functor. kernel.cuh has the same for device code.
 #include <cstdint>
 #include <type_traits>
 
@@ -38,7 +38,7 @@ void SwitchType(DType type, const char* who, F&& f) {
   }
 }
 
-// The type in which sums over T are formed.
+// The type in which sums over T are accumulated.
 template <typename T>
 using AccumulatorOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
 
@@ -57,7 +57,8 @@ MXTRAIN_HD inline void Assign(OpReqType req, T* out, int64_t i, V value) {
   out[i] = req == OpReqType::kAddTo ? static_cast<T>(Plus(static_cast<V>(out[i]), value)) : static_cast<T>(value);
 }
 
-// Calls f(std::bool_constant<accumulate>{}) so that the choice is made outside the loop; nothing for kNullOp.
+// Calls f(std::bool_constant<accumulate>{}), which moves the choice out of the loop; does nothing
+// for kNullOp.
 template <typename F>
 void SwitchReq(OpReqType req, F&& f) {
   if (req == OpReqType::kNullOp) return;
@@ -68,13 +69,15 @@ void SwitchReq(OpReqType req, F&& f) {
   }
 }
 
-inline constexpr int64_t kParallelGrain = 16384;  // elements below which a second thread costs more than it brings
+// Elements below which a second thread does not pay.
+inline constexpr int64_t kParallelGrain = 16384;
 
-// Where a kernel runs, as a type, so that what is written once serves both devices: a template over the device makes OnCpu{ctx} in a .cc and
-// OnGpu{ctx} (operator/kernel.cuh) in a .cu.
+// The device of a kernel as a type, so that one source serves both devices: a template over the
+// device instantiates OnCpu{ctx} in a .cc and OnGpu{ctx} (operator/kernel.cuh) in a .cu.
 struct OnCpu {
   static constexpr DeviceType kType = DeviceType::kCPU;
-  static constexpr const char* kRow = "ref";  // name of the rows that are written once for both devices
+  // Name of kernels written once for both devices.
+  static constexpr const char* kKernelName = "ref";
   RunContext ctx;
 };
 

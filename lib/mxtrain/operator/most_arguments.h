@@ -2,8 +2,9 @@
 
 namespace mxtrain {
 
-// Of arrays that one operator reads or gives, where a parameter says how many: their names are made before it shows whether a net has them, so
-// that a number in a file must not stand for any amount of memory.
+// Limit on the arrays that one operator reads or writes when a parameter gives their number. Their
+// names are generated before the net is checked against it, so a number in a file must not be able
+// to request any amount of memory.
 inline constexpr int kMostArguments = 1 << 16;
 
 }  // namespace mxtrain

@@ -1,6 +1,7 @@
 #pragma once
-// The ability: what runs. An Operator is made from a Plan, for fixed shapes, types and layouts; Forward and Backward only work, they
-// allocate nothing. Every Operator honours every request kind that its plan accepted.
+// The execution interface. An Operator is made from a Plan, for fixed shapes, types and layouts.
+// Forward and Backward compute only and allocate nothing. Every Operator honours every request kind
+// that its plan accepted.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,7 +13,8 @@
 
 namespace mxtrain {
 
-// How results are written. kWriteInplace: as kWriteTo, and the output's bytes are those of an input (only for pairs that the plan granted).
+// How results are written. kWriteInplace: as kWriteTo, and the output shares the bytes of an input
+// (only for pairs that the plan granted).
 enum class OpReqType : uint8_t { kNullOp, kWriteTo, kWriteInplace, kAddTo };
 
 struct OpContext {
@@ -28,8 +30,9 @@ class MXTRAIN_API Operator {
   virtual ~Operator() = default;
   virtual void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
                        std::span<const TBlob> out_data, std::span<const TBlob> aux_states) = 0;
-  // in_grad[i] = d(loss)/d(in_data[i]) as req[i] says. What the plan did not ask for comes with its shape and data == nullptr. The default
-  // throws kBug: plans that cannot run backward refuse when PlanRequest::needs_backward is set.
+  // in_grad[i] = d(loss)/d(in_data[i]) as req[i] says. Arrays that the plan did not request have
+  // their shape and data == nullptr. The default throws kBug: plans without a backward pass must
+  // refuse when PlanRequest::needs_backward is set.
   virtual void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in_data,
                         std::span<const TBlob> out_data, std::span<const OpReqType> req, std::span<const TBlob> in_grad,
                         std::span<const TBlob> aux_states);
@@ -46,23 +49,25 @@ struct BackwardReads {
   std::vector<bool> out_grad, in_data, out_data;
 };
 
-// How far a kernel may go from sums of products in float32. kFast: rounding errors up to four times those of the plain sum, as of Winograd's
-// convolution. kExact: the plain sum, in any order. kTf32: as kFast, and where the device has units for it (GPUs) the factors of products of
-// float32 are rounded to 10 bits of fraction.
+// Permitted deviation from float32 sums of products. kFast: rounding errors up to four times those
+// of the plain sum, as in Winograd convolution. kExact: the plain sum, in any order. kTf32: as
+// kFast, and on devices with units for it (GPUs) float32 factors are rounded to 10 bits of
+// fraction.
 enum class Math : uint8_t { kFast, kExact, kTf32 };
 
 struct PlanRequest {
   Context ctx;
-  bool is_train = false;         // OpContext::is_train of the runs to come
+  bool is_train = false;         // OpContext::is_train of later runs
   bool needs_backward = false;
-  bool deterministic = false;    // only plans whose bits repeat
+  bool deterministic = false;    // only plans whose results repeat bit for bit
   Math math = Math::kFast;
   int threads = 1;
   std::span<const TensorSpec> in, out, aux;                 // shapes and types, all known
-  std::span<const std::optional<Layout>> in_layout;         // offered: how the array lies; nullopt: it will lie as the plan asks
+  // Fixed layout of the array; nullopt: the plan chooses it.
+  std::span<const std::optional<Layout>> in_layout;
   std::span<const std::optional<Layout>> aux_layout;
-  std::span<const OpReqType> out_req;                       // kNullOp, kWriteTo or kAddTo, an output each
-  std::span<const OpReqType> grad_req;                      // an input each; kNullOp where no gradient is wanted; empty without backward
+  std::span<const OpReqType> out_req;                       // one per output: kNullOp, kWriteTo or kAddTo
+  std::span<const OpReqType> grad_req;  // one per input; kNullOp: no gradient wanted; empty without backward
 };
 
 // How the elements of an array are stored.
@@ -72,23 +77,30 @@ struct ArrayForm {
   friend bool operator==(const ArrayForm&, const ArrayForm&) = default;
 };
 
-// How an operator will run: the answer of a row of the table.
+// How an operator will run: the answer of a kernel.
 struct Plan {
-  const char* kernel = "";               // the row's name
-  std::vector<Layout> in, out, aux;      // of forward. A gradient lies as its array does, but for grad_form.
-  // A second form of an input for Backward (as convolution weights want); nullopt: as in forward. Empty: all as in forward.
+  const char* kernel = "";               // name of the kernel
+  // Of forward. A gradient has its array's layout unless grad_form says otherwise.
+  std::vector<Layout> in, out, aux;
+  // A second layout of an input for Backward (as for convolution weights); nullopt: as in forward.
+  // Empty: all as in forward.
   std::vector<std::optional<Layout>> backward_in;
-  // The form of an input's gradient where it is not that of the input in forward: sums that stay in float32 for a narrow weight. nullopt: as
-  // the input. Empty: all as their inputs.
+  // Type and layout of an input's gradient if they differ from the input's in forward: sums that
+  // stay float32 for a narrow weight. nullopt: as the input. Empty: all as their inputs.
   std::vector<std::optional<ArrayForm>> grad_form;
   std::vector<InplacePair> forward_inplace, backward_inplace;  // granted; a subset of what the property allows
-  std::optional<BackwardReads> backward_reads;  // replaces DeclareBackwardDependency, wider or narrower
+  // Replaces DeclareBackwardDependency; may be wider or narrower.
+  std::optional<BackwardReads> backward_reads;
   std::vector<int64_t> saved;                   // bytes from forward to backward; only when needs_backward
   int64_t forward_workspace = 0, backward_workspace = 0;  // bytes
-  bool accumulates = true;   // kAddTo of gradients runs natively; else the caller must give kWriteTo and add by itself
-  bool deterministic = true; // equal inputs give equal bits in every run of one machine and team; else passed over where that is asked for
-  double cost = 0;           // nanoseconds by a model that is a pure function of shapes, threads and device
-  std::function<std::unique_ptr<Operator>()> make;  // builds descriptors, once, when all choices stand
+  // kAddTo of gradients runs natively; else the caller passes kWriteTo and adds.
+  bool accumulates = true;
+  // Equal inputs give equal bits in every run on one machine and team; else skipped when
+  // determinism is required.
+  bool deterministic = true;
+  double cost = 0;  // nanoseconds, by a model that is a pure function of shapes, threads and device
+  // Builds descriptors; called once, after all choices are made.
+  std::function<std::unique_ptr<Operator>()> make;
 };
 
 }  // namespace mxtrain

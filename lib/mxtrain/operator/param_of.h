@@ -1,5 +1,5 @@
 #pragma once
-// One parameter of an operator, as text, for those who know operators by name alone.
+// One parameter of an operator, as text, for code that knows operators only by name.
 #include <string>
 #include <string_view>
 

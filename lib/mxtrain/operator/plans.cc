@@ -48,7 +48,7 @@ Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
 PlanFn OfFloats(PlanFn plan) {
   return [plan = std::move(plan)](const OperatorProperty& property, const PlanRequest& request, Backend& backend) -> Expected<Plan, Refusal> {
     const DType type = (request.in.empty() ? request.out : request.in)[0].type;
-    if (!IsFloating(type)) return Refusal{format("it computes with floating types, not with {}; insert a Cast", NameOf(type))};
+    if (!IsFloating(type)) return Refusal{format("computes with floating types, not {}; insert a Cast", NameOf(type))};
     return plan(property, request, backend);
   };
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Plans that many kernels share. A kernel starts from one of them, changes what differs and sets `make`.
+// Plans shared by many kernels. A kernel starts from one of them, changes what differs and sets
+// `make`.
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,19 +9,23 @@
 
 namespace mxtrain {
 
-// Every array plain; the declared in-place pairs whose arrays have equal bytes; the cost of moving every array once.
+// Every array plain; the declared in-place pairs whose arrays have equal bytes; the cost of moving
+// every array once.
 MXTRAIN_API Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request);
 
-// For kernels that run over the stored elements of arrays of one shape: as PlainPlan, but every array that has the shape of output 0 lies
-// like the first opaque one offered. Where that form has padding, only if the kernel maps zeros to zeros.
+// For kernels that run over the stored elements of arrays of one shape: as PlainPlan, but every
+// array with the shape of output 0 takes the first opaque layout offered. A layout with padding is
+// used only if the kernel maps zeros to zeros.
 MXTRAIN_API Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool zero_to_zero);
 
-// The layout of the first input of this shape that is offered channels last (blocked_layout.h); plain where none is.
+// The layout of the first input of this shape that is offered channels last (blocked_layout.h);
+// plain if none is.
 MXTRAIN_API Layout OfferedChannelsLast(const PlanRequest& request, const TShape& shape);
-// Every array of `plan` with as many axes as output 0 lies so: images, and the windows of a convolution.
+// Gives this layout to every array of `plan` with as many axes as output 0: images, and convolution
+// windows.
 MXTRAIN_API void LieAs(Layout layout, const OperatorProperty& property, const PlanRequest& request, Plan* plan);
 
-// Nanoseconds to move `bytes`: the model of all kernels that are bound by memory.
+// Nanoseconds to move `bytes`: the cost model of all memory-bound kernels.
 MXTRAIN_API double MoveCost(double bytes);
 
 // The declared pairs whose arrays have equal bytes under the layouts of `plan`.
@@ -28,18 +33,19 @@ MXTRAIN_API void GrantInplace(const OperatorProperty& property, const PlanReques
 
 struct OnCpu;  // operator/kernel.h
 
-// Element types of the data, which is argument 0, or output 0 where there is none.
+// Element types of the data, which is argument 0, or output 0 if there are no arguments.
 enum class Takes { kFloats, kEveryType };
-// `plan`, which refuses data that are not of a floating type.
+// `plan`, refusing data of other than floating types.
 MXTRAIN_API PlanFn OfFloats(PlanFn plan);
 
-// The kernel of an operator that is asked last on Device, which is OnCpu or OnGpu.
+// The kernel of an operator that is tried last on Device (OnCpu or OnGpu).
 template <typename Device>
 KernelEntry LastKernel(std::string op, PlanFn plan, Takes takes = Takes::kFloats) {
-  return {std::move(op), Device::kType, Device::kRow, kRefRank, takes == Takes::kFloats ? OfFloats(std::move(plan)) : std::move(plan)};
+  return {std::move(op), Device::kType, Device::kKernelName, kRefRank, takes == Takes::kFloats ? OfFloats(std::move(plan)) : std::move(plan)};
 }
 
-// That kernel of an operator that learns everything from its parameters and its arrays: Op(property.param()), all arrays plain.
+// The same for an operator that needs only its parameters and arrays: Op(property.param()), all
+// arrays plain.
 template <typename Property, typename Op, typename Device = OnCpu>
 KernelEntry ReferenceKernel(std::string op) {
   return LastKernel<Device>(std::move(op), [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {

@@ -15,11 +15,11 @@ std::string Describe(std::span<const TensorSpec> specs) {
   return format("({})", join(texts, ", "));
 }
 
-[[noreturn]] void ThrowNoRow(const std::string& op, const PlanRequest& request, const std::vector<std::string>& refusals) {
+[[noreturn]] void ThrowNoKernel(const std::string& op, const PlanRequest& request, const std::vector<std::string>& refusals) {
   if (refusals.empty()) {
-    Throw(ErrorKind::kConfig, "{} has no implementation for {} in this build; run it on another device", op, request.ctx.ToString());
+    Throw(ErrorKind::kConfig, "{} has no kernel for {} in this build; run it on another device", op, request.ctx.ToString());
   }
-  Throw(ErrorKind::kConfig, "{}: no implementation on {} takes inputs {}{}: {}", op, request.ctx.ToString(), Describe(request.in),
+  Throw(ErrorKind::kConfig, "{}: no kernel on {} takes inputs {}{}: {}", op, request.ctx.ToString(), Describe(request.in),
         request.needs_backward ? " with gradients" : "", join(refusals, "; "));
 }
 
@@ -31,7 +31,7 @@ bool OperatorProperty::InferType(std::vector<DType>* in, std::vector<DType>* out
     for (DType type : *types) {
       if (type == DType::kUnknown) continue;
       if (common != DType::kUnknown && type != common) {
-        Throw(ErrorKind::kConfig, "{} takes arrays of one type, but was given {} and {}; insert a Cast", TypeString(), NameOf(common),
+        Throw(ErrorKind::kConfig, "{} takes arrays of one type, but got {} and {}; insert a Cast", TypeString(), NameOf(common),
               NameOf(type));
       }
       common = type;
@@ -75,13 +75,13 @@ Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRe
       continue;
     }
     if (request.deterministic && !plan->deterministic) {
-      refusals.push_back(format("{}: its results do not repeat bit for bit, as deterministic asks", entry->name));
+      refusals.push_back(format("{}: not deterministic", entry->name));
       continue;
     }
     plan->kernel = entry->name.c_str();
     return std::move(*plan);
   }
-  ThrowNoRow(TypeString(), request, refusals);
+  ThrowNoKernel(TypeString(), request, refusals);
 }
 
 void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what) {

@@ -1,8 +1,10 @@
 #pragma once
-// The meaning of an operator, the same in every build: names, parameters, shapes, what its gradient reads, what may share memory. It knows no
-// device; abilities are the kernels of the registry's table.
+// The definition of an operator, the same in every build: names, parameters, shapes, which arrays
+// its gradient reads, which may share memory. It does not depend on a device; implementations are
+// the kernels in the registry.
 //
-// A property is made by OperatorRegistry::Create, initialised once by Init and immutable afterwards, hence safe from every thread.
+// A property is made by OperatorRegistry::Create, initialized once by Init and immutable
+// afterwards, hence safe from every thread.
 #include <string>
 #include <vector>
 
@@ -14,8 +16,9 @@ namespace mxtrain {
 class Backend;
 class OperatorRegistry;
 
-// Whether every element of the output, and of each gradient, follows from the elements at its place in arrays of one shape: then an array of
-// an opaque layout may be seen as a flat run of elements, with padding only when zeros are mapped to zeros.
+// Whether every element of the output, and of each gradient, depends only on the elements at the
+// same place in arrays of one shape. Then an array in an opaque layout can be treated as a flat
+// array, with padding only if zeros map to zeros.
 enum class Elementwise { kNo, kYes, kZeroToZero };
 
 class MXTRAIN_API OperatorProperty {
@@ -35,30 +38,32 @@ class MXTRAIN_API OperatorProperty {
   virtual int NumVisibleOutputs() const { return NumOutputs(); }
   // Variadic operators (Concat, ElementWiseSum): the parameter that counts the inputs; "" for the rest.
   virtual std::string NumArgsKey() const { return ""; }
-  // A missing argument becomes a variable that carries this initialiser ("constant" 0.25 for PReLU's gamma), as JSON text; "" for none.
+  // A missing argument becomes a variable with this initializer ("constant" 0.25 for PReLU's
+  // gamma), as JSON text; "" for none.
   virtual std::string DefaultInit(int argument) const { return (void)argument, ""; }
 
-  // Fills what follows from what is known, in both directions, as far as the operator can. Returns whether everything is known; throws
-  // kConfig when shapes contradict, with both shapes. `in` has an entry per argument, with unknown parts; out and aux likewise.
+  // Infers in both directions as far as the operator can. Returns whether everything is known.
+  // Throws kConfig, with both shapes, when shapes contradict. `in` has an entry per argument,
+  // possibly with unknown parts; out and aux likewise.
   virtual bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const = 0;
-  // Default: one type for all; auxiliaries likewise.
+  // Default: one type for all arrays, including auxiliary states.
   virtual bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const;
 
-  // Where the shapes of all arguments are those of the output.
+  // For operators whose arguments all have the shape of the output.
   virtual Elementwise elementwise() const { return Elementwise::kNo; }
 
-  // Ids of the arrays that the gradient reads, out of those given. Default: all.
+  // Ids of the arrays that the gradient reads, out of the given ones. Default: all.
   virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                                      const std::vector<int>& out_data) const;
   // Loss operators: Backward reads no head gradient. Derived from DeclareBackwardDependency.
   bool NeedsHeadGradient() const;
-  // Which inputs may have a gradient at all (labels have none). Default: all.
+  // Which inputs can have a gradient at all (labels cannot). Default: all.
   virtual bool HasGradient(int argument) const { return (void)argument, true; }
 
   virtual std::vector<InplacePair> ForwardInplaceOption() const { return {}; }
   virtual std::vector<InplacePair> BackwardInplaceOption() const { return {}; }
-  // Output is the input, byte for byte, when both are plain (Flatten, Reshape, BlockGrad; the gradients of an addition): the planner may
-  // make it an alias that never runs.
+  // The output is the input, byte for byte, when both are plain (Flatten, Reshape, BlockGrad; the
+  // gradients of an addition). The planner may turn it into an alias that never runs.
   virtual std::vector<InplacePair> ForwardIdentityOption() const { return {}; }
   virtual std::vector<InplacePair> BackwardIdentityOption() const { return {}; }
 
@@ -68,7 +73,7 @@ class MXTRAIN_API OperatorProperty {
   // Multiply-adds of a forward pass, for `plan` and cost models. Default: elements of the outputs.
   virtual double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const;
 
-  // The best kernel of the table that takes the request. Throws kConfig when none does, with every refusal.
+  // The best kernel that accepts the request. Throws kConfig, with every refusal, if none does.
   Plan CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const;
 };
 
@@ -89,10 +94,11 @@ class PropertyWithParam : public OperatorProperty {
   P param_;
 };
 
-// Joins `from` into `into`; throws kConfig "WHO: WHAT has shape A, but B was expected" on contradiction. The tool of InferShape.
+// Merges `from` into `into`; throws kConfig "WHO: WHAT has shape A, but B was expected" on
+// contradiction. For use in InferShape.
 MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what);
 
-// InferShape of operators whose arrays all have one shape.
+// InferShape for operators whose arrays all have one shape.
 MXTRAIN_API bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in, std::vector<TShape>* out);
 
 }  // namespace mxtrain

@@ -27,7 +27,7 @@ template <typename F>
 F* FindSymbol(const Library& library, const char* symbol, const std::string& path) {
   void* address = dlsym(library.get(), symbol);
   if (!address) {
-    Throw(ErrorKind::kConfig, "{} is not a plug-in of mxtrain: it has no {}; build it with mxtrain_add_plugin", path, symbol);
+    Throw(ErrorKind::kConfig, "{} is not an mxtrain plug-in: symbol {} is missing; build it with mxtrain_add_plugin", path, symbol);
   }
   return reinterpret_cast<F*>(address);
 }
@@ -37,12 +37,13 @@ void CheckPairs(const OperatorProperty& property, const char* of, const std::vec
   for (const InplacePair& pair : pairs) {
     const auto within = [](int at, size_t count) { return at >= 0 && static_cast<size_t>(at) < count; };
     if (within(pair.from, from) && within(pair.to, to)) continue;
-    Throw(ErrorKind::kConfig, "operator {}: the {} pair ({}, {}) is none: there are {} {} to share memory with {} {}", property.TypeString(), of,
+    Throw(ErrorKind::kConfig, "operator {}: the {} pair ({}, {}) is out of range: there are {} {} and {} {}", property.TypeString(), of,
           pair.from, pair.to, from, from_what, to, to_what);
   }
 }
 
-// Arrays that share memory: an argument and an output in forward, a head gradient and an argument's gradient in backward.
+// Pairs of arrays that share memory: an argument and an output in forward, a head gradient and an
+// argument's gradient in backward.
 void CheckPairs(const OperatorProperty& property) {
   const size_t in = property.ListArguments().size(), out = static_cast<size_t>(property.NumOutputs());
   CheckPairs(property, "forward in-place", property.ForwardInplaceOption(), in, "arguments", out, "outputs");
@@ -67,7 +68,8 @@ struct OperatorRegistry::Impl {
   };
   std::vector<Library> plugins;
   Tables tables;
-  std::deque<KernelEntry> entries;  // which the tables point to: a deque keeps the addresses that Kernels() hands out
+  // The tables point into it; a deque keeps the addresses that Kernels() returns.
+  std::deque<KernelEntry> entries;
 
   void Claim(const std::string& name, const std::string& target) {
     const auto [taken, fresh] = tables.canonical.emplace(name, target);
@@ -102,7 +104,7 @@ void OperatorRegistry::AddAlias(const std::string& name, const std::string& alia
 
 void OperatorRegistry::AddKernel(KernelEntry entry) {
   for (const KernelEntry* other : Kernels(entry.op, entry.device)) {
-    if (other->name == entry.name) Throw(ErrorKind::kConfig, "operator {}: the kernel '{}' stands in the table already", entry.op, entry.name);
+    if (other->name == entry.name) Throw(ErrorKind::kConfig, "operator {}: kernel '{}' is already registered", entry.op, entry.name);
   }
   const KernelEntry* added = &impl_->entries.emplace_back(std::move(entry));
   std::vector<const KernelEntry*>& order = impl_->tables.order[{added->op, added->device}];
@@ -154,17 +156,17 @@ std::span<const FusePattern> OperatorRegistry::Patterns() const {
 }
 
 void OperatorRegistry::LoadPlugin(const std::string& path) {
-  // A bare file name would be searched for in the system's library folders.
+  // The loader would search the system's library folders for a bare file name.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   Library library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library) Throw(ErrorKind::kConfig, "cannot load the plug-in {}: {}", path, LastLoaderError());
   const PluginInfo* info = FindSymbol<const PluginInfo*()>(library, "mxtrain_plugin_info", path)();
   if (info->abi != kPluginAbi) {
-    Throw(ErrorKind::kConfig, "the plug-in {} ({}, built with mxtrain {}) has ABI number {}, but this program has {}; build it anew", path,
+    Throw(ErrorKind::kConfig, "the plug-in {} ({}, built with mxtrain {}) has ABI number {}, but this program has {}; rebuild it", path,
           info->name, info->version, info->abi, kPluginAbi);
   }
   auto* enter = FindSymbol<void(OperatorRegistry&)>(library, "mxtrain_plugin_register", path);
-  // The loader gives one handle per file, whatever it is called.
+  // The loader returns one handle per file, under any name.
   if (std::find(impl_->plugins.begin(), impl_->plugins.end(), library) != impl_->plugins.end()) return;
   if (!Library(dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))) {
     Throw(ErrorKind::kConfig, "cannot keep the plug-in {}: {}", path, LastLoaderError());

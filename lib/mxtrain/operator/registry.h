@@ -1,6 +1,6 @@
 #pragma once
-// The operators that a program knows, and the table of their implementations. Filled once at start (RegisterOperators, plug-ins), read-only
-// afterwards, hence safe from every thread then.
+// The operators known to a program and their kernels. Filled once at start (RegisterOperators,
+// plug-ins), read-only and safe from every thread afterwards.
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,30 +13,32 @@
 
 namespace mxtrain {
 
-// A kernel of the table: one implementation. Kernels of an operator and device are asked in order of rank; `ref` (rank kRefRank) is the last.
+// One implementation of an operator. The kernels of an operator on a device are tried in order of
+// rank; `ref` (rank kRefRank) is the last.
 using PlanFn = std::function<Expected<Plan, Refusal>(const OperatorProperty&, const PlanRequest&, Backend&)>;
 struct KernelEntry {
   std::string op;
   DeviceType device = DeviceType::kCPU;
-  std::string name;  // "ref", "onednn", "simd", "lanes"
+  std::string name;  // "ref", "onednn", "simd", "image_blocked"
   int rank = 0;
   PlanFn plan;
 };
 inline constexpr int kRefRank = 1000;
 
-// A rewriting rule as data, kept in the folder of the operator that it makes. Matches a chain of operators, each the only reader of the one
-// before it. The arguments of the fused operator are those of the first one, then the further ones of each that follows.
+// A fusion rule as data, kept in the folder of the operator that it creates. Matches a chain of
+// operators, each the only reader of the one before it. The arguments of the fused operator are
+// those of the first, then the additional ones of each that follows.
 struct FusePattern {
   struct Link {
     std::string op;
-    bool any_input = false;  // the one before may come through any input (a sum); else through input 0
+    bool any_input = false;  // the preceding operator may feed any input (a sum); else input 0
     Link(const char* name, bool any = false) : op(name), any_input(any) {}
   };
   std::string name;         // "BatchNorm+Activation"
   std::vector<Link> chain;  // producer first
   std::string into;
   bool for_training = true, for_inference = true;
-  // Parameters of `into`, or nullopt when these operators do not fit.
+  // Parameters of `into`, or nullopt if these operators do not match.
   std::function<std::optional<Kwargs>(std::span<const OperatorProperty* const> chain)> params;
 };
 
@@ -48,7 +50,8 @@ class MXTRAIN_API OperatorRegistry {
   // Throws kConfig when the name or an alias is taken.
   void AddProperty(const std::string& name, const std::vector<std::string>& aliases, std::function<std::unique_ptr<OperatorProperty>()> make);
   void AddAlias(const std::string& name, const std::string& alias);
-  void AddKernel(KernelEntry entry);  // throws kConfig when the operator has a kernel of that name for the device
+  // Throws kConfig if the operator has a kernel of that name on the device.
+  void AddKernel(KernelEntry entry);
   void AddPattern(FusePattern pattern);
 
   // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.
@@ -61,10 +64,11 @@ class MXTRAIN_API OperatorRegistry {
   std::vector<const KernelEntry*> Kernels(std::string_view op, DeviceType device) const;  // by rank
   std::span<const FusePattern> Patterns() const;
 
-  // Opens a shared object made by mxtrain_add_plugin and lets it register. One that this registry has loaded already is left alone. Throws
-  // kConfig: not found, not a plug-in, built for another ABI number (both are named), or what registering throws (a name that is taken);
-  // the table of operators is then as it was.
-  // A plug-in's code stays until the process ends: properties, operators and functions under way may outlive the registry.
+  // Loads a shared object made by mxtrain_add_plugin and lets it register. One that this registry
+  // has already loaded is ignored. Throws kConfig: not found, not a plug-in, built for another ABI
+  // number (the error names both), or errors of registration (a name already taken); the registry
+  // is then unchanged. A plug-in's code stays loaded until the process ends: properties, operators
+  // and running functions may outlive the registry.
   void LoadPlugin(const std::string& path);
 
  private:
@@ -72,16 +76,17 @@ class MXTRAIN_API OperatorRegistry {
   std::unique_ptr<Impl> impl_;
 };
 
-// What a plug-in must agree on with the library that loads it; raised with every incompatible change of the headers of operator/.
+// The interface version that a plug-in and the library must share; raised with every incompatible
+// change to the headers of operator/.
 inline constexpr int kPluginAbi = 4;
 struct PluginInfo {
   int abi;
   const char* name;
-  const char* version;  // of the headers that it was built with
+  const char* version;  // of the headers it was built with
 };
 
-// A registry with every operator of this build, and the kernels for the CPU. For the GPU, those of the GPU half too where it can be opened; why it
-// cannot is said by the backend (CheckDevice).
+// A registry with every operator of this build and its CPU kernels. For the GPU, also those of the
+// CUDA backend if it can be loaded; otherwise the backend reports why (CheckDevice).
 MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(DeviceType device = DeviceType::kCPU);
 // Generated from the folders of operators/.
 void RegisterOperators(OperatorRegistry& registry);

@@ -64,7 +64,7 @@ TEST_CASE("names, aliases and the nearest name") {
   CHECK(MessageOf([&] { registry.Create("Toy", {{"size", "3"}}); }) == "Toy has no parameter 'size'; it takes none");
 }
 
-TEST_CASE("kernels are asked by rank and refusals are collected") {
+TEST_CASE("kernels are tried by rank and refusals are collected") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);
   const auto toy = registry.Create("Toy", {});
@@ -73,12 +73,12 @@ TEST_CASE("kernels are asked by rank and refusals are collected") {
   PlanRequest request;
   request.in = specs;
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
-        "Toy has no implementation for cpu(0) in this build; run it on another device");
+        "Toy has no kernel for cpu(0) in this build; run it on another device");
 
   registry.AddKernel(Kernel("ref", kRefRank, Refuse("float64 only")));
   registry.AddKernel(Kernel("fast", 10, Refuse("more than 4 axes only")));
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
-        "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: float64 only");
+        "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: float64 only");
 
   registry.AddKernel(Kernel("middle", 20, Accept(7)));
   const Plan plan = toy->CreatePlan(registry, request, *backend);
@@ -86,10 +86,10 @@ TEST_CASE("kernels are asked by rank and refusals are collected") {
   CHECK(plan.cost == 7);
   CHECK(registry.Kernels("Toy", DeviceType::kCPU).size() == 3);
   CHECK(registry.Kernels("Toy", DeviceType::kGPU).empty());
-  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) == "operator Toy: the kernel 'fast' stands in the table already");
+  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) == "operator Toy: kernel 'fast' is already registered");
 }
 
-TEST_CASE("kernels whose bits do not repeat are passed over where that is asked for") {
+TEST_CASE("non-deterministic kernels are skipped when determinism is required") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);
   const auto toy = registry.Create("Toy", {});
@@ -99,19 +99,18 @@ TEST_CASE("kernels whose bits do not repeat are passed over where that is asked 
   request.in = specs;
   registry.AddKernel(Kernel("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
     Plan plan;
-    plan.deterministic = false;  // adds in the order in which threads arrive
+    plan.deterministic = false;  // adds in the order of thread arrival
     return Expected<Plan, Refusal>(std::move(plan));
   }));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "racing");
   request.deterministic = true;
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
-        "Toy: no implementation on cpu(0) takes inputs (float32 [2, 3]): racing: its results do not repeat bit for bit, as deterministic "
-        "asks");
+        "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): racing: not deterministic");
   registry.AddKernel(Kernel("ref", kRefRank, Accept(1)));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "ref");
 }
 
-TEST_CASE("what a property derives") {
+TEST_CASE("derived facts of a property") {
   Toy toy;
   CHECK_FALSE(toy.NeedsHeadGradient());
   CHECK(toy.ForwardFlops({}, {TShape{2, 3}, TShape{4}}) == 10);
@@ -122,7 +121,7 @@ TEST_CASE("what a property derives") {
   CHECK(out[0] == DType::kFloat16);
   out[0] = DType::kFloat64;
   CHECK(MessageOf([&] { toy.InferType(&in, &out, &aux); }) ==
-        "Toy takes arrays of one type, but was given float16 and float64; insert a Cast");
+        "Toy takes arrays of one type, but got float16 and float64; insert a Cast");
   in = {DType::kUnknown, DType::kUnknown}, out = {DType::kUnknown};
   CHECK_FALSE(toy.InferType(&in, &out, &aux));
 
@@ -132,7 +131,7 @@ TEST_CASE("what a property derives") {
   CHECK(MessageOf([&] { UnifyShape(TShape{2, 6}, &shape, "Toy", "data"); }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
 }
 
-// Says that the gradient of its data may lie where `from` lies.
+// Declares that the gradient of its data may share memory with array `from`.
 class SharingToy final : public PropertyWithParam<NoParam> {
  public:
   explicit SharingToy(int from) : from_(from) {}
@@ -144,12 +143,12 @@ class SharingToy final : public PropertyWithParam<NoParam> {
   int from_;
 };
 
-TEST_CASE("a gradient may lie in place of a head gradient alone") {
+TEST_CASE("a gradient may share memory only with a head gradient") {
   for (const int from : {1, 2, -1}) {  // the data, the output, nothing
     OperatorRegistry registry;
     registry.AddProperty("SharingToy", {}, [from] { return std::make_unique<SharingToy>(from); });
     CHECK_THROWS_WITH_AS(registry.Create("SharingToy", {}),
-                         format("operator SharingToy: the backward in-place pair ({}, 0) is none: there are 1 head gradients to share memory with 1 gradients", from).c_str(),
+                         format("operator SharingToy: the backward in-place pair ({}, 0) is out of range: there are 1 head gradients and 1 gradients", from).c_str(),
                          Error);
   }
   OperatorRegistry registry;

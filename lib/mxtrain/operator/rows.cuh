@@ -1,5 +1,6 @@
 #pragma once
-// rows.h for device code: rows by warps, long ones by blocks, and columns by single threads.
+// rows.h for device code: warps process rows, blocks process long rows, single threads process
+// columns.
 #include <cstring>
 
 #include "mxtrain/operator/kernel.cuh"
@@ -10,10 +11,10 @@ namespace detail {
 
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kBlockWarps = cuda::kBlockThreads / kWarpThreads;
-static_assert((kBlockWarps & (kBlockWarps - 1)) == 0 && kBlockWarps <= kWarpThreads, "a warp folds what the warps of a block have found");
-inline constexpr int64_t kLongestOfWarp = 1024;  // elements of a row that a warp does alone
+static_assert((kBlockWarps & (kBlockWarps - 1)) == 0 && kBlockWarps <= kWarpThreads, "one warp folds the results of the warps of a block");
+inline constexpr int64_t kLongestOfWarp = 1024;  // elements of a row that one warp processes
 
-// The value of the lane whose number differs in the bits of `mask`.
+// The value of the warp lane whose index differs in the bits of `mask`.
 template <typename V>
 __device__ inline V ShuffleXor(V value, int mask) {
   static_assert(std::is_trivially_copyable_v<V> && sizeof(V) % sizeof(uint32_t) == 0);
@@ -25,7 +26,8 @@ __device__ inline V ShuffleXor(V value, int mask) {
   return value;
 }
 
-// Over groups of `lanes` lanes, a power of two; every lane gets the result, with the same bits.
+// Over groups of `lanes` warp lanes, a power of two; every lane gets the result, with the same
+// bits.
 template <int kLanes, typename V, typename Op>
 __device__ inline V FoldLanes(V value, Op op) {
 #pragma unroll
@@ -47,7 +49,7 @@ __device__ inline V FoldBlock(V value, Op op) {
 
 }  // namespace detail
 
-// The functions are marked for the host too, since what calls them is; they run on the device alone.
+// Marked for the host too because their callers are; they run only on the device.
 struct WarpTeam {
   MXTRAIN_HD int rank() const {
     MXTRAIN_ON_DEVICE(return threadIdx.x % detail::kWarpThreads;)
@@ -94,7 +96,7 @@ struct SoloRow {
 
 template <typename F>
 void ForRows(const OnGpu& device, int64_t rows, int64_t length, const F& f) {
-  static_assert(std::is_trivially_copyable_v<F>, "a functor travels to the device byte by byte");
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   if (rows == 0) return;
   cudaStream_t stream = StreamOf(device.ctx).get();
   if (length <= detail::kLongestOfWarp) {

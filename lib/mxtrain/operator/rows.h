@@ -1,6 +1,7 @@
 #pragma once
-// Rows: pieces of work whose elements belong together, as a sum or a softmax. A row is done by a team: one thread of the CPU, or the threads of a
-// warp or of a block of the GPU (rows.cuh). What is written for a team serves them all:
+// Rows: units of work whose elements belong together, such as a sum or a softmax. A team processes
+// a row: one CPU thread, or the threads of a GPU warp or block (rows.cuh). Code written for a team
+// serves all of them:
 //
 //   struct SumRow {
 //     template <typename Team>
@@ -11,8 +12,9 @@
 //       if (team.rank() == 0) y[row] = sum;
 //     }
 //   };
-// In which order a team joins depends on its size alone, and that on shapes alone: the bits of a result repeat. All members of a team call Fold
-// together; its operation is commutative.
+// The order in which a team combines values depends only on its size, and the size only on shapes,
+// so results repeat bit for bit. All members of a team call Fold together; its operation is
+// commutative.
 #include <algorithm>
 
 #include "mxtrain/operator/kernel.h"
@@ -41,37 +43,39 @@ struct LargerOf {
   }
 };
 
-// Elements that a thread of the GPU reads before it goes on with the first of them: memory answers late, and serves many at once.
+// Elements that a GPU thread loads before it uses the first one: memory has high latency but serves
+// many loads at once.
 inline constexpr int kLoadsAhead = 8;
 
-// f(team, row) for every row in [0, rows), each of about `length` elements that lie side by side.
+// f(team, row) for every row in [0, rows), each of about `length` contiguous elements.
 template <typename F>
 void ForRows(const OnCpu&, int64_t rows, int64_t length, const F& f) {
   ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, length)), [&f](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) f(SoloTeam{}, row);
   });
 }
-// The same where the elements of a row lie apart, and neighbouring rows side by side.
+// The same when the elements of a row are not contiguous and adjacent rows are.
 template <typename F>
 void ForColumns(const OnCpu& device, int64_t columns, int64_t length, const F& f) {
   ForRows(device, columns, length, f);
 }
 
-// How rows that are long and few are cut into slices, so that all of a device has work: slice s of a row is [Begin(s), Begin(s + 1)).
+// How a few long rows are divided into slices to occupy the whole device: slice s of a row is
+// [Begin(s), Begin(s + 1)).
 struct Slices {
   int64_t length = 0, count = 1;
 
   Slices() = default;
-  // For ForRows: slices by teams.
+  // For ForRows: teams process slices.
   Slices(int64_t rows, int64_t row_length) : Slices(rows, row_length, 1024, 2048) {}
-  // For ForColumns: slices by single threads.
+  // For ForColumns: single threads process slices.
   static Slices OfColumns(int64_t columns, int64_t column_length) { return {columns, column_length, 1 << 18, 64}; }
 
   MXTRAIN_HD int64_t Begin(int64_t slice) const { return length / count * slice + length % count * slice / count; }
   int64_t longest() const { return (length + count - 1) / count; }
 
  private:
-  // `enough`: slices of all rows together; `shortest`: elements of one.
+  // `enough`: slices of all rows together; `shortest`: least elements of a slice.
   Slices(int64_t rows, int64_t row_length, int64_t enough, int64_t shortest)
       : length(row_length),
         count(std::clamp<int64_t>(std::min(enough / std::max<int64_t>(rows, 1), row_length / shortest), 1, enough)) {}
@@ -109,12 +113,13 @@ struct JoinRow {
 
 }  // namespace detail
 
-// Bytes of the scratch of SumTerms.
+// Size in bytes of the scratch space of SumTerms.
 template <typename V>
 int64_t BytesOfSum(const Slices& slices) {
   return (slices.count + 1) * static_cast<int64_t>(sizeof(V));
 }
-// The sum of term(k), a V, over [0, slices.length): at the start of `scratch`, where it is returned. Every term is asked for once.
+// The sum of term(k), of type V, over [0, slices.length). The result is at the start of `scratch`;
+// the function returns that address. Evaluates every term once.
 template <typename V, typename Device, typename F>
 const V* SumTerms(const Device& device, const Slices& slices, const F& term, V* scratch) {
   V* parts = scratch + 1;

@@ -11,7 +11,7 @@
 namespace mxtrain {
 namespace {
 
-TEST_CASE("slices cover a row, one behind the other") {
+TEST_CASE("consecutive slices cover a row") {
   for (const int64_t rows : {1, 3, 64, 5000}) {
     for (const int64_t length : {0, 1, 7, 2047, 2048, 100003, 30000000}) {
       const Slices slices(rows, length);
@@ -31,7 +31,7 @@ struct Number {
   double operator()(int64_t i) const { return x[i]; }
 };
 
-TEST_CASE("a sum of terms asks for every term once") {
+TEST_CASE("a sum evaluates every term once") {
   for (const int64_t n : {0, 1, 2048, 9001}) {
     std::vector<double> x(static_cast<size_t>(n));
     std::iota(x.begin(), x.end(), 1);
@@ -41,8 +41,8 @@ TEST_CASE("a sum of terms asks for every term once") {
   }
 }
 
-// The members of a team of any size, on the GPU as well, meet every element of a channel once.
-TEST_CASE("a walk over a channel meets its elements") {
+// The members of a team of any size, also on the GPU, visit every element of a channel once.
+TEST_CASE("a walk over a channel visits its elements") {
   for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9, 4, 1), ChannelView(1, 2, 300), ChannelView(70, 1, 49)}) {
     for (const int64_t step : {1, 2, 32, 256}) {
       const int64_t begin = view.size() / 3, channel = view.channels - 1;
@@ -76,7 +76,7 @@ TEST_CASE("sums over channels") {
   }
 }
 
-TEST_CASE("the places of a view are those that a copy takes") {
+TEST_CASE("the offsets of a view are those that a copy uses") {
   StridedView view;
   view.offset = 59;
   view.Add(3, -20);

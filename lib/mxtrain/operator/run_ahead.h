@@ -1,6 +1,7 @@
 #pragma once
-// Bounds how many imperative calls stand in the engine: what a call pushes holds its arrays and plan, so a loop that is much faster than its
-// operators would fill memory with them. Private to this module; thread-safe.
+// Bounds the number of imperative calls pending in the engine. A pushed call holds its arrays and
+// plan, so a loop that runs much faster than its operators would otherwise fill memory. Private to
+// this module; thread-safe.
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -17,13 +18,14 @@ class RunAhead {
   struct Leave {
     void operator()(RunAhead* left) const { left->Remove(); }
   };
-  using Ticket = std::unique_ptr<RunAhead, Leave>;  // of one call, until its function has ended
+  using Ticket = std::unique_ptr<RunAhead, Leave>;  // held by a call until its function has ended
 
   static RunAhead& Of(Runtime& runtime) {
     return *std::static_pointer_cast<RunAhead>(runtime.Extension("run ahead", [] { return std::make_shared<RunAhead>(); }));
   }
 
-  // Waits until fewer than kMostCalls are under way; inside a function of the engine, which would wait for itself, it does not.
+  // Blocks until fewer than kMostCalls are pending. Does not block inside an engine function, which
+  // would wait for itself.
   Ticket Enter(const engine::Engine& engine) {
     std::unique_lock lock(mutex_);
     if (!engine::FunctionScope::Inside(&engine)) left_.wait(lock, [&] { return calls_ < kMostCalls; });

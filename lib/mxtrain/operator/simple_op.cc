@@ -9,7 +9,7 @@
 
 namespace mxtrain {
 
-// Everything that was said about an operator. Written while the registry is filled, read-only afterwards.
+// The declaration of an operator. Written while the registry is filled, read-only afterwards.
 struct SimpleOp::Entry {
   using Function = std::variant<std::monostate, UnaryFunction, BinaryFunction>;
   using Gradient = std::variant<std::monostate, UnaryGradFunctionT0, UnaryGradFunctionT1, UnaryGradFunctionT2, BinaryGradFunctionT0,
@@ -24,8 +24,8 @@ struct SimpleOp::Entry {
   };
 
   std::string name, description;
-  OperatorRegistry* registry = nullptr;  // which holds this entry
-  int arity = 0;                         // 1 or 2; 0 until a function tells
+  OperatorRegistry* registry = nullptr;  // owns this entry
+  int arity = 0;                         // 1 or 2; 0 until a function is set
   std::variant<std::monostate, UnaryShapeFunction, BinaryShapeFunction> shape;
   std::map<DeviceType, Device> devices;
   size_t gradient_kind = 0;  // index into Gradient, the same on every device
@@ -70,12 +70,12 @@ const char* NameOf(SimpleOpInplaceOption option) {
   return "?";
 }
 
-// The parameter `scalar`, whose default each operator sets by itself.
+// The parameter `scalar`, whose default each operator sets.
 struct ScalarParam {
   double scalar = 0;
   static std::vector<params::Field> Schema(double default_value) {
     Fields<ScalarParam> fields;
-    fields.Add("scalar", &ScalarParam::scalar).Default(default_value).Help("the number that joins every element");
+    fields.Add("scalar", &ScalarParam::scalar).Default(default_value).Help("scalar operand");
     return fields.Take();
   }
 };
@@ -110,7 +110,7 @@ class SimpleOpProperty final : public OperatorProperty {
   std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const override { return ForwardResource(in_shape); }
 
  private:
-  // Without a shape function: every array has one shape.
+  // Without a shape function: all arrays have one shape.
   void UnifyAll(std::vector<TShape>* in, std::vector<TShape>* out) const;
   TShape CallShapeFunction(const std::vector<TShape>& in) const;
 
@@ -216,7 +216,7 @@ class SimpleOperator final : public Operator {
   }
 
  private:
-  // Calls a gradient function of whatever kind.
+  // Calls a gradient function of any kind.
   struct Call {
     const OpContext& ctx;
     OutputGrad head;
@@ -226,7 +226,7 @@ class SimpleOperator final : public Operator {
     std::span<const TBlob> grad;
     const EnvArguments& env;
 
-    void operator()(std::monostate) const { Throw(ErrorKind::kBug, "a SimpleOp without a gradient was asked for one"); }
+    void operator()(std::monostate) const { Throw(ErrorKind::kBug, "the gradient of a SimpleOp without a gradient was requested"); }
     void operator()(UnaryGradFunctionT0 f) const {
       TBlob g = grad[0];
       f(head, env, &g, req[0], ctx.run_ctx);
@@ -253,14 +253,15 @@ class SimpleOperator final : public Operator {
     }
   };
 
-  // The vector has its size already: nothing is allocated.
+  // The vector already has its size: nothing is allocated.
   void TakeResources(const OpContext& ctx) { env_.resource.assign(ctx.requested.begin(), ctx.requested.end()); }
 
   SimpleOp::Entry::Device functions_;
   EnvArguments env_;
 };
 
-// The layout of all arrays: the first opaque one that is offered, where the functions may run over it as a flat row.
+// The layout of all arrays: the first opaque one offered, if the functions may run over it as a
+// flat array.
 Layout CommonLayout(const SimpleOp::Entry& entry, const PlanRequest& request) {
   if (entry.elementwise == Elementwise::kNo) return {};
   const TShape& shape = request.out[0].shape;
@@ -274,7 +275,7 @@ Layout CommonLayout(const SimpleOp::Entry& entry, const PlanRequest& request) {
   return {};
 }
 
-// Pairs whose two arrays have equally many bytes.
+// Pairs whose two arrays have equal sizes in bytes.
 std::vector<InplacePair> Grant(SimpleOpInplaceOption option, const PlanRequest& request) {
   if (request.in[0].shape.Size() != request.out[0].shape.Size() || request.in[0].type != request.out[0].type) return {};
   return PairsOf(option);
@@ -327,9 +328,9 @@ void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n, S
     Fail("{} is not an option of a {} function", NameOf(inplace), n == 1 ? "unary" : "binary");
   }
   if (!devices.empty() && inplace != forward_inplace) {
-    Fail("{} on one device and {} on another; sharing memory is part of the meaning", NameOf(forward_inplace), NameOf(inplace));
+    Fail("{} on one device and {} on another; in-place options must be the same on all devices", NameOf(forward_inplace), NameOf(inplace));
   }
-  if (devices.contains(device)) Fail("it has a function for {} already", Context{device, 0}.ToString());
+  if (devices.contains(device)) Fail("the function for {} is already set", Context{device, 0}.ToString());
   forward_inplace = inplace;
   devices[device].function = function;
   registry->AddKernel({name, device, "simple", kRefRank, [device](const OperatorProperty& property, const PlanRequest& request, Backend&) {
@@ -343,10 +344,10 @@ void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient, int n, S
     Fail("{} is not an option of a {} gradient", NameOf(inplace), n == 1 ? "unary" : "binary");
   }
   const auto found = devices.find(device);
-  if (found == devices.end()) Fail("a gradient for {} without a function; call set_function first", Context{device, 0}.ToString());
-  if (found->second.gradient.index() != 0) Fail("it has a gradient for {} already", Context{device, 0}.ToString());
+  if (found == devices.end()) Fail("gradient for {} without a function; call set_function first", Context{device, 0}.ToString());
+  if (found->second.gradient.index() != 0) Fail("the gradient for {} is already set", Context{device, 0}.ToString());
   if (gradient_kind != 0 && (gradient.index() != gradient_kind || inplace != backward_inplace)) {
-    Fail("the gradients of two devices read different arrays or differ in sharing memory; that is part of the meaning");
+    Fail("the gradients on two devices differ in the arrays they read or in their in-place option; both must be the same");
   }
   gradient_kind = gradient.index();
   backward_inplace = inplace;
@@ -357,7 +358,7 @@ SimpleOp::SimpleOp(OperatorRegistry& registry, const std::string& name) {
   if (registry.Has(name)) {
     const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
     const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get());
-    if (!simple) Throw(ErrorKind::kConfig, "SimpleOp {}: the name belongs to an operator that is no SimpleOp", name);
+    if (!simple) Throw(ErrorKind::kConfig, "SimpleOp {}: the name is taken by an operator that is not a SimpleOp", name);
     entry_ = simple->entry();
     return;
   }
@@ -438,7 +439,7 @@ SimpleOp& SimpleOp::set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs
   return *this;
 }
 SimpleOp& SimpleOp::set_resource_request(ResourceRequest::Type type, ResourceBytes bytes) {
-  if (type == ResourceRequest::kTempSpace && !bytes) entry_->Fail("kTempSpace needs the number of its bytes");
+  if (type == ResourceRequest::kTempSpace && !bytes) entry_->Fail("kTempSpace needs a size in bytes");
   entry_->resources.push_back({type, std::move(bytes)});
   return *this;
 }

@@ -1,14 +1,15 @@
 #pragma once
-// One entry gives an NDArray function and a Symbol operator: for operators of one or two inputs and one output. For more, write an
-// OperatorProperty.
+// One declaration defines an NDArray function and a Symbol operator, for operators with one or two
+// inputs and one output. For other operators, write an OperatorProperty.
 //
 //   MXTRAIN_OPERATOR(smooth_l1, registry) {
 //     SimpleOp(registry, "smooth_l1").set_function(DeviceType::kCPU, Forward, kNoInplace)
 //         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn).set_enable_scalar(true).describe("...");
 //   }
-// A second SimpleOp object of the same name adds to the entry that the first made (a _cuda.cu adds its functions so). Each function becomes
-// a row of the table; an operator without a gradient is refused at bind when its gradient is wanted. What cannot be (unary and binary
-// functions mixed, a gradient before its function, an option of the other arity) throws kConfig at the call that brings it.
+// A second SimpleOp object of the same name adds to the same entry (this is how a _cuda.cu adds its
+// functions). Each function becomes a kernel. Binding an operator without a gradient fails if its
+// gradient is needed. Invalid declarations (unary and binary functions mixed, a gradient before its
+// function, an option of the other arity) throw kConfig at the offending call.
 #include <functional>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ using UnaryShapeFunction = TShape (*)(const TShape& src, const EnvArguments& env
 using BinaryShapeFunction = TShape (*)(const TShape& lhs, const TShape& rhs, const EnvArguments& env);
 using UnaryFunction = void (*)(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
 using BinaryFunction = void (*)(const TBlob& lhs, const TBlob& rhs, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
-// T0 reads the head gradient only, T1 also the output, T2 also the input(s).
+// T0 reads only the head gradient, T1 also the output, T2 also the input(s).
 using UnaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx);
 using UnaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value, const EnvArguments& env, TBlob* in_grad,
                                      OpReqType req, RunContext ctx);
@@ -80,8 +81,8 @@ class MXTRAIN_API SimpleOp {
   // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
   SimpleOp& set_enable_scalar(bool enable, double default_value = 1);
   SimpleOp& set_enable_kwargs(bool enable);
-  // Declares the keyword arguments: parsing, `ops` and errors come from them, and functions read env.As<P>(). Without it any key is passed
-  // through as text.
+  // Declares the keyword arguments, which gives parsing, `ops` and errors; functions read
+  // env.As<P>(). Without it all keys are passed through as text.
   template <typename P>
   SimpleOp& set_kwargs_struct() {
     return set_kwargs_schema(P::Describe(), [](const Kwargs& kwargs, std::string_view owner) {
@@ -96,20 +97,23 @@ class MXTRAIN_API SimpleOp {
   };
   using ParseKwargs = std::function<ParsedKwargs(const Kwargs& kwargs, std::string_view owner)>;
   SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs parse);
-  // Scratch of a size that follows from the input shape(s), or random numbers; for the function and for the gradient alike.
+  // Scratch whose size follows from the input shape(s), or random numbers; for both the function
+  // and the gradient.
   using ResourceBytes = std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
   SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
   SimpleOp& set_elementwise(Elementwise elementwise);
-  // Element types that the functions take; others are refused when a call is planned. Default: every type.
+  // Element types that the functions support; planning a call with others fails. Default: every
+  // type.
   SimpleOp& set_types(std::vector<DType> types);
-  // Pairs whose output is the input byte for byte: data to output in forward, head gradient to argument in backward.
+  // Pairs whose output is the input byte for byte: data to output in forward, head gradient to
+  // argument in backward.
   SimpleOp& set_identity(std::vector<InplacePair> forward, std::vector<InplacePair> backward);
   // Default: "data", or "lhs" and "rhs".
   SimpleOp& set_arguments(std::vector<std::string> names);
   SimpleOp& add_alias(const std::string& alias);
   SimpleOp& describe(const std::string& text);
 
-  struct Entry;  // shared by all SimpleOp objects of the name and by its properties and rows
+  struct Entry;  // shared by all SimpleOp objects of the name, its properties and its kernels
 
  private:
   std::shared_ptr<Entry> entry_;

@@ -1,12 +1,13 @@
 #pragma once
-// What is said of SimpleOps lies in entries beside the registry's tables, and a plug-in may add to one that is there. Private to this module.
+// The declarations of SimpleOps are kept in entries beside the registry's tables; a plug-in may
+// extend an existing one. Private to this module.
 #include <functional>
 
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
 
-// Puts every entry that the registry has now back to what it is now.
+// Saves every entry of the registry; the returned function restores them.
 std::function<void()> KeepSimpleOps(const OperatorRegistry& registry);
 
 }  // namespace mxtrain

@@ -1,4 +1,4 @@
-// Toy operators, one for every thing that an entry can say; each is put through the operator cases.
+// Toy operators, one for each feature of a declaration; each runs through the operator cases.
 #include "mxtrain/operator/simple_op.h"
 
 #include <doctest/doctest.h>
@@ -84,7 +84,7 @@ void Shift(const TBlob& x, const EnvArguments& env, TBlob* y, OpReqType req, Run
       y, req, [by = env.As<ShiftParam>().by](auto v) { return static_cast<decltype(v)>(v + by); }, x);
 }
 
-// The sum of all elements, through scratch as large as the input.
+// The sum of all elements, using scratch as large as the input.
 TShape OneElement(const TShape& src, const EnvArguments&) {
   return src.ndim() < 1 ? TShape{} : TShape{1};
 }
@@ -106,7 +106,7 @@ void TotalGradient(const OutputGrad& g, const EnvArguments&, TBlob* dx, OpReqTyp
   });
 }
 
-// The larger rows of two matrices one below the other.
+// The larger elements of two matrices, stacked vertically.
 TShape StackShape(const TShape& a, const TShape& b, const EnvArguments&) {
   return TShape{a[0] + b[0], a[1]};
 }
@@ -116,7 +116,7 @@ void Stack(const TBlob& a, const TBlob& b, const EnvArguments&, TBlob* y, OpReqT
   Map<float>(ctx, *y, req, [=](int64_t i) { return i < n ? first[i] : second[i - n]; });
 }
 
-// Adds noise and gives the same noise back in the gradient: both draw the same numbers.
+// Adds noise and returns the same noise in the gradient: both draw the same numbers.
 void Noise(const TBlob& x, const EnvArguments& env, TBlob* y, OpReqType req, RunContext ctx) {
   const float* in = x.dptr<float>();
   Map<float>(ctx, *y, req, [in, r = env.resource[0]](int64_t i) { return in[i] * r.Uniform(static_cast<uint64_t>(i)); });
@@ -223,15 +223,15 @@ TEST_CASE("keyword arguments, shape functions, scratch, random numbers") {
     std::vector<std::string> problems;
     for (size_t i = 0; i < r.in[0].size(); ++i) {
       const double factor = r.out[0][i] / r.in[0][i];
-      if (factor < 0 || factor > 1) problems.push_back("a factor outside of [0, 1]");
-      if (std::fabs(r.in_grad[0][i] - factor * r.head[0][i]) > 1e-5) problems.push_back("the gradient drew another number");
+      if (factor < 0 || factor > 1) problems.push_back("a factor outside [0, 1]");
+      if (std::fabs(r.in_grad[0][i] - factor * r.head[0][i]) > 1e-5) problems.push_back("the gradient drew a different number");
     }
     return problems;
   };
   Examine(noise);
 }
 
-TEST_CASE("what the entry says is what the property says") {
+TEST_CASE("the property reflects the declaration") {
   const auto toys = Toys();
   const auto power = toys->Create("power", {}), add = toys->Create("add", {}), shift = toys->Create("move", {{"by", "1"}});
   CHECK(power->GetParams() == Kwargs{{"scalar", "2"}});
@@ -268,13 +268,13 @@ TEST_CASE("a second object adds to the entry") {
   CHECK(registry.Create("twice", {})->Description() == "two of it");
 }
 
-TEST_CASE("registrations that cannot be are refused") {
+TEST_CASE("invalid registrations are rejected") {
   const auto toys = Toys();
   const auto entry = [&](const char* name) { return SimpleOp(*toys, name); };
   CHECK_THROWS_WITH(entry("a").set_function(kCpu, Twice, kNoInplace).set_gradient(kCpu, AddGradient, kNoInplace),
                     "SimpleOp a: unary and binary functions are mixed");
   CHECK_THROWS_WITH(entry("b").set_gradient(kCpu, TwiceGradient, kNoInplace),
-                    "SimpleOp b: a gradient for cpu(0) without a function; call set_function first");
+                    "SimpleOp b: gradient for cpu(0) without a function; call set_function first");
   CHECK_THROWS_WITH(entry("c").set_enable_scalar(true).set_enable_kwargs(true),
                     "SimpleOp c: a scalar and keyword arguments cannot both be enabled");
   CHECK_THROWS_WITH(entry("c2").set_kwargs_struct<ShiftParam>().set_enable_scalar(true),
@@ -283,18 +283,18 @@ TEST_CASE("registrations that cannot be are refused") {
                     "SimpleOp d: kInplaceLhsOut is not an option of a unary function");
   CHECK_THROWS_WITH(entry("e").set_function(kCpu, Add, kInplaceInOut), "SimpleOp e: kInplaceInOut is not an option of a binary function");
   CHECK_THROWS_WITH(entry("add").set_function(DeviceType::kGPU, Add, kNoInplace),
-                    "SimpleOp add: kInplaceLhsOut on one device and kNoInplace on another; sharing memory is part of the meaning");
-  CHECK_THROWS_WITH(entry("f").set_resource_request(ResourceRequest::kTempSpace), "SimpleOp f: kTempSpace needs the number of its bytes");
+                    "SimpleOp add: kInplaceLhsOut on one device and kNoInplace on another; in-place options must be the same on all devices");
+  CHECK_THROWS_WITH(entry("f").set_resource_request(ResourceRequest::kTempSpace), "SimpleOp f: kTempSpace needs a size in bytes");
   CHECK_THROWS_WITH(entry("twice").add_alias("exp"), "operator twice: the name 'exp' is already taken by operator exp");
 }
 
-TEST_CASE("an operator without a gradient refuses to be trained through") {
+TEST_CASE("an operator without a gradient refuses a backward pass") {
   const auto toys = Toys();
   OperatorCase c = Case("shift", 1, [](const Arrays& in) { return in; }, {{"by", "0"}});
   c.must_accept = {};
   const CaseReport report = ExamineCase(c, *toys, TestBackend());
-  REQUIRE(!report.rows.empty());
-  CHECK(report.rows[0].refusal == "it has no gradient");
+  REQUIRE(!report.kernels.empty());
+  CHECK(report.kernels[0].refusal == "it has no gradient");
 }
 
 }  // namespace

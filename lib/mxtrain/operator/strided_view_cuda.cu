@@ -4,7 +4,7 @@
 namespace mxtrain {
 namespace {
 
-// to = from as `req` says, where nothing is added bit by bit.
+// to = from as `req` says, for requests without accumulation.
 template <typename T>
 MXTRAIN_HD void Put(OpReqType req, T* to, T from) {
   if (req == OpReqType::kAddTo) {
@@ -31,7 +31,7 @@ struct ToView {
   MXTRAIN_HD void operator()(int64_t i) const { Put(req, array + view.Place(i), dense[i]); }
 };
 
-// The rows of a piece within the whole.
+// The rows of a piece within the whole array.
 StridedView PieceOf(const AxisView& view, int64_t begin, int64_t length) {
   StridedView piece;
   piece.offset = begin * view.inner;
@@ -40,7 +40,8 @@ StridedView PieceOf(const AxisView& view, int64_t begin, int64_t length) {
   return piece;
 }
 
-// Rows of bytes that lie `from_pitch` and `to_pitch` apart; false where they lie further apart than the copy engine counts.
+// Copies rows of bytes with pitches `from_pitch` and `to_pitch`; false if a pitch exceeds the limit
+// of the copy engine.
 bool CopyRows(const OnGpu& device, const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t width, int64_t rows) {
   constexpr int64_t kMostPitch = (int64_t{1} << 31) - 1;
   if (from_pitch > kMostPitch || to_pitch > kMostPitch) return false;

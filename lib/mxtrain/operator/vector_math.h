@@ -1,7 +1,8 @@
 #pragma once
-// Elementary functions of a float without branches, tables or calls, so that a compiler turns a loop over them into vectors. Errors are those
-// of the test beside this file; NaN stays NaN, and results overflow and underflow where the true ones do, to infinity and to zero (results
-// below the least normal number are zero). Of a double they are those of the C library.
+// Elementary functions of a float without branches, tables or calls, so that compilers can
+// vectorize loops over them. Their errors are stated in the test beside this file. NaN stays NaN.
+// Results overflow and underflow where the exact ones do, to infinity and to zero (results below
+// the least normal number are zero). The double versions have the errors of the C library.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -13,11 +14,12 @@ namespace mxtrain::vector_math {
 MXTRAIN_HD inline double Exp(double x) { return std::exp(x); }
 MXTRAIN_HD inline double Tanh(double x) { return std::tanh(x); }
 
-// e^x = 2^n e^r, n the whole number nearest to x / log 2, |r| <= log(2) / 2. e^r by its Taylor series up to r^7, whose rest is below 6e-9 of
-// the sum. Error at most 1.1 units in the last place.
+// e^x = 2^n e^r, n the integer nearest to x / log 2, |r| <= log(2) / 2. e^r by its Taylor series up
+// to r^7, whose remainder is below 6e-9 of the sum. Error at most 1.1 units in the last place.
 [[gnu::always_inline]] MXTRAIN_HD inline float Exp(float x) {
   constexpr float kLog2E = 1.44269504f, kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
-  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to a whole number, in its low bits
+  // 1.5 * 2^23: adding it rounds to an integer, in the low bits.
+  constexpr float kRounder = 12582912.0f;
   constexpr float kLeast = -87.33654f, kMost = 88.72283f;
   const float inside = x < kLeast ? kLeast : x > kMost ? kMost : x;
   const float shifted = inside * kLog2E + kRounder, n = shifted - kRounder;
@@ -29,15 +31,16 @@ MXTRAIN_HD inline double Tanh(double x) { return std::tanh(x); }
   sum = sum * r + 1.0f / 6;
   sum = sum * r + 0.5f;
   sum = sum * (r * r) + r + 1.0f;
-  // 2^n in two factors: n may be 128.
+  // 2^n as two factors, since n may be 128.
   const int32_t power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder), half = power >> 1;
   const float scaled = sum * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((power - half + 127) << 23);
   const float bounded = x < kLeast ? 0.0f : x > kMost ? HUGE_VALF : scaled;
   return x != x ? x : bounded;
 }
 
-// (e^2x - 1) / (e^2x + 1); near zero, where that loses digits, an odd polynomial (the rational approximation's Taylor form would need more
-// terms: coefficients of least error on |x| <= 0.625 by Moshier's Cephes, tanhf). Error at most 3 units in the last place.
+// (e^2x - 1) / (e^2x + 1); near zero, where that loses digits, an odd polynomial (the Taylor series
+// would need more terms): minimax coefficients on |x| <= 0.625 from Moshier's Cephes, tanhf. Error
+// at most 3 units in the last place.
 [[gnu::always_inline]] MXTRAIN_HD inline float Tanh(float x) {
   const float size = x < 0 ? -x : x, square = x * x;
   float sum = -5.70498872745e-3f;

@@ -8,7 +8,7 @@
 namespace mxtrain {
 namespace {
 
-// Distance from the true value in units of the last place of a float there.
+// Distance from the exact value in float units in the last place.
 double Units(float got, double truth) {
   const float rounded = static_cast<float>(truth);
   const double unit = std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity()) - std::abs(rounded);
@@ -27,7 +27,7 @@ double WorstUnits(float begin, float end, F f, G truth) {
   return worst;
 }
 
-TEST_CASE("the exponential and its kin stay within their units of the last place") {
+TEST_CASE("exp and related functions stay within their error bounds") {
   CHECK(WorstUnits(-87.3f, 88.7f, [](float x) { return vector_math::Exp(x); }, [](double x) { return std::exp(x); }) < 1.1);
   CHECK(WorstUnits(-20, 20, [](float x) { return vector_math::Tanh(x); }, [](double x) { return std::tanh(x); }) < 3);
   CHECK(WorstUnits(-80, 80, [](float x) { return vector_math::Sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }) < 3);

@@ -1,8 +1,9 @@
 #pragma once
-// The integers that element-wise kernels compute with: 64 bits, and an answer to everything, so that no array stops the process. Sums,
-// differences and products wrap around (two's complement); division truncates, division and remainder by zero are 0, the least number
-// divided by -1 is itself. A floating-point number is cut towards zero and saturates; NaN becomes 0. Arrays of narrower types keep the low
-// bits of what comes out.
+// The integers that element-wise kernels compute with: 64 bits, with a result for every operation,
+// so that no input aborts the process. Sums, differences and products wrap around (two's
+// complement). Division truncates; division and remainder by zero are 0; the least number divided
+// by -1 is itself. Floating-point numbers are truncated towards zero and saturate; NaN becomes 0.
+// Arrays of narrower types keep the low bits of the result.
 #include <cmath>
 #include <concepts>
 #include <cstdint>

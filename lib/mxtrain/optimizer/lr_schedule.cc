@@ -14,16 +14,16 @@ namespace {
 
 enum Unit { kEpochs, kSteps };
 
-// What every schedule takes.
+// Parameters of every schedule.
 struct WarmupParam {
   double warmup_epochs = 0, warmup_from = 0;
   int64_t warmup_steps = 0;
   int unit = kEpochs;
   template <typename P>
   static void DeclareWarmup(Fields<P>& f) {
-    f.Add("warmup_epochs", &P::warmup_epochs).Default(0).Range(0).Help("epochs of linear rise to the base rate");
+    f.Add("warmup_epochs", &P::warmup_epochs).Default(0).Range(0).Help("epochs of linear warm-up to the base rate");
     f.Add("warmup_steps", &P::warmup_steps).Default(0).Range(0).Help("the same in steps; at most one of the two");
-    f.Add("warmup_from", &P::warmup_from).Default(0).Range(0, 1).Help("where the rise begins, as a factor of the base rate");
+    f.Add("warmup_from", &P::warmup_from).Default(0).Range(0, 1).Help("start of the warm-up, as a factor of the base rate");
   }
 };
 
@@ -33,8 +33,8 @@ struct ConstantParam : WarmupParam, Parameter<ConstantParam> {
 struct StepParam : WarmupParam, Parameter<StepParam> {
   double every = 0, factor = 0;
   static void Declare(Fields<StepParam>& f) {
-    f.Add("every", &StepParam::every).Required().Range(1e-9).Help("distance between two reductions, in `unit`");
-    f.Add("factor", &StepParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
+    f.Add("every", &StepParam::every).Required().Range(1e-9).Help("interval between reductions, in `unit`");
+    f.Add("factor", &StepParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
     f.Add("unit", &StepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
     DeclareWarmup(f);
   }
@@ -44,7 +44,7 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
   double factor = 0;
   static void Declare(Fields<MultistepParam>& f) {
     f.Add("milestones", &MultistepParam::milestones).Required().Help("where the rate is reduced, ascending, in `unit`");
-    f.Add("factor", &MultistepParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
+    f.Add("factor", &MultistepParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
     f.Add("unit", &MultistepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `milestones`");
     DeclareWarmup(f);
   }
@@ -52,8 +52,8 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
 struct ExponentialParam : WarmupParam, Parameter<ExponentialParam> {
   double every = 0, factor = 0;
   static void Declare(Fields<ExponentialParam>& f) {
-    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 10).Help("of the change in each `every`; above 1 the rate rises");
-    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("in which the rate changes by the factor, in `unit`");
+    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 10).Help("factor per `every`; above 1 the rate rises");
+    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("interval of one factor, in `unit`");
     f.Add("unit", &ExponentialParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
     DeclareWarmup(f);
   }
@@ -62,9 +62,9 @@ struct PlateauParam : WarmupParam, Parameter<PlateauParam> {
   double factor = 0, min_delta = 0, min = 0;
   int64_t patience = 0, cooldown = 0;
   static void Declare(Fields<PlateauParam>& f) {
-    f.Add("factor", &PlateauParam::factor).Default(0.1).Range(0, 1).Help("of each reduction");
-    f.Add("patience", &PlateauParam::patience).Default(10).Range(1).Help("epochs without improvement of the `best` metric before one");
-    f.Add("min_delta", &PlateauParam::min_delta).Default(1e-4).Range(0).Help("an improvement is one by more than this");
+    f.Add("factor", &PlateauParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
+    f.Add("patience", &PlateauParam::patience).Default(10).Range(1).Help("epochs without improvement of the `best` metric before a reduction");
+    f.Add("min_delta", &PlateauParam::min_delta).Default(1e-4).Range(0).Help("least change that counts as an improvement");
     f.Add("cooldown", &PlateauParam::cooldown).Default(0).Range(0).Help("epochs after a reduction that do not count");
     f.Add("min", &PlateauParam::min).Default(0).Range(0, 1).Help("least rate, as a factor of the base rate");
     DeclareWarmup(f);
@@ -87,21 +87,21 @@ struct LinearParam : WarmupParam, Parameter<LinearParam> {
 struct PolyParam : WarmupParam, Parameter<PolyParam> {
   double power = 0, final_factor = 0;
   static void Declare(Fields<PolyParam>& f) {
-    f.Add("power", &PolyParam::power).Default(2).Range(0).Help("of the part of the run that is left");
+    f.Add("power", &PolyParam::power).Default(2).Range(0).Help("power of the remaining part of the run");
     f.Add("final", &PolyParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
-// Its rise is the warm-up.
+// Has its own warm-up.
 struct OneCycleParam : WarmupParam, Parameter<OneCycleParam> {
   enum Curve { kCosine, kLinear };
   double rise = 0, start = 0, final_factor = 0;
   int curve = 0;
   static void Declare(Fields<OneCycleParam>& f) {
-    f.Add("rise", &OneCycleParam::rise).Default(0.3).Range(0, 1).Help("part of the run in which the rate rises to the base rate");
+    f.Add("rise", &OneCycleParam::rise).Default(0.3).Range(0, 1).Help("fraction of the run in which the rate rises to the base rate");
     f.Add("start", &OneCycleParam::start).Default(0.04).Range(0, 1).Help("rate at the first step, as a factor of the base rate");
     f.Add("final", &OneCycleParam::final_factor).Default(4e-6).Range(0, 1).Help("rate at the last step, as a factor of the base rate");
-    f.Add("curve", &OneCycleParam::curve).Enum({{"cosine", kCosine}, {"linear", kLinear}}).Default(kCosine).Help("of rise and fall");
+    f.Add("curve", &OneCycleParam::curve).Enum({{"cosine", kCosine}, {"linear", kLinear}}).Default(kCosine).Help("shape of rise and fall");
   }
 };
 
@@ -127,7 +127,7 @@ class Reductions final : public Schedule {
   Reductions(const StepParam& p, int64_t steps_per_epoch, int64_t total_steps) : factor_(p.factor) {
     const double scale = p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1;
     for (int k = 1; std::llround(p.every * scale * k) < total_steps; ++k) {
-      if (std::llround(p.every * scale) < 1) Throw(ErrorKind::kConfig, "schedule step: every = {} is less than a step", p.every);
+      if (std::llround(p.every * scale) < 1) Throw(ErrorKind::kConfig, "schedule step: every = {} is less than one step", p.every);
       steps_.push_back(std::llround(p.every * scale * k));
     }
   }
@@ -156,7 +156,8 @@ class Exponential final : public Schedule {
   double factor_, every_;  // in steps
 };
 
-// Keras' ReduceLROnPlateau: `patience` epochs without improvement lower the rate, and `cooldown` epochs after that do not count.
+// Keras' ReduceLROnPlateau: `patience` epochs without improvement lower the rate, and the
+// `cooldown` epochs after that do not count.
 class Plateau final : public Schedule {
  public:
   Plateau(const PlateauParam& p, int64_t, int64_t) : param_(p), patience_(p.patience, p.min_delta) {}
@@ -179,7 +180,7 @@ class Plateau final : public Schedule {
     int end = 0;
     if (!text.starts_with("plateau ")) return;
     if (std::sscanf(text.c_str(), "plateau %la %" SCNd64 " %n", &factor, &cooling, &end) != 2) {
-      Throw(ErrorKind::kData, "'{}' is no saved state of the schedule plateau", text);
+      Throw(ErrorKind::kData, "'{}' is not a saved state of schedule plateau", text);
     }
     patience_.RestoreState(text.substr(static_cast<size_t>(end)));
     factor_ = factor;
@@ -190,10 +191,10 @@ class Plateau final : public Schedule {
   PlateauParam param_;
   Patience patience_;
   double factor_ = 1;
-  int64_t cooling_ = 0;  // epochs of cooldown that are left
+  int64_t cooling_ = 0;  // remaining cooldown epochs
 };
 
-// A fall by a function of the part of the run that is done, between the end of the warm-up and the last step.
+// Decays by a function of the completed fraction between the end of the warm-up and the last step.
 class Falling : public Schedule {
  public:
   Falling(double final_factor, int64_t total_steps) : final_(final_factor), total_(total_steps) {}
@@ -236,8 +237,8 @@ class Cosine final : public Falling {
   double Left(double t) const override { return 0.5 * (1 + std::cos(std::numbers::pi * t)); }
 };
 
-// Smith and Topin, "Super-convergence", arXiv 1708.07120: up to the base rate, then down to next to nothing. The rate alone: the momentum
-// stays.
+// Smith and Topin, "Super-convergence", arXiv 1708.07120: up to the base rate, then down to almost
+// zero. Only the rate changes, not the momentum.
 class OneCycle final : public Schedule {
  public:
   OneCycle(const OneCycleParam& p, int64_t, int64_t total_steps)

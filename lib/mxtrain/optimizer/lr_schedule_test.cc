@@ -46,7 +46,7 @@ TEST_CASE("multistep reduces at its milestones") {
   CHECK_THROWS_AS(Make("multistep", {{"milestones", "[6, 3]"}}), Error);
 }
 
-TEST_CASE("cosine falls from the base rate to the final one along half a wave") {
+TEST_CASE("cosine falls from the base rate to the final one along half a cosine") {
   const auto schedule = Make("cosine", {{"final", "0.1"}});
   for (int64_t step = 0; step < kTotal; ++step) {
     const double t = static_cast<double>(step) / kTotal;
@@ -67,17 +67,18 @@ TEST_CASE("exponential falls by its factor in each epoch, after the warm-up") {
   }
 }
 
-TEST_CASE("plateau reduces after epochs without improvement, rests in its cooldown, and stops at its least rate") {
+TEST_CASE("plateau reduces after epochs without improvement, pauses in its cooldown, and stops at its minimum rate") {
   const Kwargs kwargs = {{"factor", "0.5"}, {"patience", "2"}, {"min_delta", "0"}, {"cooldown", "1"}, {"min", "0.2"}};
   const auto schedule = Make("plateau", kwargs);
-  // Accuracies, and the factor after each. The seventh is in the cooldown; the last reduction ends at the least rate.
+  // Accuracies, and the factor after each. The seventh is in the cooldown; the last reduction is
+  // limited by the minimum rate.
   const std::vector<std::pair<double, double>> epochs = {{0.5, 1},   {0.6, 1},    {0.6, 1},    {0.55, 0.5}, {0.5, 0.5},  {0.6, 0.5},
                                                          {0.6, 0.25}, {0.7, 0.25}, {0.7, 0.25}, {0.7, 0.2},  {0.1, 0.2}, {0.1, 0.2}};
   for (size_t i = 0; i < epochs.size(); ++i) {
     CAPTURE(i);
     schedule->EndEpoch(epochs[i].first, true);
     CHECK(schedule->Factor(static_cast<int64_t>(i)) == epochs[i].second);
-    // Restored from its state another one goes on alike.
+    // Another one restored from its state continues the same.
     const auto resumed = Make("plateau", kwargs);
     resumed->RestoreState(schedule->SaveState());
     CHECK(resumed->SaveState() == schedule->SaveState());
@@ -87,7 +88,7 @@ TEST_CASE("plateau reduces after epochs without improvement, rests in its cooldo
   CHECK_THROWS_AS(Make("plateau", {})->RestoreState("plateau much"), Error);
 }
 
-TEST_CASE("linear and poly fall to the final rate by a power of what is left") {
+TEST_CASE("linear and poly fall to the final rate by a power of the remaining part") {
   for (const double final_factor : {0.0, 0.2}) {
     const auto linear = Make("linear", {{"final", format("{}", final_factor)}});
     const auto cubic = Make("poly", {{"power", "3"}, {"final", format("{}", final_factor)}, {"warmup_steps", "25"}});
@@ -124,7 +125,7 @@ TEST_CASE("one_cycle rises to the base rate and falls to its final one") {
   CHECK_THROWS_WITH(Make("one_cycle", {{"warmup_epochs", "1"}}), doctest::Contains("warmup_epochs"));
 }
 
-TEST_CASE("warm-up rises in equal steps and meets the schedule") {
+TEST_CASE("warm-up rises in equal steps up to the schedule") {
   for (const Kwargs& warmup : {Kwargs{{"warmup_epochs", "2"}}, Kwargs{{"warmup_steps", "20"}}}) {
     Kwargs kwargs = warmup;
     kwargs.emplace_back("warmup_from", "0.2");
@@ -142,7 +143,7 @@ TEST_CASE("warm-up rises in equal steps and meets the schedule") {
                     "schedule constant: give warmup_epochs or warmup_steps, not both");
 }
 
-TEST_CASE("unknown schedules and parameters are refused with the nearest") {
+TEST_CASE("unknown schedules and parameters are rejected with the nearest name") {
   CHECK_THROWS_WITH(Make("cosin", {}), doctest::Contains("did you mean 'cosine'?"));
   CHECK_THROWS_WITH(Make("step", {{"every", "3"}, {"facto", "1"}}), doctest::Contains("'factor'"));
   CHECK_THROWS_AS(Make("step", {}), Error);

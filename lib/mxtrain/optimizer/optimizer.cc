@@ -9,14 +9,14 @@
 namespace mxtrain {
 namespace {
 
-// What every optimizer takes.
+// Parameters of every optimizer.
 struct BaseParam {
   double lr = 0, weight_decay = 0, clip_gradient = 0;
   template <typename P>
   static void DeclareBase(Fields<P>& f, double default_lr) {
     f.Add("lr", &P::lr).Default(default_lr).Range(0).Help("learning rate, before the schedule");
     f.Add("weight_decay", &P::weight_decay).Default(0).Range(0).Help("for parameters whose names end in _weight or _gamma");
-    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("bound of each gradient element after scaling by 1 / batch; negative: none");
+    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("limit of each gradient element after scaling by 1 / batch; negative: none");
   }
 };
 
@@ -24,7 +24,7 @@ struct SgdParam : BaseParam, Parameter<SgdParam> {
   double momentum = 0;
   static void Declare(Fields<SgdParam>& f) {
     DeclareBase(f, 0.01);
-    f.Add("momentum", &SgdParam::momentum).Default(0).Range(0, 1).Help("share of the last update that is kept");
+    f.Add("momentum", &SgdParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
   }
 };
 
@@ -51,8 +51,8 @@ struct RmsPropParam : BaseParam, Parameter<RmsPropParam> {
   static void Declare(Fields<RmsPropParam>& f) {
     DeclareBase(f, 0.001);
     f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
-    f.Add("momentum", &RmsPropParam::momentum).Default(0).Range(0, 1).Help("share of the last update that is kept");
-    f.Add("centered", &RmsPropParam::centered).Default(false).Help("by the variance of gradients in place of their mean square");
+    f.Add("momentum", &RmsPropParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
+    f.Add("centered", &RmsPropParam::centered).Default(false).Help("divide by the variance of gradients instead of their mean square");
     f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
   }
 };
@@ -78,7 +78,7 @@ struct FtrlParam : BaseParam, Parameter<FtrlParam> {
   double lambda1 = 0, beta = 0;
   static void Declare(Fields<FtrlParam>& f) {
     DeclareBase(f, 0.1);
-    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm: more of it, more weights that are 0");
+    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm; higher gives more zero weights");
     f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
   }
 };
@@ -87,9 +87,9 @@ struct LarsParam : BaseParam, Parameter<LarsParam> {
   double momentum = 0, eta = 0, epsilon = 0;
   static void Declare(Fields<LarsParam>& f) {
     DeclareBase(f, 0.1);
-    f.Add("momentum", &LarsParam::momentum).Default(0).Range(0, 1).Help("share of the last update that is kept");
-    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust: length of an update by that of the weights, at a rate of 1");
-    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the norms of the divisor");
+    f.Add("momentum", &LarsParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
+    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
+    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the divisor");
   }
 };
 
@@ -101,7 +101,7 @@ class WithParam : public Optimizer {
     weight_decay_ = param.weight_decay;
   }
   int NumScalars() const override { return kNumScalars; }
-  // The parameters that the operator has too, under the same names.
+  // The parameters that the operator also has, under the same names.
   Kwargs UpdateParams() const override {
     Kwargs kwargs = param_.ToKwargs();
     std::erase_if(kwargs, [](const auto& item) { return item.first == "lr" || item.first == "weight_decay" || item.first == "centered"; });
@@ -136,7 +136,8 @@ class Nag final : public Sgd {
   std::string UpdateOperator() const override { return param_.momentum > 0 ? "nag_mom_update" : "sgd_update"; }
 };
 
-// Kingma and Ba, arXiv 1412.6980; the correction of both moments goes into one factor of the learning rate.
+// Kingma and Ba, arXiv 1412.6980; the bias correction of both moments is one factor of the learning
+// rate.
 template <typename P>
 class Moments : public WithParam<P> {
  public:
@@ -155,14 +156,14 @@ class Adam final : public Moments<AdamParam> {
   std::string UpdateOperator() const override { return "adam_update"; }
 };
 
-// Loshchilov and Hutter, arXiv 1711.05101: decay apart from the gradient.
+// Loshchilov and Hutter, arXiv 1711.05101: decoupled weight decay.
 class AdamW final : public Moments<AdamParam> {
  public:
   using Moments::Moments;
   std::string UpdateOperator() const override { return "adamw_update"; }
 };
 
-// The papers of these stand with their formulas in operators/optimizer_update/optimizer_update.h.
+// operators/optimizer_update/optimizer_update.h lists the papers and formulas of these.
 class Lamb final : public Moments<LambParam> {
  public:
   using Moments::Moments;
@@ -240,8 +241,8 @@ const Row& Find(std::string_view name) {
 }
 
 double ReadMultiplier(const std::string& variable, const std::map<std::string, std::string>& attrs, const std::string& key, double otherwise) {
-  for (const std::string& form : {key, "__" + key + "__"}) {
-    const auto found = attrs.find(form);
+  for (const std::string& spelling : {key, "__" + key + "__"}) {
+    const auto found = attrs.find(spelling);
     if (found == attrs.end()) continue;
     double value = 0;
     try {

@@ -32,7 +32,7 @@ TEST_CASE("scalars of a step: rate, decay, scale, correction of the moments") {
   }
 }
 
-TEST_CASE("rules choose their operator and states") {
+TEST_CASE("optimizers select their operator and states") {
   CHECK(Optimizer::Create("sgd", {})->UpdateOperator() == "sgd_update");
   CHECK(Optimizer::Create("sgd", {})->NumStates() == 0);
   CHECK(Optimizer::Create("sgd", {{"momentum", "0.9"}})->UpdateOperator() == "sgd_mom_update");
@@ -56,7 +56,7 @@ TEST_CASE("weight decay is for weights and scales; attributes decide otherwise")
   CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", "much"}}), doctest::Contains("parameter 'fc1_weight': lr_mult = 'much'"));
 }
 
-TEST_CASE("unknown optimizers and parameters are refused with the nearest") {
+TEST_CASE("unknown optimizers and parameters are rejected with the nearest name") {
   CHECK_THROWS_WITH(Optimizer::Create("adm", {}), doctest::Contains("did you mean 'adam'?"));
   CHECK_THROWS_WITH(Optimizer::Create("sgd", {{"momentun", "0.9"}}), doctest::Contains("'momentum'"));
   CHECK_THROWS_AS(Optimizer::Create("sgd", {{"lr", "-1"}}), Error);

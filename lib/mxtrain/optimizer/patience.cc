@@ -25,7 +25,7 @@ void Patience::RestoreState(const std::string& text) {
   int64_t waited = 0;
   double best = 0;
   const int found = std::sscanf(text.c_str(), "%" SCNd64 " %la", &waited, &best);
-  if (found < 1) Throw(ErrorKind::kData, "'{}' is no saved count of epochs without improvement", text);
+  if (found < 1) Throw(ErrorKind::kData, "'{}' is not a saved count of epochs without improvement", text);
   waited_ = waited;
   best_ = found == 2 ? std::optional(best) : std::nullopt;
 }

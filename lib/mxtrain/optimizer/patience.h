@@ -1,5 +1,6 @@
 #pragma once
-// Counts epochs that were no better than the best before them: what lowers the rate of the schedule `plateau`, and what ends a run early.
+// Counts epochs without improvement over the best so far: lowers the rate of schedule `plateau` and
+// ends a run early.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,12 +11,13 @@ namespace mxtrain {
 
 class MXTRAIN_API Patience {
  public:
-  // `patience`: epochs in a row without improvement. An improvement is one by more than `min_delta`; a value that is not finite is none.
+  // `patience`: consecutive epochs without improvement. An improvement exceeds `min_delta`; a
+  // non-finite value is none.
   Patience(int64_t patience, double min_delta) : patience_(patience), min_delta_(min_delta) {}
 
-  // Takes in the value of an epoch. True when the patience is at its end.
+  // Records the value of an epoch. Returns true when the patience is exhausted.
   bool Exhausted(double value, bool higher_is_better);
-  void Restart() { waited_ = 0; }  // counts anew; the best stays
+  void Restart() { waited_ = 0; }  // resets the count; the best stays
   int64_t waited() const { return waited_; }
 
   // Exact, as text.

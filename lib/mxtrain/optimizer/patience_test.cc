@@ -9,14 +9,14 @@
 namespace mxtrain {
 namespace {
 
-TEST_CASE("patience ends after so many values that are no better by more than min_delta") {
+TEST_CASE("patience ends after that many values without an improvement above min_delta") {
   Patience patience(2, 0.125);
   CHECK_FALSE(patience.Exhausted(1.0, true));
   CHECK_FALSE(patience.Exhausted(1.0625, true));  // too little
   CHECK_FALSE(patience.Exhausted(1.25, true));
   CHECK(patience.waited() == 0);
   CHECK_FALSE(patience.Exhausted(std::nan(""), true));
-  CHECK(patience.Exhausted(1.375, true));  // by min_delta, and no more
+  CHECK(patience.Exhausted(1.375, true));  // by exactly min_delta
   CHECK(patience.Exhausted(0.0, true));
   patience.Restart();
   CHECK_FALSE(patience.Exhausted(1.0, true));
@@ -29,7 +29,7 @@ TEST_CASE("less is better for a loss") {
   CHECK(patience.Exhausted(0.5, false));
 }
 
-TEST_CASE("a restored count goes on as the one that was saved") {
+TEST_CASE("a restored count continues as the saved one") {
   Patience first(3, 0), fresh(3, 0);
   CHECK(first.SaveState() == "0");
   for (double value : {0.1, 1.0 / 3, 0.2}) first.Exhausted(value, true);

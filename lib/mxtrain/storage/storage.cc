@@ -14,10 +14,10 @@ namespace mxtrain {
 namespace {
 
 constexpr size_t kHoldersNamed = 5;
-constexpr int64_t kLargest = int64_t{1} << 60;  // beyond every device; sizes below it can be rounded up
+constexpr int64_t kLargest = int64_t{1} << 60;  // beyond every device; smaller sizes can be rounded up without overflow
 
-// Sizes that are kept apart. Small ones go up by cache lines, middle ones in eight steps per power of two (at most 1/8 is wasted), large
-// ones, of which there are few, in huge pages.
+// Size classes. Small sizes are multiples of a cache line, medium ones have eight classes per power
+// of two (at most 1/8 is wasted), large ones are multiples of a huge page.
 int64_t SizeClass(int64_t bytes) {
   auto round = [bytes](int64_t step) { return (bytes + step - 1) / step * step; };
   if (bytes <= 4096) return round(64);
@@ -38,7 +38,7 @@ class PooledStorage final : public Storage {
   }
 
   Handle Alloc(Context ctx, int64_t bytes, const char* who) override {
-    if (bytes < 0) Throw(ErrorKind::kBug, "'{}' asked for {} bytes", who, bytes);
+    if (bytes < 0) Throw(ErrorKind::kBug, "'{}' requested {} bytes", who, bytes);
     if (bytes == 0) return {nullptr, 0, ctx};
     std::unique_lock lock(mutex_);
     Pool& pool = pools_[ctx];
@@ -49,7 +49,7 @@ class PooledStorage final : public Storage {
     void* data = Take(ctx, &pool, size);
     for (bool freed = true; !data && freed;) {
       freed = AwaitFree(&lock);
-      data = Take(ctx, &pool, size);  // once more without a Free to wait for: the last may have come before
+      data = Take(ctx, &pool, size);  // retry even without a pending Free: the last may have happened before
     }
     if (!data) ThrowFull(ctx, pool, bytes, who);
     pool.live.emplace(data, Block{size, who, false});
@@ -106,12 +106,12 @@ class PooledStorage final : public Storage {
   };
   struct Pool {
     std::unordered_map<void*, Block> live;
-    std::map<int64_t, std::deque<Freed>> cache;  // by size class, each the oldest first; none is empty
+    std::map<int64_t, std::deque<Freed>> cache;  // by size class, oldest first; none is empty
     uint64_t frees = 0;
     Stats stats;
   };
 
-  // Without the lock: who frees takes it.
+  // Without the lock: Free takes it.
   bool AwaitFree(std::unique_lock<std::mutex>* lock) {
     if (!await_free_) return false;
     lock->unlock();
@@ -120,7 +120,7 @@ class PooledStorage final : public Storage {
     return freed;
   }
 
-  // A block of a size class from the cache or from the device; null when neither has one.
+  // A block of a size class from the cache or the device; null if neither has one.
   void* Take(Context ctx, Pool* pool, int64_t size) {
     if (const auto found = pool->cache.find(size); found != pool->cache.end()) {
       void* data = found->second.back().data;
@@ -142,7 +142,8 @@ class PooledStorage final : public Storage {
     return backend_(ctx).Allocate(ctx, size);
   }
 
-  // Gives the block that was freed longest ago back. Classes are few, some eight per power of two.
+  // Returns the least recently freed block to the device. A linear search: there are only about
+  // eight classes per power of two.
   void Evict(Context ctx, Pool* pool) {
     const auto oldest = std::min_element(pool->cache.begin(), pool->cache.end(),
                                          [](const auto& a, const auto& b) { return a.second.front().serial < b.second.front().serial; });

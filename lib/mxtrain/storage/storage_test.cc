@@ -15,7 +15,7 @@
 namespace mxtrain {
 namespace {
 
-// A device with a given amount of memory that knows what was not returned.
+// A device with a given amount of memory that tracks unreturned blocks.
 class SmallDevice final : public Backend {
  public:
   explicit SmallDevice(int64_t capacity) : capacity_(capacity) {}
@@ -48,7 +48,7 @@ class SmallDevice final : public Backend {
   std::map<void*, int64_t> live_;
 };
 
-// A device without end whose blocks are addresses alone.
+// An unlimited device whose blocks are only addresses.
 class CountingDevice final : public Backend {
  public:
   ~CountingDevice() override { CHECK(live_.empty()); }
@@ -73,7 +73,7 @@ std::unique_ptr<Storage> Over(Backend& backend) {
 
 const Context kCpu = Context::cpu();
 
-TEST_CASE("freed blocks are given out again without asking the device") {
+TEST_CASE("freed blocks are reused without asking the device") {
   SmallDevice device(1 << 30);
   const auto storage = Over(device);
   const Storage::Handle a = storage->Alloc(kCpu, 1000, "a");
@@ -120,7 +120,7 @@ TEST_CASE("statistics are kept per device") {
   storage->Free(b);
 }
 
-TEST_CASE("a full device gives its cache back before it gives up") {
+TEST_CASE("a full device releases its cache before it gives up") {
   SmallDevice device(10000);
   const auto storage = Over(device);
   storage->Free(storage->Alloc(kCpu, 4096, "small"));
@@ -134,7 +134,7 @@ TEST_CASE("sizes that drift do not fill the device: the oldest blocks of the cac
   constexpr int64_t kMiB = int64_t{1} << 20;
   CountingDevice device;
   const auto storage = Over(device);
-  // Sizes that drift: each round asks for another class, so that nothing in the cache serves again.
+  // Drifting sizes: each round requests another class, so nothing in the cache is reused.
   for (int64_t i = 0; i < 200; ++i) {
     storage->Free(storage->Alloc(kCpu, (64 + 2 * i) * kMiB, "drifting"));
     const Storage::Stats stats = storage->GetStats(kCpu);
@@ -167,7 +167,7 @@ TEST_CASE("a program that repeats its sizes never asks the device again") {
   CHECK(storage->GetStats(kCpu).evictions == 0);
 }
 
-TEST_CASE("a request beyond every device is refused, not rounded past the end of the numbers") {
+TEST_CASE("a request beyond every device is rejected, without overflow") {
   CountingDevice device;
   const auto storage = Over(device);
   for (const int64_t bytes : {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max() - 63, int64_t{1} << 62}) {
@@ -221,7 +221,7 @@ TEST_CASE("a full device waits for blocks that are about to be freed") {
   storage->Free(wide);
 }
 
-TEST_CASE("a Free that comes just before the last look is not missed") {
+TEST_CASE("a Free that comes just before the last check is not missed") {
   SmallDevice device(1000);
   Storage::Handle going;
   Storage* freed_by = nullptr;

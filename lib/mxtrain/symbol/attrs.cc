@@ -14,12 +14,12 @@ DType ParseTypeAttr(const std::string& text) {
   if (number == static_cast<int>(DType::kUnknown)) return DType::kUnknown;
   const DType type = static_cast<DType>(number);
   if (number < 0 || number > 127 || NameOf(type) == std::string_view("unknown")) {
-    Throw(ErrorKind::kConfig, "{} is not the number of an element type that is known here; write a name, as float32", text);
+    Throw(ErrorKind::kConfig, "{} is not the number of a known element type; use a name such as float32", text);
   }
   return type;
 }
 
-// An attribute's text, read; errors name the variable and the key.
+// Parses an attribute; errors name the variable and the key.
 template <typename T>
 T Read(const Node& variable, const char* key, T absent, T (*parse)(const std::string&)) {
   const auto found = variable.attrs.find(key);
@@ -34,9 +34,9 @@ T Read(const Node& variable, const char* key, T absent, T (*parse)(const std::st
 TShape ParseShapeAttr(const std::string& text) {
   if (text == "None") return TShape();
   TShape shape = TShape::Parse(text);
-  if (shape.ndim() == 0) return TShape();  // the reference system's "no shape"
+  if (shape.ndim() == 0) return TShape();  // MXNet's "no shape"
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (shape[i] < -1) Throw(ErrorKind::kConfig, "a dimension cannot be {}", shape[i]);
+    if (shape[i] < -1) Throw(ErrorKind::kConfig, "invalid dimension {}", shape[i]);
     if (shape[i] == 0) shape[i] = TShape::kUnknown;
   }
   return shape;

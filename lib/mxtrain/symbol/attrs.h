@@ -1,7 +1,8 @@
 #pragma once
-// Attributes: what nodes carry beside their parameters, and how files write them. In memory the five keys that the reference system once
-// kept bare (ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage) are bare, all others as the user wrote them; its files since 0.9
-// write them as __lr_mult__ and so on.
+// Attributes: what nodes have besides their parameters, and how files store them. In memory the
+// five keys that MXNet once stored bare (ctx_group, lr_mult, wd_mult, force_mirroring,
+// mirror_stage) are bare, all others as the user wrote them. MXNet files since 0.9 store them as
+// __lr_mult__ and so on.
 #include <optional>
 #include <span>
 #include <string>
@@ -21,14 +22,15 @@ Attrs WithBareKeys(const Attrs& attrs);
 // "weight_lr_mult" is lr_mult of the input "weight": {"weight", "lr_mult"}.
 std::optional<std::pair<std::string, std::string>> SplitInputKey(const std::string& key);
 
-// What a variable that stands in for a missing input takes over from its operator: everything but shape, type, initialiser and keys that
-// speak of an input; of the latter those that name this one.
+// The attributes that a variable created for a missing input inherits from its operator: all except
+// shape, type, initializer and keys for single inputs, plus the keys for this input.
 Attrs AttrsForInput(const Attrs& node_attrs, const std::string& input);
 
-// Shape and type from __shape__ (0 and -1: unknown) and __dtype__ (a number of the files, or a name); unknown when absent. Throw kConfig.
+// Shape and type from __shape__ (0 and -1: unknown) and __dtype__ (MXNet's number, or a name);
+// unknown if absent. Throw kConfig.
 TShape ShapeAttr(const Node& variable);
 DType TypeAttr(const Node& variable);
-// The text that the reference system reads.
+// The text that MXNet reads.
 std::string AttrForFile(const std::string& key, const std::string& value);
 
 }  // namespace mxtrain

@@ -1,4 +1,4 @@
-// Symbol::Create and Symbol::Compose: how symbols are made of symbols.
+// Symbol::Create and Symbol::Compose.
 #include <algorithm>
 #include <unordered_map>
 
@@ -10,7 +10,7 @@
 namespace mxtrain {
 namespace {
 
-// Puts the inputs where they belong: by position, then by name.
+// Assigns the inputs: by position, then by name.
 class InputSlots {
  public:
   explicit InputSlots(const Node& node) : node_(node), names_(node.op->ListArguments()) {
@@ -20,7 +20,7 @@ class InputSlots {
 
   void FillByPosition(const std::vector<Edge>& positional) {
     if (positional.size() > names_.size()) {
-      Throw(ErrorKind::kConfig, "{} takes {} inputs ({}), but {} were given", DescribeNode(node_), names_.size(), join(names_, ", "),
+      Throw(ErrorKind::kConfig, "{} takes {} inputs ({}), but got {}", DescribeNode(node_), names_.size(), join(names_, ", "),
             positional.size());
     }
     std::copy(positional.begin(), positional.end(), edges_.begin());
@@ -41,18 +41,19 @@ class InputSlots {
     slot = edge;
   }
 
-  // An attribute for one input ("weight_lr_mult") belongs to the variable that will be made for it; anywhere else it would do nothing.
+  // An attribute for one input ("weight_lr_mult") goes to the variable that will be created for it;
+  // anywhere else it would have no effect.
   void CheckInputAttrs() const {
     for (const auto& [key, value] : node_.attrs) {
       const auto split = SplitInputKey(key);
       if (!split) continue;
       const auto found = std::find(names_.begin(), names_.end(), split->first);
       if (found == names_.end()) {
-        Throw(ErrorKind::kConfig, "{}: the attribute '{}' speaks of an input '{}', but the inputs are: {}", DescribeNode(node_), key,
+        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for an input '{}', but the inputs are: {}", DescribeNode(node_), key,
               split->first, join(names_, ", "));
       }
       if (const Edge& given = edges_[static_cast<size_t>(found - names_.begin())]; given.vertex) {
-        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for a variable made here, but {} was given; set {} there", DescribeNode(node_),
+        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for a new variable, but {} was given; set {} there", DescribeNode(node_),
               key, DescribeNode(given.vertex->node), split->second);
       }
     }
@@ -108,7 +109,7 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, con
 }
 
 Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const {
-  std::unordered_map<const Vertex*, Edge> replaced;  // what stands for a vertex that changed
+  std::unordered_map<const Vertex*, Edge> replaced;  // replacement of each changed vertex
   std::vector<std::string> variables;
   const std::vector<VertexRef> order = VerticesInOrder(rep().heads);
   for (const VertexRef& vertex : order) {
@@ -117,20 +118,20 @@ Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const 
     const auto found = replacements.find(vertex->node.name);
     if (found == replacements.end()) continue;
     if (found->second.NumOutputs() != 1) {
-      Throw(ErrorKind::kConfig, "the variable '{}' can be replaced by a single output only, but the symbol has {} ({})", vertex->node.name,
+      Throw(ErrorKind::kConfig, "the variable '{}' can only be replaced by a single output, but the symbol has {} ({})", vertex->node.name,
             found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
     }
     replaced[vertex.get()] = found->second.rep().heads[0];
   }
   for (const auto& [name, symbol] : replacements) {
     if (std::find(variables.begin(), variables.end(), name) != variables.end()) continue;
-    Throw(ErrorKind::kConfig, "there is no variable '{}' to be replaced{}", name, DidYouMean(name, variables));
+    Throw(ErrorKind::kConfig, "there is no variable '{}' to replace{}", name, DidYouMean(name, variables));
   }
   auto renew = [&replaced](std::vector<Edge> edges) {
     for (Edge& edge : edges) {
       const auto found = replaced.find(edge.vertex.get());
       if (found == replaced.end()) continue;
-      // A replaced variable becomes the given output; a renewed operator keeps the output's index.
+      // A replaced variable becomes the given output; a rebuilt operator keeps the output's index.
       edge = edge.vertex->node.is_variable() ? found->second : Edge{found->second.vertex, edge.index};
     }
     return edges;

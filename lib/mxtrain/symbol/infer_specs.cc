@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-// What is known of one output, and who said so last.
+// What is known of one output, and its most recent source.
 enum : int { kNobody = -1, kGiven = -2, kAttribute = -3, kAssumed = -4 };  // or the id of the node whose rules gave it
 
 bool Merge(const TShape& from, TShape* into) {
@@ -21,7 +21,7 @@ bool Merge(DType from, DType* into) {
   *into = from;
   return true;
 }
-// Throws where a fact cannot be true of any array.
+// Throws if no array can satisfy a fact.
 void CheckFact(const TShape& shape) {
   if (shape.has_rank()) shape.KnownProduct(0, shape.ndim());
 }
@@ -59,7 +59,8 @@ std::vector<std::vector<int>> ReadersOf(const Graph& graph) {
   return readers;
 }
 
-// The fixed point for one kind of fact, T = TShape or DType. A node waits in the queue when something beside it has become known.
+// The fixed point for one kind of fact, T = TShape or DType. A node is queued when something
+// adjacent has become known.
 template <typename T>
 class Inference {
  public:
@@ -74,8 +75,8 @@ class Inference {
 
   // A fact from outside.
   void Tell(NodeEntry entry, const T& fact, int source) { Learn(entry, fact, source); }
-  // What is given for a variable by name, else what its attribute says, as in the reference system: a net is bound to another batch size
-  // so.
+  // A given fact wins over the variable's attribute, as in MXNet: this binds a net to another batch
+  // size.
   void TellVariables(const std::map<std::string, T>& given, T (*attribute)(const Node&), T unknown) {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (!node(id).is_variable()) continue;
@@ -122,7 +123,8 @@ class Inference {
     (node(id).inputs.size() > kManyInputs ? wide_ : queue_).push_back(id);
   }
 
-  // Joins a fact into an output and wakes its neighbours when that says anything new. `source` may be a node: the one whose rules said it.
+  // Merges a fact into an output and wakes its neighbours if that adds anything. `source` may be a
+  // node: the one whose rules gave the fact.
   void Learn(NodeEntry entry, const T& fact, int source) {
     T& known = facts[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
     const T before = known;
@@ -190,7 +192,7 @@ class Inference {
   [[noreturn]] void ThrowContradiction(NodeEntry e, const T& fact, int source) const {
     const char* what = std::is_same_v<T, TShape> ? "shape" : "type";
     const std::string known = format("{} {} ({})", what, Text(At(e)), SourceText(e, SourceAt(e)));
-    MXTRAIN_ASSERT(source >= 0);  // facts from outside come first, one for each variable
+    MXTRAIN_ASSERT(source >= 0);  // outside facts come first, one per variable
     Throw(ErrorKind::kConfig, "{} has {}, but {} gives {}; there: {}",
           e.node == source ? "the output of " + DescribeNode(node(e.node)) : DescribeNode(node(e.node)), known, DescribeNode(node(source)),
           Text(fact), Situation(source));
@@ -199,7 +201,8 @@ class Inference {
   const Graph& graph_;
   const std::vector<std::vector<int>>& readers_;
   std::vector<std::vector<int>> sources_;
-  // Nodes of many inputs wait until the others have settled: looked at after each of their inputs, they would cost the square of these.
+  // Nodes with many inputs wait until the others are stable: visiting them after each input would
+  // be quadratic.
   static constexpr size_t kManyInputs = 16;
   std::deque<int> queue_, wide_;
   std::vector<bool> queued_;
@@ -209,18 +212,18 @@ class Inference {
   const Node& node = graph.nodes[id];
   std::vector<std::string> unused;
   for (const auto& [name, shape] : known) {
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.is_variable() && n.name == name; })) {
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&name = name](const Node& n) { return n.is_variable() && n.name == name; })) {
       unused.push_back(name);
     }
   }
-  const std::string advice = unused.empty() ? "" : format(" (a shape was given for {}, which is no variable here)", join(unused, ", "));
+  const std::string advice = unused.empty() ? "" : format(" (a shape was given for {}, which is not a variable here)", join(unused, ", "));
   if (node.is_variable()) {
     Throw(ErrorKind::kConfig,
-          "the shape of {} is not known: {} is all that follows from its readers; give its shape, or set its __shape__{}",
+          "the shape of {} is not known: its readers imply only {}; give its shape, or set its __shape__{}",
           DescribeNode(node), shapes.facts[id][0].ToString(), advice);
   }
   const std::string situation = shapes.Situation(static_cast<int>(id));
-  Throw(ErrorKind::kConfig, "{}: the output's shape does not follow from its inputs{}{}; give the shapes that are marked ?{}",
+  Throw(ErrorKind::kConfig, "{}: the output's shape does not follow from its inputs{}{}; give the shapes marked ?{}",
         DescribeNode(node), situation.empty() ? "" : ": ", situation, advice);
 }
 
@@ -229,7 +232,8 @@ std::vector<std::vector<DType>> InferTypes(const Graph& graph, const std::vector
   Inference<DType> types(graph, readers, DType::kUnknown);
   types.TellVariables(known, TypeAttr, DType::kUnknown);
   types.Run();
-  // Variables first: what operators say of themselves goes before an assumption about an output.
+  // Variables first: what operators say of their own outputs wins over an assumption about an
+  // output.
   for (const bool variables : {true, false}) {
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       if (graph.nodes[id].is_variable() != variables) continue;

@@ -65,11 +65,12 @@ TEST_CASE_FIXTURE(Fixture, "auxiliary states and hidden outputs are inferred") {
   CHECK(specs.shapes.back() == std::vector{TShape{2, 5, 4, 4}, TShape{5}, TShape{5}});
 }
 
-TEST_CASE_FIXTURE(Fixture, "attributes count where nothing is given; 0 and -1 are unknown in them") {
+TEST_CASE_FIXTURE(Fixture, "attributes apply if nothing is given; 0 and -1 mean unknown") {
   const Symbol x = Symbol::Variable("x", {{"__shape__", "(0, 3)"}, {"__dtype__", "1"}});
   const Symbol net = Op("elemwise_add", "sum", {}, {x, Symbol::Variable("y", {{"__shape__", "(4, -1)"}})});
   CHECK(net.InferShape({}).outputs[0] == TShape{4, 3});
-  CHECK(net.InferShape({{"y", TShape{9, 3}}}).outputs[0] == TShape{9, 3});  // given goes before an attribute
+  // A given shape wins over an attribute.
+  CHECK(net.InferShape({{"y", TShape{9, 3}}}).outputs[0] == TShape{9, 3});
   const InferredSpecs specs = InferSpecs(net.graph(), {}, {}, true);
   CHECK(TypeOf(net.graph(), specs, "y") == DType::kFloat64);
   CHECK(MessageOf([&] {
@@ -78,7 +79,7 @@ TEST_CASE_FIXTURE(Fixture, "attributes count where nothing is given; 0 and -1 ar
   CHECK(MessageOf([&] { Symbol::Variable("x", {{"__dtype__", "77"}}).InferShape({}); }).starts_with("variable 'x': __dtype__ = '77'"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes and where each came from") {
+TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes and their sources") {
   const Symbol hidden = Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
   const Symbol net = Op("FullyConnected", "fc1", {{"num_hidden", "10"}}, {hidden}, 14);
   CHECK(MessageOf([&] {
@@ -94,13 +95,13 @@ TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes 
         "(net.yaml:12)), rhs [2, 4] ('skip', given)");
 }
 
-TEST_CASE_FIXTURE(Fixture, "what stays unknown is named with what would help") {
+TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help") {
   const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
   CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
-        "the shape of variable 'data' is not known: ? is all that follows from its readers; give its shape, or set its __shape__");
+        "the shape of variable 'data' is not known: its readers imply only ?; give its shape, or set its __shape__");
   CHECK(MessageOf([&] {
           InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false);
-        }).ends_with("(a shape was given for dta, which is no variable here)"));
+        }).ends_with("(a shape was given for dta, which is not a variable here)"));
   CHECK(MessageOf([&] {
           net.InferShape({{"dta", TShape{1, 2}}});
         }) == "a shape was given for 'dta', but there is no such variable; did you mean 'data'?");
@@ -109,7 +110,7 @@ TEST_CASE_FIXTURE(Fixture, "what stays unknown is named with what would help") {
       MessageOf([&] { InferSpecs(noise.graph(), {}, {}, false); }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "types: float32 where nothing is known, else what the neighbours have") {
+TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the neighbours") {
   const Symbol data = Symbol::Variable("data");
   const Symbol bn = Op("BatchNorm", "bn", {}, {Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {data})});
   const Symbol net = Op("SoftmaxOutput", "softmax", {}, {Op("Cast", "cast", {{"dtype", "float64"}}, {bn})});
@@ -127,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture, "types: float32 where nothing is known, else what the
   CHECK(MessageOf([&] {
           types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}});
         }) ==
-        "FullyConnected 'fc' takes arrays of one type, but was given float16 and float32; insert a Cast; there: data float16 ('data', "
+        "FullyConnected 'fc' takes arrays of one type, but got float16 and float32; insert a Cast; there: data float16 ('data', "
         "given), "
         "bias float32 ('fc_bias', given)");
 }
@@ -147,8 +148,9 @@ TEST_CASE_FIXTURE(Fixture, "copies and reorders keep shape and type, both ways")
   CHECK_THROWS_AS(InferSpecs(graph, {}, {}, true), Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs have settled") {
-  // Knowledge comes from the far end of a chain, all of whose links one node reads: looked at after each, it would cost the square.
+TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs are stable") {
+  // Facts come from the far end of a chain whose links are all read by one node: visiting it after
+  // each would be quadratic.
   constexpr int kLength = 10000;
   std::vector<Symbol> links = {Symbol::Variable("x")};
   for (int i = 1; i < kLength; ++i) links.push_back(Op("Activation", format("a{}", i), {{"act_type", "relu"}}, {links.back()}));
@@ -159,7 +161,7 @@ TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs have settled") {
   CHECK(shapes.outputs[0] == TShape{2, 3 * kLength});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a shape that no array can have is refused at the node that would have it") {
+TEST_CASE_FIXTURE(Fixture, "an impossible shape is rejected at its node") {
   const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "4194304"}}, {Symbol::Variable("data")}, 7);
   CHECK(MessageOf([&] {
           net.InferShape({{"data", TShape{2, 8388608}}});

@@ -10,9 +10,10 @@ namespace mxtrain {
 namespace {
 
 constexpr int kWrittenVersion = 10901;
-constexpr size_t kMostEntries = size_t{1} << 20;  // inputs and outputs of all nodes, of which each takes memory wherever shapes are inferred
+// Inputs and outputs of all nodes; each takes memory during shape inference.
+constexpr size_t kMostEntries = size_t{1} << 20;
 
-// Vertices of a file's nodes, made when their inputs are.
+// Vertices of a file's nodes, created after their inputs.
 class FileBuilder {
  public:
   explicit FileBuilder(const FileGraph& file) : file_(file), vertices_(file.nodes.size()), entered_(file.nodes.size()) {}
@@ -47,7 +48,7 @@ class FileBuilder {
     }
     const size_t wanted = from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
     if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
-      Throw(ErrorKind::kData, "{} has {} inputs, but takes {}", DescribeFileNode(file_, id), from.inputs.size(), wanted);
+      Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), from.inputs.size(), wanted);
     }
     entries_ += wanted + static_cast<size_t>(from.property->NumOutputs());
     if (entries_ > kMostEntries) Throw(ErrorKind::kData, "{}: the file's nodes have more than {} inputs and outputs", DescribeFileNode(file_, id), kMostEntries);
@@ -82,8 +83,8 @@ Json NodeToJson(const Node& node) {
   if (node.op) {
     for (const auto& [key, value] : node.op->GetParams()) attrs[key] = value;
   }
-  // Beside parameters only hidden keys are attributes to the reader; a variable has no parameters.
-  Attrs written;  // in the order of the keys as they are written, which is that of the next reader
+  // Readers take only hidden keys as attributes if there are parameters; a variable has none.
+  Attrs written;  // sorted by the written key, which is the order of the next reader
   for (const auto& [key, value] : node.attrs) {
     const bool stays_bare = node.is_variable() && BareKey(HiddenKey(key)) != key;
     written[stays_bare ? key : HiddenKey(key)] = AttrForFile(key, value);
@@ -125,7 +126,7 @@ std::string Symbol::ToJson() const {
       row_ptr.push_back(outputs += mxtrain::NumOutputs(g.nodes[id]));
     }
   } catch (const Json::exception& error) {
-    Throw(ErrorKind::kData, "a name or an attribute of the symbol cannot be written as JSON: {}", error.what());
+    Throw(ErrorKind::kData, "cannot write a name or an attribute of the symbol as JSON: {}", error.what());
   }
   for (const NodeEntry& head : g.heads) heads.push_back({head.node, head.index, 0});
   const Json version = {{"mxnet_version", {"int", kWrittenVersion}}};

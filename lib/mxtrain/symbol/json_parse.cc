@@ -31,7 +31,7 @@ NodeEntry Entry(const FileJson& value, size_t nodes, const std::string& of) {
   const NodeEntry entry{Integer(value[0], of), Integer(value[1], of)};
   if (value.size() == 3) Integer(value[2], of);
   if (entry.node < 0 || static_cast<size_t>(entry.node) >= nodes) Bad("{}: there is no node {}; the file has {}", of, entry.node, nodes);
-  if (entry.index < 0) Bad("{}: an output cannot be {}", of, entry.index);
+  if (entry.index < 0) Bad("{}: invalid output {}", of, entry.index);
   return entry;
 }
 
@@ -47,8 +47,9 @@ Attrs Strings(const FileJson& node, const char* key, const std::string& of) {
   return strings;
 }
 
-// Sorts the entries of param, attr and attrs into the operator's parameters and the user's attributes. Where `param` exists it holds the
-// parameters and the rest are attributes; else an entry is a parameter unless its key says otherwise.
+// Splits the entries of param, attr and attrs into the operator's parameters and the user's
+// attributes. If `param` exists it holds the parameters and the rest are attributes; else an entry
+// is a parameter unless its key says otherwise.
 void SortEntries(const FileJson& json, const std::string& of, FileNode* node) {
   const bool old_form = json.contains("param");
   node->params = Strings(json, "param", of);
@@ -71,7 +72,7 @@ FileNode ParseNode(const FileJson& json, size_t id, size_t count) {
   if (node.name.empty()) Bad("{} has an empty name", number);
   const std::string of = format("{} '{}'", number, node.name);
   node.op = Member(json, "op", FileJson::value_t::string, of).get<std::string>();
-  if (node.op.empty()) Bad("{} has an empty operator name; variables say \"null\"", of);
+  if (node.op.empty()) Bad("{} has an empty operator name; variables have \"null\"", of);
   if (node.op == "null") node.op.clear();
   if (const auto source = json.find("backward_source_id"); source != json.end() && Integer(*source, of) != -1) {
     Bad("{} ({}) is part of a gradient graph; save the symbol of the forward net", of, node.op);
@@ -83,7 +84,7 @@ FileNode ParseNode(const FileJson& json, size_t id, size_t count) {
   if (node.op == "Custom" || node.op == "_Native" || node.op == "_NDArray") {
     const Attrs params = Strings(json, json.contains("param") ? "param" : json.contains("attrs") ? "attrs" : "attr", of);
     const auto type = params.find("op_type");
-    Bad("{} is an operator written outside the file ({}{}{}); write it as an operator of this library", of, node.op,
+    Bad("{} is a custom operator defined outside the file ({}{}{}); implement it as an operator of this library", of, node.op,
         type == params.end() ? "" : ", op_type ", type == params.end() ? "" : type->second);
   }
   SortEntries(json, of, &node);
@@ -98,7 +99,7 @@ void ParseVersion(const FileJson& file, FileGraph* graph) {
   const auto attrs = file.find("attrs");
   if (attrs == file.end() || !attrs->is_object() || !attrs->contains("mxnet_version")) return;
   const FileJson& version = (*attrs)["mxnet_version"];
-  if (!version.is_array() || version.size() != 2) Bad("\"mxnet_version\" is not of the form [\"int\", 10901]");
+  if (!version.is_array() || version.size() != 2) Bad("\"mxnet_version\" is invalid; expected [\"int\", 10901]");
   graph->version = Integer(version[1], "mxnet_version");
   graph->tells_version = true;
 }
@@ -115,9 +116,9 @@ FileGraph ParseSymbolFile(std::string_view json) {
   try {
     file = FileJson::parse(json);
   } catch (const FileJson::exception& error) {
-    Bad("this is not JSON: {}", error.what());
+    Bad("invalid JSON: {}", error.what());
   }
-  if (!file.is_object()) Bad("the file holds {}, but an object was expected", file.type_name());
+  if (!file.is_object()) Bad("the file contains {}, but an object was expected", file.type_name());
   FileGraph graph;
   ParseVersion(file, &graph);
   const FileJson& nodes = Member(file, "nodes", FileJson::value_t::array, "the file");

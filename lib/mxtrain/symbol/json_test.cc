@@ -36,7 +36,7 @@ std::string ParamOf(const Symbol& symbol, const std::string& node, const std::st
   return "absent";
 }
 
-// A file of version 1.x around some nodes, the last of which is the head.
+// A file of version 1.x with the given nodes, the last of which is the head.
 std::string File(const std::string& nodes, int head) {
   return "{\"nodes\": [" + nodes + "], \"heads\": [[" + std::to_string(head) +
          ", 0, 0]], \"attrs\": {\"mxnet_version\": [\"int\", 10901]}}";
@@ -83,7 +83,8 @@ TEST_CASE_FIXTURE(Fixture, "0.8: missing auxiliaries are made, attributes find t
   const std::string written = net.ToJson();
   CHECK(Read(written).ToJson() == written);
   CHECK(Read(written).ListAttrs().at("fc1") == Attrs{{"ctx_group", "stage1"}, {"__mood__", "good"}});
-  CHECK(ParamOf(Read(written, "full"), "pool", "pooling_convention") == "valid");  // the file tells now
+  // The file has a version now.
+  CHECK(ParamOf(Read(written, "full"), "pool", "pooling_convention") == "valid");
 }
 
 TEST_CASE_FIXTURE(Fixture, "0.7: no parameters of later versions, scalars on the left, scalar samplers") {
@@ -127,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture, "0.9 to 0.12: parameters and attributes share `attr`"
   CHECK(net.InferShape({}).arguments[0] == TShape{-1, 5});
 }
 
-TEST_CASE_FIXTURE(Fixture, "1.x: written to the letter") {
+TEST_CASE_FIXTURE(Fixture, "1.x: written exactly") {
   const Symbol data = Symbol::Variable("data", {{"__shape__", "(-1, 6)"}, {"__dtype__", "float16"}, {"lr_mult", "0"}});
   const Symbol bn = Symbol::Create(registry, "BatchNorm", "bn", {}, std::vector{data}, {}, {{"ctx_group", "a"}, {"mood", "good"}});
   CHECK(bn.ToJson() == R"J({
@@ -156,21 +157,21 @@ TEST_CASE_FIXTURE(Fixture, "any key order, any node order, escapes, unknown keys
   CHECK(net.ListArguments() == Strings{"x"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "operators of one name get suffixes, variables of one name are refused") {
+TEST_CASE_FIXTURE(Fixture, "operators of one name get suffixes, variables of one name are rejected") {
   const std::string x = R"({"op": "null", "name": "x", "inputs": []})";
   auto relu = [](int input) {
     return R"(, {"op": "Activation", "name": "relu", "attrs": {"act_type": "relu"}, "inputs": [[)" + std::to_string(input) + ", 0, 0]]}";
   };
   const Symbol net = Read(File(x + relu(0) + relu(1) + relu(2), 3));
   CHECK(net.GetInternals().ListOutputs() == Strings{"x", "relu_output", "relu_1_output", "relu_2_output"});
-  CHECK(ErrorOf(File(x + ", " + x, 1)).find("two variables bear the name 'x'") != std::string::npos);
+  CHECK(ErrorOf(File(x + ", " + x, 1)).find("two variables have the name 'x'") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot be read is refused with the node's name and the reason") {
+TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name and the reason") {
   auto has = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
   const std::string x = R"({"op": "null", "name": "x", "inputs": []}, )";
-  CHECK(has(ErrorOf("{"), "this is not JSON"));
-  CHECK(has(ErrorOf("[]"), "holds array"));
+  CHECK(has(ErrorOf("{"), "invalid JSON"));
+  CHECK(has(ErrorOf("[]"), "contains array"));
   CHECK(has(ErrorOf("{}"), "the file has no \"nodes\""));
   CHECK(has(ErrorOf(R"({"nodes": {}})"), "\"nodes\" of the file is object, but array was expected"));
   CHECK(has(ErrorOf(R"({"nodes": [], "heads": []})"), "no heads"));
@@ -181,7 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is refused with the node's name 
   CHECK(
       has(ErrorOf(File(R"({"op": "null", "name": "x", "attrs": {"a": 1}, "inputs": []})", 0)), "'a' is number, but a string was expected"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Custom", "name": "mine", "attrs": {"op_type": "swish"}, "inputs": [[0, 0, 0]]})", 1)),
-            "node 1 'mine' is an operator written outside the file (Custom, op_type swish)"));
+            "node 1 'mine' is a custom operator defined outside the file (Custom, op_type swish)"));
   CHECK(has(ErrorOf(File(x + R"({"op": "_foreach", "name": "loop", "inputs": [[0, 0, 0]], "subgraphs": [{}]})", 1)),
             "node 1 'loop' (_foreach) has subgraphs"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "control_deps": [0], "inputs": [[0, 0, 0]]})", 1)), "control_deps"));
@@ -199,8 +200,8 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is refused with the node's name 
             "no node -1"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0]]})", 1)), "an entry is"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0], [0, 0, 0]]})", 1)),
-            "has 2 inputs, but takes 1"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "BatchNorm", "name": "b", "inputs": [[0, 0, 0]]})", 1)), "has 1 inputs, but takes 5"));
+            "takes 1 inputs, but has 2"));
+  CHECK(has(ErrorOf(File(x + R"({"op": "BatchNorm", "name": "b", "inputs": [[0, 0, 0]]})", 1)), "takes 5 inputs, but has 1"));
   CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]},
                               {"op": "Activation", "name": "b", "attrs": {"act_type": "relu"}, "inputs": [[1, 0, 0]]})",
                          1)),
@@ -215,7 +216,7 @@ TEST_CASE_FIXTURE(Fixture, "every truncation of a file is an error, never a cras
   for (size_t length = 0; length < whole.size() - 1; ++length) CHECK_THROWS_AS(Read(whole.substr(0, length)), Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "damaged characters: read or refused, never a crash") {
+TEST_CASE_FIXTURE(Fixture, "damaged characters: read or rejected, never a crash") {
   const std::string whole = Read(kForm08).ToJson();
   int refused = 0;
   for (size_t at = 0; at < whole.size(); ++at) {
@@ -231,6 +232,6 @@ TEST_CASE_FIXTURE(Fixture, "damaged characters: read or refused, never a crash")
   CHECK(refused > static_cast<int>(whole.size()) / 4);
 }
 
-TEST_CASE_FIXTURE(Fixture, "names that are not UTF-8 cannot be written and say so") {
+TEST_CASE_FIXTURE(Fixture, "names that are not UTF-8 cannot be written") {
   CHECK_THROWS_AS(Symbol::Variable("\xff").ToJson(), Error);
 }

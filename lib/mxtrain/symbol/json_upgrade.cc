@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-// The oldest files say "3 - x" as _MinusScalar with scalar_on_left.
+// The oldest files store "3 - x" as _MinusScalar with scalar_on_left.
 void UpgradeScalarOnLeft(FileNode* node) {
   const auto found = node->params.find("scalar_on_left");
   if (found == node->params.end()) return;
@@ -40,7 +40,7 @@ void MakeUniqueOperatorNames(FileGraph* graph) {
   std::set<std::string> taken;
   for (const FileNode& node : graph->nodes) {
     if (node.is_variable() && !taken.insert(node.name).second) {
-      Throw(ErrorKind::kConfig, "two variables bear the name '{}'; which array belongs to which cannot be told", node.name);
+      Throw(ErrorKind::kConfig, "two variables have the name '{}', so their arrays cannot be assigned", node.name);
     }
   }
   for (FileNode& node : graph->nodes) {
@@ -57,7 +57,8 @@ FileNode* VariableAt(FileGraph* graph, const FileNode& reader, size_t input) {
   return node.is_variable() ? &node : nullptr;
 }
 
-// "weight_lr_mult" on an operator is lr_mult of its variable "weight"; where that is no variable it stays.
+// "weight_lr_mult" on an operator is lr_mult of its variable "weight"; it stays if that is not a
+// variable.
 void MoveInputAttrs(FileGraph* graph, FileNode* node) {
   const std::vector<std::string> arguments = node->property->ListArguments();
   std::erase_if(node->attrs, [&](const auto& attr) {

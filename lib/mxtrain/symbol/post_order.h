@@ -1,13 +1,16 @@
 #pragma once
-// Depth-first post-order without recursion: depth is bounded by memory alone, a chain of 10^5 nodes is as good as any.
+// Depth-first post-order without recursion: depth is limited only by memory, so a chain of 10^5
+// nodes works.
 #include <utility>
 #include <vector>
 
 namespace mxtrain {
 
-// Visits every vertex that `roots` reach, each once, its inputs (in their order) before it: the order of naive recursion.
+// Visits every vertex that `roots` reach once, after its inputs (in their order): the order of
+// naive recursion.
 //   degree(v): number of inputs; input(v, i): one of them; enter(v): marks v as seen and returns true, or false when it was seen before.
-// A caller that must find cycles does so in `enter`: a vertex that was entered and not yet visited is on the current path.
+// A caller that must detect cycles does so in `enter`: a vertex entered but not yet visited is on
+// the current path.
 template <typename Roots, typename Degree, typename Input, typename Enter, typename Visit>
 void PostOrder(const Roots& roots, Degree degree, Input input, Enter enter, Visit visit) {
   using V = std::decay_t<decltype(*std::begin(roots))>;

@@ -9,8 +9,8 @@
 
 namespace mxtrain {
 
-// A leaf has bit -1; its `zero` is the next leaf of the same hash. A branch holds the hashes that agree with `hash` above `bit`, apart by
-// that bit.
+// A leaf has bit -1; its `zero` is the next leaf of the same hash. A branch holds the hashes that
+// agree with `hash` above `bit`, separated by that bit.
 struct Scope::Tree {
   size_t hash;
   int bit;
@@ -39,13 +39,13 @@ int HighestDifference(size_t a, size_t b) {
 
 void Scope::CheckRoles(const Bearer& bearer) {
   if (!bearer.argument_of || !bearer.auxiliary_of) return;
-  Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can be only one of them", NameOf(bearer.vertex),
+  Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can only be one of them", NameOf(bearer.vertex),
         DescribeNode(bearer.auxiliary_of->node), DescribeNode(bearer.argument_of->node));
 }
 
 Scope::Bearer Scope::Merge(const Bearer& a, const Bearer& b) {
   if (a.vertex != b.vertex) {
-    Throw(ErrorKind::kConfig, "two nodes bear the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
+    Throw(ErrorKind::kConfig, "two nodes have the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
           NameOf(a.vertex), DescribeNode(a.vertex->node), DescribeNode(b.vertex->node));
   }
   Bearer merged = a;
@@ -64,7 +64,7 @@ Scope::TreeRef Scope::JoinLeaves(const TreeRef& a, const TreeRef& b) {
   if (!b) return a;
   if (!a) return b;
   if (NameOf(a->bearer.vertex) != NameOf(b->bearer.vertex)) {
-    // Lists of more than one are what a hash of 64 bits leaves to chance.
+    // Lists longer than one are 64-bit hash collisions.
     return JoinLeaves(Leaf(a->bearer, a->hash, JoinLeaves(a->zero, Leaf(b->bearer, b->hash))), b->zero);
   }
   const Bearer merged = Merge(a->bearer, b->bearer);
@@ -74,7 +74,7 @@ Scope::TreeRef Scope::JoinLeaves(const TreeRef& a, const TreeRef& b) {
   return Leaf(merged, a->hash, rest);
 }
 
-// Gives `a` or `b` itself where nothing is to be added to it: what is shared stays shared.
+// Returns `a` or `b` itself if nothing is added to it: shared parts stay shared.
 Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
   if (!b || a == b) return a;
   if (!a) return b;
@@ -86,7 +86,8 @@ Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
     return a->hash >> difference & 1 ? branch(difference, a->hash, b, a) : branch(difference, a->hash, a, b);
   }
   if (a->bit < 0 && b->bit < 0) return JoinLeaves(a, b);
-  // The branch at the higher bit holds the other tree on one side; branches at one bit are joined side by side.
+  // The branch at the higher bit holds the other tree on one side; branches at the same bit merge
+  // side by side.
   const int bit = std::max(a->bit, b->bit);
   const auto side = [bit](const TreeRef& tree, size_t which) -> TreeRef {
     if (tree->bit == bit) return which ? tree->one : tree->zero;

@@ -1,10 +1,11 @@
 #pragma once
-// The names within reach of some edges and what bears them: how a symbol keeps what every symbol promises (unique names; variables that are
-// arguments or auxiliary states, but not both) without walking its graph anew for every node that is put on top. Private to symbol/.
+// The names reachable from some edges and the vertices that have them. With it a symbol keeps its
+// invariants (unique names; every variable is an argument or an auxiliary state, not both) without
+// walking the whole graph for every new node. Private to symbol/.
 //
-// A value, immutable where it is shared: a mergeable map over the hashes of names (Okasaki and Gill, "Fast mergeable integer maps", 1998),
-// whose versions have all but O(log n) nodes in common. Joining passes over what two scopes share, so that one more layer costs the
-// logarithm of the net however the net branches.
+// A value, immutable when shared: a mergeable map over the hashes of names (Okasaki and Gill, "Fast
+// mergeable integer maps", 1998) whose versions share all but O(log n) nodes. A merge skips what
+// two scopes share, so one more layer costs the logarithm of the net, whatever its branches.
 #include <map>
 #include <memory>
 #include <span>
@@ -17,19 +18,19 @@ namespace mxtrain {
 
 class Scope {
  public:
-  // Both throw kConfig naming both bearers of a name, or both readers of a variable, and their places.
-  void Add(std::span<const Edge> roots);  // a walk over the vertices that are not in scope yet
-  void Join(const Scope& other);          // O(log n) for each name that only one of the two knows
+  // Both throw kConfig with both owners of a name, or both readers of a variable, and their places.
+  void Add(std::span<const Edge> roots);  // visits the vertices that are not in scope yet
+  void Join(const Scope& other);          // O(log n) for each name that only one of the two has
 
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
-  // `op` in lower case and the least counter from 0 that no name in scope has.
+  // `op` in lower case and the least counter from 0 whose name is free in the scope.
   std::string FreeName(std::string_view op);
 
  private:
   struct Bearer {
     const Vertex* vertex = nullptr;
-    const Vertex* argument_of = nullptr;   // a reader, when it is a variable and read as an argument
-    const Vertex* auxiliary_of = nullptr;  // a reader, when it is an auxiliary state
+    const Vertex* argument_of = nullptr;   // a reader, if it is a variable read as an argument
+    const Vertex* auxiliary_of = nullptr;  // a reader, if it is an auxiliary state
     friend bool operator==(const Bearer&, const Bearer&) = default;
   };
   struct Tree;
@@ -46,7 +47,7 @@ class Scope {
   void NoteRoles(const Vertex* reader);
 
   TreeRef names_;
-  std::map<std::string, int> counters_;  // by the text before a counter: all names below this one are borne
+  std::map<std::string, int> counters_;  // by the text before a counter: all lower names are taken
 };
 
 }  // namespace mxtrain

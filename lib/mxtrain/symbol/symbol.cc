@@ -67,7 +67,7 @@ Symbol Symbol::operator[](int output) const {
     Throw(ErrorKind::kConfig, "there is no output {}; the symbol has {}", output, NumOutputs());
   }
   std::vector<Edge> head{rep().heads[static_cast<size_t>(output)]};
-  // Outputs of one node have one reach.
+  // Outputs of one node reach the same names.
   if (OnlyVertex(rep().heads)) return Symbol(std::make_shared<Rep>(std::move(head), rep().scope()));
   return Symbol(std::make_shared<Rep>(std::move(head)));
 }

@@ -10,7 +10,7 @@
 namespace mxtrain {
 
 struct Symbol::Rep {
-  // `scope` is that of `edges`; without one it is found when it is first asked for.
+  // `scope` is that of `edges`; if absent it is computed on first use.
   explicit Rep(std::vector<Edge> edges) : heads(std::move(edges)) {}
   Rep(std::vector<Edge> edges, Scope scope) : heads(std::move(edges)), scope_(std::move(scope)) {}
   const std::vector<Edge> heads;
@@ -22,7 +22,7 @@ struct Symbol::Rep {
     return *scope_;
   }
 
-  // The heads laid out, once, by whichever thread asks first.
+  // The laid-out heads, computed once by the first thread that asks.
   const Graph& graph() const {
     std::call_once(laid_out_, [this] { graph_ = LayOut(heads); });
     return graph_;

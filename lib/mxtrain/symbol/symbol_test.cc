@@ -72,21 +72,21 @@ TEST_CASE("hidden outputs cannot be composed on, visible ones can be chosen") {
   CHECK(parts[2].ListOutputs() == Strings{"cut_output2"});
   CHECK_THROWS_AS(parts[3], Error);
   CHECK_THROWS_AS(parts[-1], Error);
-  // A symbol of several outputs fills as many inputs.
+  // A symbol with several outputs fills as many inputs.
   const Symbol joined = Op("Concat", "joined", {}, {parts, Symbol::Variable("y")});
   CHECK(joined.graph().nodes.back().op->ListArguments() == Strings{"arg0", "arg1", "arg2", "arg3"});
   CHECK(joined.graph().nodes.back().op->GetParams()[0].second == "4");
 }
 
-TEST_CASE("variadic operators: the count comes from the inputs, or holds against them") {
+TEST_CASE("variadic operators: the count comes from the inputs, or must match them") {
   const std::vector<Symbol> two = {Symbol::Variable("a"), Symbol::Variable("b")};
   CHECK(Op("Concat", "c", {{"num_args", "3"}}, two).ListArguments() == Strings{"a", "b", "c_arg2"});
-  CHECK(MessageOf([&] { Op("Concat", "c", {{"num_args", "1"}}, two); }) == "Concat 'c' takes 1 inputs (arg0), but 2 were given");
+  CHECK(MessageOf([&] { Op("Concat", "c", {{"num_args", "1"}}, two); }) == "Concat 'c' takes 1 inputs (arg0), but got 2");
   CHECK(Op("Concat", "c", {}, {two[0]}, {{"arg1", two[1]}}).ListArguments() == Strings{"a", "b"});
   CHECK_THROWS_AS(Op("Concat", "c", {}, {}), Error);
 }
 
-TEST_CASE("generated names: operator in lower case, the least counter that is free among the inputs") {
+TEST_CASE("generated names: operator in lower case, the least counter free among the inputs") {
   Symbol x = Symbol::Variable("data");
   for (int i = 0; i < 3; ++i) x = Op("Activation", "", {{"act_type", "tanh"}}, {x});
   CHECK(x.Name() == "activation2");
@@ -96,13 +96,13 @@ TEST_CASE("generated names: operator in lower case, the least counter that is fr
   CHECK(Op("Activation", "", {{"act_type", "tanh"}}, {Symbol::Variable("activation0")}).Name() == "activation1");
 }
 
-TEST_CASE("names are unique; both bearers and their places are told") {
+TEST_CASE("names are unique; errors name both nodes and their places") {
   const Symbol data = Symbol::Variable("data");
   const Symbol a = Op("Activation", "act", {{"act_type", "relu"}}, {data}, {}, {}, "net.yaml:3");
   const Symbol b = Op("Activation", "act", {{"act_type", "tanh"}}, {data}, {}, {}, "net.yaml:9");
   const std::string message = MessageOf([&] { Op("elemwise_add", "sum", {}, {a, b}); });
   CHECK(message ==
-        "two nodes bear the name 'act': Activation 'act' (net.yaml:3) and Activation 'act' (net.yaml:9); give one of them another name, or "
+        "two nodes have the name 'act': Activation 'act' (net.yaml:3) and Activation 'act' (net.yaml:9); give one of them another name, or "
         "use one symbol in both places");
   CHECK_THROWS_AS(Symbol::Group(std::vector{a, b}), Error);
   CHECK_THROWS_AS(Op("Activation", "data", {{"act_type", "relu"}}, {data}), Error);
@@ -112,7 +112,7 @@ TEST_CASE("names are unique; both bearers and their places are told") {
   CHECK_THROWS_AS(Symbol::Variable(""), Error);
 }
 
-TEST_CASE("mistakes in Create name the node and the nearest") {
+TEST_CASE("errors of Create name the node and the nearest name") {
   const Symbol x = Symbol::Variable("x");
   CHECK(MessageOf([&] { Op("Activatoin", "a", {}, {x}, {}, {}, "net.yaml:5"); }) ==
         "Activatoin 'a' (net.yaml:5): there is no operator 'Activatoin'; did you mean 'Activation'?");
@@ -130,7 +130,7 @@ TEST_CASE("mistakes in Create name the node and the nearest") {
   CHECK_THROWS_AS(Mlp().GetInternals()["fc1_ouput"], Error);
 }
 
-TEST_CASE("operators that fusing makes are not for symbols") {
+TEST_CASE("operators created by fusion are not for symbols") {
   OperatorRegistry registry;
   test::AddTinyOperators(registry);
   FusePattern pattern;
@@ -139,7 +139,7 @@ TEST_CASE("operators that fusing makes are not for symbols") {
   registry.AddPattern(pattern);
   const std::vector<Symbol> x = {Symbol::Variable("x")};
   CHECK(MessageOf([&] { Symbol::Create(registry, "_minus_scalar", "m", {}, x); }) ==
-        "_minus_scalar 'm' is what the executor makes of BatchNorm and Activation; write those");
+        "_minus_scalar 'm' is created by the executor from BatchNorm and Activation; use those");
   CHECK_NOTHROW(Symbol::Create(registry, "_rminus_scalar", "m", {}, x));
 }
 
@@ -158,9 +158,9 @@ TEST_CASE("attributes: bare and hidden spelling are one, missing inputs inherit,
   CHECK(MessageOf([&] {
           Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"data_lr_mult", "1"}});
         }) ==
-        "FullyConnected 'fc': the attribute 'data_lr_mult' is for a variable made here, but variable 'x' was given; set lr_mult there");
+        "FullyConnected 'fc': the attribute 'data_lr_mult' is for a new variable, but variable 'x' was given; set lr_mult there");
   CHECK_THROWS_AS(Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"wait_lr_mult", "1"}}), Error);
-  // A value: the changed one is new, the old one stays.
+  // A value: the changed one is new, the old one is unchanged.
   const Symbol changed = fc.WithAttr("__ctx_group__", "stage1");
   CHECK(changed.Attr("ctx_group") == "stage1");
   CHECK(fc.Attr("ctx_group") == "");
@@ -178,7 +178,7 @@ TEST_CASE("a variable may be shared, as argument or as auxiliary state, never as
   CHECK(b.ListArguments() == Strings{"x", "a_gamma", "a_beta", "b_gamma", "b_beta"});
   CHECK(MessageOf([&] {
           Op("elemwise_add", "sum", {}, {b, mean});
-        }) == "'mean' is an auxiliary state of BatchNorm 'a' and an argument of elemwise_add 'sum'; it can be only one of them");
+        }) == "'mean' is an auxiliary state of BatchNorm 'a' and an argument of elemwise_add 'sum'; it can only be one of them");
   CHECK_THROWS_AS(Op("BatchNorm", "c", {}, {x}, {{"moving_mean", a}}), Error);
 }
 
@@ -190,13 +190,13 @@ TEST_CASE("Compose replaces variables and shares what does not change") {
                                          "fc2_weight", "fc2_bias", "softmax_label"});
   CHECK(whole.ListAuxiliaryStates() == net.ListAuxiliaryStates());
   CHECK(net.ListArguments()[0] == "data");
-  CHECK(MessageOf([&] { net.Compose({{"dta", front}}); }) == "there is no variable 'dta' to be replaced; did you mean 'data'?");
+  CHECK(MessageOf([&] { net.Compose({{"dta", front}}); }) == "there is no variable 'dta' to replace; did you mean 'data'?");
   CHECK_THROWS_AS(net.Compose({{"data", Symbol::Group(std::vector{front, Symbol::Variable("z")})}}), Error);
   CHECK_THROWS_AS(net.Compose({{"bn1_moving_mean", front}}), Error);  // an auxiliary state must stay a variable
   CHECK(net.Compose({{"bn1_moving_mean", Symbol::Variable("m")}}).ListAuxiliaryStates() == Strings{"m", "bn1_moving_var"});
   const Symbol data = Symbol::Variable("data");
   CHECK(data.Compose({{"data", front}}).Name() == "fc0");
-  // Outputs keep their index when their node is renewed.
+  // Outputs keep their index when their node is rebuilt.
   const Symbol cut = Op("SliceChannel", "cut", {{"num_outputs", "2"}}, {data});
   CHECK(cut[1].Compose({{"data", front}}).ListOutputs() == Strings{"cut_output1"});
   // The replacement may itself have a variable of the replaced name.
@@ -205,7 +205,7 @@ TEST_CASE("Compose replaces variables and shares what does not change") {
 
 namespace {
 
-// Naive recursion over a laid-out graph, as an independent answer.
+// Naive recursion over a laid-out graph, as an independent reference.
 void Recurse(const Graph& graph, int id, std::set<int>* seen, std::vector<int>* order) {
   if (!seen->insert(id).second) return;
   for (const NodeEntry& input : graph.nodes[static_cast<size_t>(id)].inputs) Recurse(graph, input.node, seen, order);
@@ -292,17 +292,17 @@ TEST_CASE("a chain of 10^5 nodes: laid out, written, read, released, without rec
   CHECK(net.ListArguments() == Strings{"x"});
   const auto shapes = net.InferShape({{"x", TShape{2, 3}}});
   CHECK(shapes.outputs[0] == TShape{2, 3});
-  // Knowledge may come from the far end as well.
+  // Facts may also come from the far end.
   const Symbol reached = Op("elemwise_add", "end", {}, {net, Symbol::Variable("y", {{"__shape__", "(4, 5)"}})});
   CHECK(reached.InferShape({}).arguments[0] == TShape{4, 5});
   CHECK(net.Compose({{"x", Symbol::Variable("z")}}).ListArguments() == Strings{"z"});
   CHECK(net.ToJson().size() > kLength * 50);
 }
 
-TEST_CASE("10^4 layers: each costs the same, however the net branches and without names of one's own") {
+TEST_CASE("10^4 layers: each costs the same, however the net branches and without user names") {
   constexpr int kBlocks = 5000;
   Symbol net = Symbol::Variable("data");
-  std::vector<Symbol> kept;  // versions of one scope that live side by side
+  std::vector<Symbol> kept;  // coexisting versions of one scope
   for (int i = 0; i < kBlocks; ++i) {
     const Symbol branch = Op("FullyConnected", "", {{"num_hidden", "8"}}, {net});
     net = Op("elemwise_add", "", {}, {i % 2 ? branch : net, i % 2 ? net : branch});
@@ -314,7 +314,7 @@ TEST_CASE("10^4 layers: each costs the same, however the net branches and withou
   CHECK(Op("Concat", "all", {}, kept).ListArguments().size() == 2 * kBlocks + 1);
   CHECK(MessageOf([&] {
           Op("Activation", "elemwise_add17", {{"act_type", "relu"}}, {net});
-        }).starts_with("two nodes bear the name 'elemwise_add17'"));
+        }).starts_with("two nodes have the name 'elemwise_add17'"));
 
   std::map<std::string, TShape> known;
   const auto shapes = net.InferShape({{"data", TShape{4, 8}}});
@@ -323,8 +323,8 @@ TEST_CASE("10^4 layers: each costs the same, however the net branches and withou
   CHECK(net.InferShape(known).complete);
 }
 
-// Against sets of names: two symbols may be joined when no name means two nodes to them.
-TEST_CASE("names clash exactly where two different nodes of one name come within one reach") {
+// Compared with sets of names: two symbols may be joined if no name refers to two nodes.
+TEST_CASE("names clash exactly if two different nodes of one name become reachable together") {
   using Reach = std::map<std::string, int>;  // name -> number of the node
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
@@ -355,7 +355,7 @@ TEST_CASE("names clash exactly where two different nodes of one name come within
         reaches.push_back(reach);
       } catch (const Error& error) {
         REQUIRE(clash);
-        REQUIRE(std::string(error.what()).starts_with("two nodes bear the name"));
+        REQUIRE(std::string(error.what()).starts_with("two nodes have the name"));
         ++clashes;
       }
     }
@@ -364,7 +364,7 @@ TEST_CASE("names clash exactly where two different nodes of one name come within
   }
 }
 
-TEST_CASE("a symbol is laid out once, whichever thread asks first") {
+TEST_CASE("a symbol is laid out once, by whichever thread asks first") {
   const Symbol net = Mlp();
   std::vector<const Graph*> graphs(8);
   std::vector<std::thread> threads;

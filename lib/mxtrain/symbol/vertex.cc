@@ -11,20 +11,22 @@
 namespace mxtrain {
 namespace {
 
-// What fusing makes belongs to the executor: in a symbol it would tie files to this library's rewriting.
+// Fused operators belong to the executor: in a symbol they would tie files to this library's
+// rewriting.
 void RefuseInternal(const OperatorRegistry& registry, const std::string& type) {
   if (!type.starts_with('_')) return;
   for (const FusePattern& pattern : registry.Patterns()) {
     if (pattern.into != type) continue;
     std::vector<std::string> chain;
     for (const FusePattern::Link& link : pattern.chain) chain.push_back(link.op);
-    Throw(ErrorKind::kConfig, "{} is what the executor makes of {}; write those", type, join(chain, " and "));
+    Throw(ErrorKind::kConfig, "{} is created by the executor from {}; use those", type, join(chain, " and "));
   }
 }
 
 }  // namespace
 
-// A vertex that dies while another is dying on this thread leaves its inputs to that one's loop, so that no destructor nests deeper.
+// A vertex destroyed while another is being destroyed on this thread leaves its inputs to that
+// one's loop, so destructors do not nest.
 Vertex::~Vertex() {
   thread_local std::vector<Edge>* orphans = nullptr;
   if (orphans) {

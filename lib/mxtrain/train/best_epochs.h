@@ -1,5 +1,6 @@
 #pragma once
-// Which epochs are the best so far, by one metric or several: what the checkpoints `best` and best-METRIC hold.
+// Tracks the best epochs so far, by one or several metrics, for the checkpoints `best` and
+// best-METRIC.
 #include <string>
 #include <vector>
 
@@ -10,17 +11,18 @@ namespace mxtrain {
 
 class MXTRAIN_API BestEpochs {
  public:
-  // Metrics by their names in reports; "loss" is legal. Throws kConfig for one that is not measured, with the nearest.
+  // Metrics by their names in reports, or "loss". Throws kConfig for one that is not measured, with
+  // the nearest name.
   BestEpochs(const std::vector<std::string>& metrics, const MetricSet& measured);
 
-  // Takes in an epoch (counted from 1): the names of the checkpoints that it earns, `best` by the first metric, best-METRIC by each other one.
-  // A value that is not finite earns nothing.
+  // Adds an epoch (counted from 1) and returns the checkpoints to write: `best` for the first
+  // metric, best-METRIC for the others. Non-finite values are never best.
   std::vector<std::string> Update(int64_t epoch, const NamedValues& values);
 
   const std::vector<BestValue>& values() const { return best_; }
   const BestValue& first() const { return best_[0]; }
   bool HigherIsBetter() const { return higher_is_better_[0]; }  // of the first
-  // Of metrics that were followed before; the others begin anew.
+  // Restores metrics tracked before; the others start without a best value.
   void Restore(const std::vector<BestValue>& saved);
 
  private:
@@ -28,7 +30,7 @@ class MXTRAIN_API BestEpochs {
   std::vector<bool> higher_is_better_;
 };
 
-// The value of this name, if there is one.
+// The value with this name, if any.
 MXTRAIN_API std::optional<double> FindValue(const NamedValues& values, const std::string& name);
 
 }  // namespace mxtrain

@@ -40,7 +40,7 @@ std::vector<InputInfo> InputsFromJson(const FileJson& list) {
 }
 
 Json ToJson(const LossScaleState& s) {
-  return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_left_out}, {"at_lowest", s.at_lowest}};
+  return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_skipped}, {"at_lowest", s.at_lowest}};
 }
 
 LossScaleState LossScaleFromJson(const FileJson& j) { return {j.at("scale"), j.at("good_steps"), j.at("steps_left_out"), j.at("at_lowest")}; }
@@ -87,7 +87,7 @@ Json HeaderOf(const Checkpoint& c) {
             {"best", best}}}};
 }
 
-// A number of things that were done, or are in one; `otherwise` where an older file does not say it.
+// A count; `otherwise` if an older file lacks it.
 int64_t CountFromJson(const FileJson& j, const char* key, std::optional<int64_t> otherwise = std::nullopt) {
   const int64_t count = otherwise ? j.value(key, *otherwise) : j.at(key).get<int64_t>();
   if (count < 0) Throw(ErrorKind::kData, "{} cannot be \"{}\"", count, key);
@@ -128,7 +128,7 @@ ModelInfo ModelFromJson(const FileJson& m) {
   model.class_names = m.at("classes").get<std::vector<std::string>>();
   model.pipeline = m.at("pipeline");
   model.config = m.at("config");
-  model.train_data = m.value("train_data", "");  // older files do not say
+  model.train_data = m.value("train_data", "");  // missing in older files
   model.val_data = m.value("val_data", "");
   model.batch_size = CountFromJson(m, "batch_size");
   model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
@@ -137,17 +137,17 @@ ModelInfo ModelFromJson(const FileJson& m) {
 
 constexpr uint64_t kFrameBytes = 32;  // magic, two lengths, checksum
 
-[[noreturn]] void Damaged(const std::string& path, const char* why) { Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, why); }
+[[noreturn]] void Damaged(const std::string& path, const char* why) { Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, why); }
 
-// A checkpoint that is read from its beginning, with the checksum of what has been read.
+// Reads a checkpoint sequentially, with a running checksum.
 class CheckpointReader {
  public:
-  // Reads as far as the arrays.
+  // Reads up to the arrays.
   explicit CheckpointReader(const std::string& path) : file_(path) {
     const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
     std::string magic(std::min<uint64_t>(kMagic.size(), file_.size()), '\0');
     Read(magic);
-    if (weights && magic != kMagic) Throw(ErrorKind::kData, "{} holds weights alone, of no net: train.weights begins a training with them", path);
+    if (weights && magic != kMagic) Throw(ErrorKind::kData, "{} holds only weights, without a net: use train.weights to start a training with them", path);
     if (file_.size() < kFrameBytes) Damaged(path, "it is too short");
     if (magic != kMagic) Damaged(path, "it does not begin as one");
     const uint64_t inside = file_.size() - kFrameBytes, header_bytes = ReadNumber();
@@ -160,7 +160,7 @@ class CheckpointReader {
 
   const std::string& header() const { return header_; }
 
-  // Reads the rest of the file. Throws kData where the checksum does not fit.
+  // Reads the rest of the file. Throws kData if the checksum does not match.
   void Check() {
     std::string piece(static_cast<size_t>(std::min(LeftToSum(), kPieceBytes)), '\0');
     while (LeftToSum() > 0) {
@@ -168,9 +168,9 @@ class CheckpointReader {
       Read(piece);
     }
     const uint64_t sum = sum_.value();
-    if (ReadNumber() != sum) Damaged(file_.path(), "its checksum does not fit its contents");
+    if (ReadNumber() != sum) Damaged(file_.path(), "its checksum does not match its contents");
   }
-  // As Check, and finds the arrays. Throws kData where they are none.
+  // Like Check, and indexes the arrays. Throws kData if they are malformed.
   ArrayIndex Index() {
     std::optional<ArrayIndex> index;
     std::exception_ptr failure;
@@ -179,11 +179,11 @@ class CheckpointReader {
     } catch (const Error&) {
       failure = std::current_exception();
     }
-    Check();  // a damaged file is told as such, whatever its bytes say
+    Check();  // a damaged file is reported as such, whatever its contents
     if (failure) std::rethrow_exception(failure);
     return *std::move(index);
   }
-  // After Index, which gave `index`: reads the arrays a second time.
+  // After Index, which returned `index`: reads the arrays in a second pass.
   NamedArrays Load(const ArrayIndex& index, Runtime& runtime) {
     file_.Rewind();
     std::string before(static_cast<size_t>(kFrameBytes - sizeof(uint64_t) + header_.size()), '\0');
@@ -195,7 +195,7 @@ class CheckpointReader {
   static constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 
   void Read(std::span<char> to) {
-    if (file_.Read(to) != to.size()) Damaged(file_.path(), "it became shorter while it was read");
+    if (file_.Read(to) != to.size()) Damaged(file_.path(), "it was truncated while it was read");
     sum_.Add({to.data(), to.size()});
     at_ += to.size();
   }
@@ -212,21 +212,21 @@ class CheckpointReader {
   uint64_t array_bytes_ = 0, at_ = 0;
 };
 
-// What `read` makes of the header. Whatever is wrong with it, the file is to blame.
+// The result of `read` on the header. Any error in it is reported for the file.
 template <typename Read>
 auto FromHeader(const std::string& path, std::string_view header, const Read& read) {
   try {
     return read(FileJson::parse(header));
   } catch (const FileJson::parse_error& e) {
-    Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, e.what());
+    Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, e.what());
   } catch (const FileJson::exception& e) {
     Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
   } catch (const Error& e) {
-    Throw(ErrorKind::kData, "{} is no whole checkpoint: {}", path, e.what());
+    Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, e.what());
   }
 }
 
-// The map of the checkpoint in which an array of this kind lies; null where there is no such kind.
+// The checkpoint's map for arrays of this kind; null for an unknown kind.
 std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
   if (kind == "arg:") return &c->args;
   if (kind == "aux:") return &c->auxs;
@@ -234,19 +234,19 @@ std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
   return kind == "opt:" ? &c->optimizer : nullptr;
 }
 
-// Sorts arrays into the checkpoint by what stands before the colon of their names.
+// Sorts arrays into the checkpoint by the prefix of their names.
 void TakeArrays(const NamedArrays& arrays, const std::string& path, Checkpoint* c) {
-  if (arrays.names.size() != arrays.arrays.size()) Throw(ErrorKind::kData, "{} is no whole checkpoint: its {} arrays have no names", path, arrays.arrays.size());
+  if (arrays.names.size() != arrays.arrays.size()) Throw(ErrorKind::kData, "{} is not a complete checkpoint: its {} arrays have no names", path, arrays.arrays.size());
   for (size_t i = 0; i < arrays.arrays.size(); ++i) {
     const std::string& name = arrays.names[i];
     std::map<std::string, NDArray>* map = MapOf(std::string_view(name).substr(0, kKindBytes), c);
-    if (!map) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:", path, name);
-    if (arrays.arrays[i].empty()) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' has no shape", path, name);
-    if (!map->emplace(name.substr(kKindBytes), arrays.arrays[i]).second) Throw(ErrorKind::kData, "{} is no whole checkpoint: the array '{}' is there twice", path, name);
+    if (!map) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:", path, name);
+    if (arrays.arrays[i].empty()) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' has no shape", path, name);
+    if (!map->emplace(name.substr(kKindBytes), arrays.arrays[i]).second) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' appears twice", path, name);
   }
 }
 
-// For tests of killed processes: how long a save lingers between writing and renaming.
+// For tests of killed processes: delay of a save between writing and renaming.
 void LingerInSave() {
   if (const char* text = std::getenv("MXTRAIN_SAVE_DELAY_MS")) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
 }
@@ -265,7 +265,7 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("aux:", checkpoint.auxs);
   add("opt:", checkpoint.optimizer);
   add("avg:", checkpoint.averages);
-  // A path that is not UTF-8 keeps its place with U+FFFD in it.
+  // A path that is not UTF-8 is stored with U+FFFD.
   const std::string header = HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
   FileWriter file(path);
   RunningChecksum sum;
@@ -310,7 +310,7 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
   SaveCheckpoint(fresh, checkpoint);
   LingerInSave();
   std::error_code ignored;
-  // The bytes of a file under another name too. What had that name is there until the moment in which the new one is.
+  // Puts a file's bytes under another name, replacing an old file atomically.
   auto give_name = [&](const std::string& file, const std::string& name) {
     const std::string beside = File(name + ".new");
     fs::remove(beside, ignored);
@@ -330,7 +330,7 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
     const std::string name = entry.path().filename().string();
     if (name.starts_with("epoch-") && !name.ends_with(".new")) epochs.push_back(name);
   }
-  // By number: from epoch 10000 on the names are longer.
+  // By number: names are longer from epoch 10000 on.
   std::sort(epochs.begin(), epochs.end(), [](const std::string& a, const std::string& b) { return std::pair(a.size(), a) < std::pair(b.size(), b); });
   for (size_t i = 0; i + static_cast<size_t>(keep) < epochs.size(); ++i) fs::remove(File(epochs[i]), ignored);
 }
@@ -345,7 +345,7 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
     }
   }
   const auto [step, file] = NewestBesideLast();
-  warnings->push_back(format("{} is missing or damaged; going on from {} (step {})", File("last"), file, step));
+  warnings->push_back(format("{} is missing or damaged; continuing from {} (step {})", File("last"), file, step));
   return LoadCheckpoint(runtime, file);
 }
 
@@ -361,7 +361,8 @@ ModelInfo CheckpointFolder::PeekLast() const {
 }
 
 std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
-  // Files under a temporary name count: a process may have been killed between writing and renaming.
+  // Includes files under temporary names: a process may have been killed between writing and
+  // renaming.
   std::vector<std::pair<int64_t, std::string>> whole;
   if (fs::is_directory(path_)) {
     for (const auto& entry : fs::directory_iterator(path_)) {
@@ -373,7 +374,7 @@ std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
       }
     }
   }
-  if (whole.empty()) Throw(ErrorKind::kData, "{} holds no whole checkpoint to resume from; start the run anew", path_);
+  if (whole.empty()) Throw(ErrorKind::kData, "{} holds no complete checkpoint to resume from; start a new run", path_);
   return *std::max_element(whole.begin(), whole.end());
 }
 

@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(PeekState(folder.path("c")).step == 7);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file from before kernels were chosen is read") {
+TEST_CASE_FIXTURE(Fixture, "a file from before kernel choices is read") {
   Checkpoint c = Make(7);
   c.model.kernel_choices.clear();
   SaveCheckpoint(folder.path("c"), c);
@@ -73,10 +73,10 @@ TEST_CASE_FIXTURE(Fixture, "a file from before kernels were chosen is read") {
   CHECK(LoadCheckpoint(runtime, folder.path("older")).state.step == 7);
 }
 
-TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused as damage") {
+TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is reported as damage") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const std::string whole = ReadFile(folder.path("c"));
-  const auto refused = [&](const std::string& bytes) {
+  const auto rejected = [&](const std::string& bytes) {
     folder.Write("damaged", bytes);
     try {
       LoadCheckpoint(runtime, folder.path("damaged"));
@@ -85,15 +85,15 @@ TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is refused a
       return e.kind() == ErrorKind::kData;
     }
   };
-  for (size_t size = 0; size < whole.size(); ++size) CHECK_MESSAGE(refused(whole.substr(0, size)), "truncated to " << size);
+  for (size_t size = 0; size < whole.size(); ++size) CHECK_MESSAGE(rejected(whole.substr(0, size)), "truncated to " << size);
   for (size_t at = 0; at < whole.size(); at += 3) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
-    CHECK_MESSAGE(refused(bytes), "changed at " << at);
+    CHECK_MESSAGE(rejected(bytes), "changed at " << at);
   }
 }
 
-// The checkpoint with other arrays in it, or with a part of its header changed, and the checksum that fits.
+// The checkpoint with other arrays, or with part of its header changed, and a matching checksum.
 struct Forgery {
   std::string header, arrays;
 
@@ -119,7 +119,7 @@ struct Forgery {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "contents that no checkpoint has are damage, whatever the checksum says") {
+TEST_CASE_FIXTURE(Fixture, "invalid contents are damage, whatever the checksum says") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const Forgery whole(ReadFile(folder.path("c")));
   const NDArray array = NDArray::Zeros(runtime, TShape{2});
@@ -134,11 +134,11 @@ TEST_CASE_FIXTURE(Fixture, "contents that no checkpoint has are damage, whatever
     return "";
   };
   CHECK(why(whole) == "");
-  CHECK(why(Forgery(whole).SetArrays({{}, {array}})) == " is no whole checkpoint: its 1 arrays have no names");
-  CHECK(why(Forgery(whole).SetArrays({{"w"}, {array}})) == " is no whole checkpoint: the array 'w' is neither arg:, aux:, opt: nor avg:");
-  CHECK(why(Forgery(whole).SetArrays({{"net:w"}, {array}})) == " is no whole checkpoint: the array 'net:w' is neither arg:, aux:, opt: nor avg:");
-  CHECK(why(Forgery(whole).SetArrays({{"arg:w"}, {NDArray()}})) == " is no whole checkpoint: the array 'arg:w' has no shape");
-  CHECK(why(Forgery(whole).SetArrays({{"arg:w", "arg:w"}, {array, array}})) == " is no whole checkpoint: the array 'arg:w' is there twice");
+  CHECK(why(Forgery(whole).SetArrays({{}, {array}})) == " is not a complete checkpoint: its 1 arrays have no names");
+  CHECK(why(Forgery(whole).SetArrays({{"w"}, {array}})) == " is not a complete checkpoint: the array 'w' is neither arg:, aux:, opt: nor avg:");
+  CHECK(why(Forgery(whole).SetArrays({{"net:w"}, {array}})) == " is not a complete checkpoint: the array 'net:w' is neither arg:, aux:, opt: nor avg:");
+  CHECK(why(Forgery(whole).SetArrays({{"arg:w"}, {NDArray()}})) == " is not a complete checkpoint: the array 'arg:w' has no shape");
+  CHECK(why(Forgery(whole).SetArrays({{"arg:w", "arg:w"}, {array, array}})) == " is not a complete checkpoint: the array 'arg:w' appears twice");
   const std::string input = "\"inputs\":[";
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1,1,1,1,1,1,1,1,1],"type":"float32"})")).find("at most 8 dimensions") != std::string::npos);
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1],"type":"float31"})")).find("'float31' is not an element type") != std::string::npos);
@@ -160,13 +160,13 @@ TEST_CASE_FIXTURE(Fixture, "a file goes through memory in pieces, written and re
   CHECK(peak([&] { SaveCheckpoint(path, c); }) < 8);
   CHECK(peak([&] { PeekModel(path); }) < 1);
   CHECK(peak([&] { PeekState(path); }) < 8);
-  // The arrays are memory of the storage's, which operator new need not see.
+  // The arrays are in the storage's memory, which operator new does not see.
   const int64_t before = runtime.storage().GetStats(Context::cpu()).in_use;
   CHECK(peak([&] { CHECK(LoadCheckpoint(runtime, path).args.at("large").shape() == TShape{1 << 22, 8}); }) < 8);
   CHECK(runtime.storage().GetStats(Context::cpu()).peak <= before + (72 << 20));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a run goes on beside a last that was forged") {
+TEST_CASE_FIXTURE(Fixture, "a run continues from another checkpoint if `last` was forged") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
   folder.Write("checkpoints/last", Forgery(ReadFile(checkpoints.File("last"))).SetArrays({{}, {NDArray::Zeros(runtime, TShape{2})}}).Bytes());
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Fixture, "a run goes on beside a last that was forged") {
   CHECK(warnings.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also where their numbers grow longer") {
+TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also when their numbers get longer") {
   const CheckpointFolder checkpoints(folder.path("run"));
   for (int64_t epoch : {9998, 9999, 10000, 10001}) checkpoints.Save(Make(epoch), {format("epoch-{:04}", epoch)}, 2);
   CHECK_FALSE(std::filesystem::exists(checkpoints.File("epoch-9999")));
@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also where their numbers
   CHECK(std::filesystem::exists(checkpoints.File("epoch-10001")));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a warning; nothing whole is an error") {
+TEST_CASE_FIXTURE(Fixture, "a damaged `last` falls back to the previous one, with a warning; no intact one is an error") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2, 3}) checkpoints.Save(Make(step), {format("epoch-{:04}", step)}, /*keep=*/2);
   CHECK_FALSE(std::filesystem::exists(checkpoints.File("epoch-0001")));
@@ -202,10 +202,10 @@ TEST_CASE_FIXTURE(Fixture, "a damaged last falls back to the one before, with a 
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[1].find("is missing or damaged") != std::string::npos);
   for (const char* name : {"previous", "epoch-0002"}) folder.Write(format("checkpoints/{}", name), "nothing");
-  CHECK_THROWS_WITH(checkpoints.LoadLast(runtime, &warnings), doctest::Contains("no whole checkpoint to resume from"));
+  CHECK_THROWS_WITH(checkpoints.LoadLast(runtime, &warnings), doctest::Contains("no complete checkpoint to resume from"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "last is there at every moment, for whoever reads beside a training") {
+TEST_CASE_FIXTURE(Fixture, "`last` exists at every moment, for readers during training") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   checkpoints.Save(Make(0), {}, 0);
   std::atomic<bool> end = false;
@@ -219,11 +219,11 @@ TEST_CASE_FIXTURE(Fixture, "last is there at every moment, for whoever reads bes
   CHECK(missed == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a last that cannot be read is not damaged: the reason comes through") {
+TEST_CASE_FIXTURE(Fixture, "a `last` that cannot be read is not damaged: the reason is reported") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
   std::filesystem::remove(checkpoints.File("last"));
-  std::filesystem::create_directory(checkpoints.File("last"));  // opens, and cannot be read: also for root
+  std::filesystem::create_directory(checkpoints.File("last"));  // can be opened but not read, even by root
   std::vector<std::string> warnings;
   try {
     checkpoints.LoadLast(runtime, &warnings);

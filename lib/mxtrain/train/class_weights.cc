@@ -10,7 +10,7 @@
 namespace mxtrain {
 namespace {
 
-// As Symbol::ListOutputs calls it.
+// The name used by Symbol::ListOutputs.
 std::string NameOf(const Graph& graph, const NodeEntry& entry) {
   const Node& node = graph.nodes[static_cast<size_t>(entry.node)];
   return node.op ? node.name + "_" + node.op->ListOutputs()[static_cast<size_t>(entry.index)] : node.name;
@@ -23,7 +23,7 @@ ClassifierHead FindClassifier(const Symbol& symbol, const std::map<std::string, 
   const auto is_softmax = [](const LossReport::Head& head) { return head.kind == LossReport::Head::Kind::kSoftmax; };
   const auto count = std::count_if(losses.heads().begin(), losses.heads().end(), is_softmax);
   if (count != 1)
-    Throw(ErrorKind::kConfig, "the net has {} SoftmaxOutput, expected one; several have class_weights of their own in their layers", count);
+    Throw(ErrorKind::kConfig, "the net has {} SoftmaxOutput, expected one; with several, set class_weights in their layers", count);
   const LossReport::Head& head = *std::find_if(losses.heads().begin(), losses.heads().end(), is_softmax);
   const TShape output = symbol.InferShape(input_shapes).outputs[static_cast<size_t>(head.output)];
   return {head.output, head.label, output[head.class_axis_1 ? 1 : output.ndim() - 1]};
@@ -34,7 +34,7 @@ Symbol WithClassWeights(const OperatorRegistry& registry, const Symbol& symbol, 
   const Graph& graph = symbol.graph();
   const Node& node = graph.nodes[static_cast<size_t>(graph.heads[static_cast<size_t>(head.output)].node)];
   if (!ParamOf(*node.op, "class_weights").empty()) {
-    Throw(ErrorKind::kConfig, "'{}' has class_weights of its own: keep one of the two", node.name);
+    Throw(ErrorKind::kConfig, "'{}' already has class_weights: keep one of the two", node.name);
   }
   const Symbol internals = symbol.GetInternals();
   std::vector<Symbol> inputs;

@@ -1,11 +1,13 @@
 #pragma once
-// How long training waits for data: the time in which no batch is computed on because the next one is not there yet.
+// Measures how long training waits for data: the time in which no batch is computed because the
+// next one is not ready.
 //
-// A batch is under way from its push until everything that it computes is done, on a GPU too: gradients, and with the last batch of a step the
-// updates. Of each call of DataIter::Next that part counts in which none is under way: from the call, or from the end of the last batch where
-// that comes later, until the batch is handed over. As long as one is under way the device has work, and a call that waits costs nothing. What
-// does not count: the copy of a batch to a GPU, which is waited for only after a batch that came late, and pauses that are not the data's
-// (reports, evaluation, saves).
+// A batch is in flight from its push until everything it computes is done, including on a GPU:
+// gradients, and with the last batch of a step the updates. Of each DataIter::Next the time without
+// a batch in flight counts: from the call, or from the end of the last batch if later, until the
+// batch is delivered. While one is in flight the device has work, and waiting costs nothing. Not
+// counted: the copy of a batch to a GPU, which is waited for only after a late batch, and pauses
+// for other reasons (reports, evaluation, saves).
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -16,12 +18,12 @@ namespace mxtrain {
 
 class MXTRAIN_API DataWait {
  public:
-  // `now`: seconds on a clock that never goes back; empty: the steady clock.
+  // `now`: seconds on a monotonic clock; empty: the steady clock.
   explicit DataWait(std::function<double()> now = {});
 
-  // On the thread that trains.
+  // On the training thread.
   bool Next(DataIter& iter, DataBatch* batch);  // iter.Next(batch), counted
-  void Pushed();                                // ahead of a batch's push
+  void Pushed();                                // before a batch's push
   double seconds() const { return seconds_; }   // waited so far
   // On any thread, once for each Pushed.
   void Done();
@@ -31,7 +33,7 @@ class MXTRAIN_API DataWait {
   double seconds_ = 0;
   std::mutex mutex_;
   int64_t under_way_ = 0;  // guarded by mutex_
-  double idle_since_ = 0;  // likewise: when the last batch under way was done
+  double idle_since_ = 0;  // likewise: when the last batch in flight was done
 };
 
 }  // namespace mxtrain

@@ -8,7 +8,7 @@ using namespace mxtrain;
 
 namespace {
 
-// Each batch takes what a function does.
+// Each batch takes as long as its function.
 class Slow final : public DataIter {
  public:
   explicit Slow(std::function<void()> next) : next_(std::move(next)) {}
@@ -29,7 +29,7 @@ class Slow final : public DataIter {
   const std::function<void()> next_;
 };
 
-TEST_CASE("only that part of a wait counts in which no batch is under way") {
+TEST_CASE("a wait counts only while no batch is in flight") {
   double now = 100;
   DataWait wait([&now] { return now; });
   DataBatch batch;
@@ -47,7 +47,7 @@ TEST_CASE("only that part of a wait counts in which no batch is under way") {
   wait.Pushed();
   CHECK(next([&] {
           now += 2;
-          wait.Done();  // the first; the second is under way
+          wait.Done();  // the first; the second is in flight
           now += 4;
         }) == 0);
   CHECK(next([&] {
@@ -65,7 +65,7 @@ TEST_CASE("only that part of a wait counts in which no batch is under way") {
   CHECK(wait.seconds() == 3 + 7 + 1 + 4);
 }
 
-TEST_CASE("what Next throws passes through") {
+TEST_CASE("exceptions from Next pass through") {
   DataWait wait;
   Slow broken([] { Throw(ErrorKind::kData, "no more"); });
   DataBatch batch;

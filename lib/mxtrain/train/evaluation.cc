@@ -16,7 +16,7 @@ int FindOutput(const Symbol& symbol, const std::string& wanted) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == wanted || names[i] == wanted + "_output") return static_cast<int>(i);
   }
-  Throw(ErrorKind::kConfig, "a metric asks for output '{}', which the net does not have{}; its outputs are {}", wanted, DidYouMean(wanted, names),
+  Throw(ErrorKind::kConfig, "a metric names output '{}', which the net does not have{}; its outputs are {}", wanted, DidYouMean(wanted, names),
         join(names, ", "));
 }
 
@@ -45,7 +45,7 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
       if (fits && !head) head = &h;
     }
     if (!head && spec.output.empty()) {
-      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; end it with one (SoftmaxOutput, LinearRegressionOutput, ...), or say `output` and `label`", spec.name);
+      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; end it with one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`", spec.name);
     }
     item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
@@ -67,7 +67,7 @@ void MetricSet::NameItems(const std::vector<std::string>& outputs) {
   for (size_t i = 0; i < items_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (items_[i].name != items_[j].name) continue;
-      Throw(ErrorKind::kConfig, "metric {} of output '{}' stands there twice; remove one of them, or give it another `output`", items_[i].metric->name(),
+      Throw(ErrorKind::kConfig, "metric {} of output '{}' appears twice; remove one of them, or give it another `output`", items_[i].metric->name(),
             BareName(outputs[static_cast<size_t>(items_[i].output)]));
     }
   }
@@ -79,7 +79,7 @@ void MetricSet::Update(const std::vector<TBlob>& outputs, const std::map<std::st
     if (label == labels.end()) {
       std::vector<std::string> names;
       for (const auto& [name, blob] : labels) names.push_back(name);
-      Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not give{}", item.metric->name(), item.label, DidYouMean(item.label, names));
+      Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not provide{}", item.metric->name(), item.label, DidYouMean(item.label, names));
     }
     const TBlob& output = outputs[static_cast<size_t>(item.output)];
     if (!item.units) {
@@ -172,7 +172,7 @@ InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
         if (descs[label][i].name == name) place = {label, i};
       }
     }
-    if (!place) Throw(ErrorKind::kConfig, "the data do not give input '{}' of the net", name);
+    if (!place) Throw(ErrorKind::kConfig, "the data do not provide input '{}' of the net", name);
     places_.push_back(*place);
   }
 }
@@ -187,7 +187,7 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, c
     : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
   const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
   executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes), shared);
-  // Labels that the data do not give are read by nobody in evaluation, but must be arrays.
+  // Labels missing from the data are not read in evaluation, but need arrays.
   for (const LossReport::Head& head : scores_.loss().heads()) {
     if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);
   }
@@ -232,7 +232,7 @@ void Evaluation::TakeIn(const Flight& flight, const OnBatch& on_batch) {
   if (on_batch) on_batch(flight.batch, flight.outputs);
 }
 
-// While a batch is taken in, the next one is computed.
+// While the results of a batch are added, the next one is computed.
 NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
   scores_.Reset();
   iter_.Reset(0);

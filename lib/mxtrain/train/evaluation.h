@@ -1,6 +1,6 @@
 #pragma once
-// Metrics and losses of a net on a data set, and its predictions. The executor runs in evaluation mode, on parameters that it may share with a
-// training executor.
+// Metrics, losses and predictions of a net on a data set. The executor runs in evaluation mode and
+// may share parameters with a training executor.
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,19 +22,20 @@ struct MetricSpec {
   std::string label;   // name of a label input; "": the one of that loss
 };
 
-// The metrics of a net, each tied to its output and label.
+// The metrics of a net, each bound to its output and label.
 class MXTRAIN_API MetricSet {
  public:
-  // Throws kConfig for outputs and labels that the net does not have, with the nearest. A metric is called as its kind; where several are of
-  // one kind, OUTPUT_KIND ("left_accuracy"), and two of one kind on one output are refused. `labels` are those of the data: what is predicted of one
-  // that is standardised is measured in the units that it had before.
+  // Throws kConfig for unknown outputs and labels, with the nearest name. A metric is named by its
+  // kind; several of one kind by OUTPUT_KIND ("left_accuracy"); two of one kind on one output are
+  // rejected. `labels`: those of the data; predictions of a standardized one are measured in its
+  // original units.
   MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels);
 
-  // Arrays of one batch by name; plain float32. Labels that the data lack are an error.
+  // Arrays of one batch by name; plain float32. A missing label is an error.
   void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
   void Reset();
   NamedValues Values() const;
-  // By metric name; `loss` is not one of them. Throws kConfig with the nearest name.
+  // By metric name, without `loss`. Throws kConfig with the nearest name.
   bool HigherIsBetter(const std::string& name) const;
   std::vector<std::string> Names() const;
   std::vector<std::string> SaveState() const;
@@ -55,14 +56,15 @@ class MXTRAIN_API MetricSet {
 // Losses and metrics of a net over the batches of an epoch.
 class MXTRAIN_API EpochScores {
  public:
-  // Throws as MetricSet.
+  // Throws like MetricSet.
   EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
 
-  // Takes in the first `count` examples of a batch: its outputs in the net's order and its labels by name, plain, in host memory, of any
-  // element type. A loss whose label is not there is not known, and so are all until the next Reset. Throws as LossReport and MetricSet.
+  // Adds the first `count` examples of a batch: outputs in the net's order and labels by name,
+  // plain, in host memory, of any element type. If a loss lacks its label, all losses are unknown
+  // until the next Reset. Throws like LossReport and MetricSet.
   void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
   void Reset();
-  // "loss", and that of each head where there are several, as far as they are known; then the metrics.
+  // "loss", and the loss of each head if there are several, as far as known; then the metrics.
   NamedValues Values() const;
 
   const LossReport& loss() const { return loss_; }
@@ -74,17 +76,17 @@ class MXTRAIN_API EpochScores {
   LossReport loss_;
   MetricSet metrics_;
   bool loss_known_ = true;
-  // Of the batch that is added, in float32; kept so that the next one allocates nothing.
+  // Of the batch being added, in float32; kept to avoid allocations.
   std::vector<TBlob> outputs_;
   std::map<std::string, TBlob> labels_;
   std::vector<std::vector<float>> output_room_;
   std::map<std::string, std::vector<float>> label_room_;
 };
 
-// The arrays of a batch in the order of an executor's inputs, by the names that the iterator gives them.
+// Arranges the arrays of a batch in the order of an executor's inputs, by the iterator's names.
 class MXTRAIN_API InputOrder {
  public:
-  // Throws kConfig when the data do not give an input.
+  // Throws kConfig if the data lack an input.
   InputOrder(const Executor& executor, const DataIter& iter);
   void Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const;
 
@@ -98,24 +100,26 @@ class MXTRAIN_API InputOrder {
 
 class MXTRAIN_API Evaluation {
  public:
-  // `shared`: a training executor whose parameters and arena are used; null: parameters are made, and set through executor().
+  // `shared`: a training executor whose parameters and arena are used; null: parameters are
+  // allocated, and set through executor().
   Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
              const ComputeModes& modes = {});
 
-  // Called for each batch, in order, with its outputs, plain, after they were computed; the next one is being computed then. The arrays
-  // hold them until it returns.
+  // Called for each batch, in order, with its plain outputs once computed, while the next batch is
+  // being computed. The arrays are valid until it returns.
   using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
-  // One pass over the data: "loss" (when the net has one and labels are given), then the metrics. `stop`: checked between batches.
+  // One pass over the data: "loss" (if the net has one and labels are given), then the metrics.
+  // `stop`: checked between batches.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
   Executor& executor() { return *executor_; }
-  // Label inputs of losses that the data do not give: zeros, no parameters.
+  // Label inputs of losses missing from the data: filled with zeros, not parameters.
   std::vector<std::string> MissingLabels() const;
 
  private:
   Runtime& runtime_;
   DataIter& iter_;
   std::unique_ptr<Executor> executor_;
-  // A batch, and its outputs where the host can read them while the executor's own are overwritten.
+  // A batch, and copies of its outputs for the host while the executor's own are overwritten.
   struct Flight {
     DataBatch batch;
     std::vector<NDArray> outputs;
@@ -124,7 +128,7 @@ class MXTRAIN_API Evaluation {
   void TakeIn(const Flight& flight, const OnBatch& on_batch);
 
   EpochScores scores_;
-  Flight flights_[2];  // in turn
+  Flight flights_[2];  // alternating
 };
 
 }  // namespace mxtrain

@@ -9,7 +9,7 @@
 namespace mxtrain::test {
 namespace {
 
-// Both losses stand behind a cast, so that they put out the type that they get.
+// Both losses follow a cast, so they output the type they get.
 Symbol NetOfLossesIn(const std::string& type) {
   const auto layer = [](const char* op, const std::string& name, const Kwargs& kwargs, const Symbol& input) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
@@ -87,7 +87,7 @@ TEST_CASE("a model is evaluated in the modes of its run to the values of its val
   CHECK(evaluation.Run() == log.epochs.back().val);
 }
 
-TEST_CASE("batches are taken in one by one, in order, while the next one is computed") {
+TEST_CASE("batches are processed one by one, in order, while the next one is computed") {
   const TempDir data;
   WriteTable(data);
   for (const char* engine : {"naive", "threaded"}) {
@@ -120,7 +120,7 @@ TEST_CASE("batches are taken in one by one, in order, while the next one is comp
       CHECK(pushed() - before == std::min<size_t>(seen.size() + 1, expected.size()));
     });
     CHECK(seen == expected);
-    // A callback that throws ends the run, and the next one is whole.
+    // A callback that throws ends the run, and the next run is complete.
     CHECK_THROWS_WITH(
         evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) { Throw(ErrorKind::kFileSystem, "the disk is full"); }),
         "the disk is full");

@@ -18,7 +18,7 @@ std::string VariableName(const Graph& graph, const Node& node, int index) {
   return source.is_variable() ? source.name : "";
 }
 
-// What class k of probability p adds for a label that is that class.
+// The loss of class k with probability p, for the label k.
 double TermOf(const LossReport::Head& head, int64_t k, double p) {
   if (std::isnan(p)) return p;
   const double weight = head.class_weights.empty() ? 1.0 : head.class_weights[static_cast<size_t>(k)];
@@ -32,7 +32,7 @@ double SumOfTerms(const LossReport::Head& head, const float* p, int64_t classes,
     for (int64_t k = 0; k < classes; ++k) sum += TermOf(head, k, p[k * stride]);
     return sum;
   }
-  constexpr int64_t kFactors = 8;  // a logarithm for so many: their product is 1e-240 or more
+  constexpr int64_t kFactors = 8;  // one logarithm for this many: their product is at least 1e-240
   for (int64_t k = 0; k < classes; k += kFactors) {
     double product = 1;
     for (int64_t j = k; j < std::min(k + kFactors, classes); ++j) product *= std::max<double>(p[j * stride], 1e-30);
@@ -41,12 +41,25 @@ double SumOfTerms(const LossReport::Head& head, const float* p, int64_t classes,
   return sum;
 }
 
-// The loss of the label k: 1 - smoothing of it, the rest spread over the other classes.
+// The loss of the label k: weight 1 - smoothing, the rest spread over the other classes.
 double LossOfLabel(const LossReport::Head& head, const float* p, int64_t k, int64_t classes, int64_t stride) {
   const double named = TermOf(head, k, p[k * stride]);
   if (head.smoothing == 0 || classes == 1) return named;
   const double other = head.smoothing / static_cast<double>(classes - 1);
   return (1 - head.smoothing - other) * named + other * SumOfTerms(head, p, classes, stride);
+}
+
+// Labels of a head have a value per output, or per position of a softmax, or its probabilities. A
+// label of another size must not be read.
+void CheckLabelSize(const LossReport::Head& head, const TBlob& output, const TBlob& label) {
+  int64_t wanted = output.Size();
+  if (head.kind == LossReport::Head::Kind::kSoftmax && label.shape != output.shape) {
+    const int axis = head.class_axis_1 ? 1 : output.shape.ndim() - 1;
+    wanted /= std::max<int64_t>(output.shape[axis], 1);
+  }
+  if (label.Size() == wanted) return;
+  Throw(ErrorKind::kConfig, "'{}': outputs of shape {} need {} label values, but '{}' has shape {}",
+        head.name, output.shape.ToString(), wanted, head.label, label.shape.ToString());
 }
 
 // p: probabilities with the classes on the axis before `inner`; labels: one per row and inner position, or probabilities like p.
@@ -108,7 +121,7 @@ LossReport::LossReport(const Symbol& symbol) {
       head.kind = Head::Kind::kAbsolute;
     }
     if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
-    if (head.label.empty()) head.kind = Head::Kind::kMean;  // a label that the net computes is not known outside
+    if (head.label.empty()) head.kind = Head::Kind::kMean;  // a label computed by the net is not available outside
     heads_.push_back(head);
   }
   sums_.resize(heads_.size());
@@ -117,7 +130,10 @@ LossReport::LossReport(const Symbol& symbol) {
 void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t count) {
   const Head& head = heads_[h];
   RequireHostFloat32(output, "loss", head.name);
-  if (label) RequireHostFloat32(*label, "loss", head.name);
+  if (label) {
+    RequireHostFloat32(*label, "loss", head.name);
+    CheckLabelSize(head, output, *label);
+  }
   Sum& sum = sums_[h];
   const int64_t batch = output.shape.ndim() > 0 ? output.shape[0] : 1;
   if (head.kind == Head::Kind::kSoftmax) {
@@ -127,7 +143,7 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
   const float* p = output.dptr<float>();
   const int64_t per_example = batch > 0 ? output.Size() / batch : 0;
   if (head.kind == Head::Kind::kMean) {
-    // A head without a batch axis (a sum over it) counts as it is.
+    // A head without a batch axis (a sum over it) counts unchanged.
     const int64_t n = batch >= count ? count * per_example : output.Size();
     double total = 0;
     for (int64_t i = 0; i < n; ++i) total += p[i];
@@ -169,7 +185,7 @@ double LossReport::TotalSince(const Sums& before) const {
   return total;
 }
 
-// Doubles as their bits, so that nothing is lost.
+// Doubles as their bits, so nothing is lost.
 std::string LossReport::SaveState() const {
   std::string text;
   for (const Sum& s : sums_) text += format("{:016x} {:016x} ", std::bit_cast<uint64_t>(s.loss), std::bit_cast<uint64_t>(s.weight));
@@ -209,13 +225,13 @@ double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::str
 SoftLabelSpec FindSoftLabels(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes) {
   const LossReport losses(symbol);
   const bool one_softmax = losses.heads().size() == 1 && losses.heads()[0].kind == LossReport::Head::Kind::kSoftmax;
-  if (!one_softmax) Throw(ErrorKind::kConfig, "labels that are distributions are for a net with one loss, SoftmaxOutput");
+  if (!one_softmax) Throw(ErrorKind::kConfig, "labels that are distributions need a net with one loss, SoftmaxOutput");
   const LossReport::Head& head = losses.heads()[0];
   const TShape output = symbol.InferShape(input_shapes).outputs[static_cast<size_t>(head.output)];
-  if (head.class_axis_1 || output.ndim() != 2) Throw(ErrorKind::kConfig, "labels that are distributions are for one class to a picture");
+  if (head.class_axis_1 || output.ndim() != 2) Throw(ErrorKind::kConfig, "labels that are distributions need one class per image");
   const OperatorProperty& op = *symbol.graph().nodes[symbol.graph().heads[static_cast<size_t>(head.output)].node].op;
   if (head.ignores || ParamOf(op, "normalization") != "null") {
-    Throw(ErrorKind::kConfig, "'{}' has use_ignore or normalization, which labels that are distributions do not know: leave them out", head.name);
+    Throw(ErrorKind::kConfig, "'{}' has use_ignore or normalization, which labels that are distributions do not support: remove them", head.name);
   }
   SoftLabelSpec spec;
   spec.classes = static_cast<int>(output[1]);

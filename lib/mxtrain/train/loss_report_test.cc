@@ -1,10 +1,11 @@
-// What is reported as the loss is what training minimises: with the numbers worked out by the definition, and by the gradient that the operator has.
+// The reported loss is what training minimizes: by its definition, and by the operator's gradient.
 #include "mxtrain/train/loss_report.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -42,7 +43,7 @@ TEST_CASE("the loss has the smoothing of labels, with the weights of classes") {
   CHECK(LossOf({{"smooth_alpha", "0.4"}, {"class_weights", "(3, 1, 5)"}}, rows) == doctest::Approx(weighted));
 }
 
-TEST_CASE("the smoothed loss of many classes, and of one; what the operator does not smooth; what is no number") {
+TEST_CASE("the smoothed loss of many classes, and of one; what the operator does not smooth; NaN") {
   Row many{{}, 20};
   double sum = 0;
   for (int k = 0; k < 21; ++k) {
@@ -54,6 +55,28 @@ TEST_CASE("the smoothed loss of many classes, and of one; what the operator does
   CHECK(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f}, 0}}) == doctest::Approx(-std::log(0.5)));
   CHECK(LossOf({{"smooth_alpha", "0.4"}, {"multi_output", "True"}}, {{{0.7f, 0.3f}, 0}}) == doctest::Approx(-std::log(0.7)));
   CHECK(std::isnan(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f, NAN}, 0}})));
+}
+
+TEST_CASE("a label of another size than the outputs need is refused, not read") {
+  const auto registry = BuiltinOperators();
+  const Symbol data = Symbol::Variable("data");
+  std::vector<float> values(24, 0.5f);
+  const auto blob = [&](const TShape& shape) { return TBlob{values.data(), shape, DType::kFloat32, {}, {}}; };
+  const auto update = [&](const char* op, const Kwargs& params, const TShape& output, const TShape& label) {
+    LossReport report(Symbol::Create(*registry, op, "head", params, std::span(&data, 1)));
+    const TBlob given = blob(label);
+    report.Update(0, blob(output), &given, output[0]);
+  };
+  for (const char* op : {"LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"}) {
+    update(op, {}, {4, 3}, {4, 3});
+    CHECK_THROWS_WITH_AS(update(op, {}, {4, 3}, {4, 1}),
+                         "'head': outputs of shape [4, 3] need 12 label values, but 'head_label' has shape [4, 1]", Error);
+  }
+  update("SoftmaxOutput", {}, {4, 3}, {4});
+  CHECK_THROWS_AS(update("SoftmaxOutput", {}, {4, 3}, {3}), Error);
+  const Kwargs per_position = {{"multi_output", "True"}};
+  update("SoftmaxOutput", per_position, {2, 3, 4}, {2, 4});
+  CHECK_THROWS_AS(update("SoftmaxOutput", per_position, {2, 3, 4}, {2}), Error);
 }
 
 TEST_CASE("the loss since earlier sums") {

@@ -26,7 +26,7 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   return model;
 }
 
-// Of an input, in the symbol: what the model says of itself beside net and arrays.
+// Attribute of an input in the symbol: the model's metadata.
 constexpr const char* kInfoAttr = "__mxtrain_model__";
 
 Json ToJson(const std::vector<InputInfo>& inputs) {
@@ -66,14 +66,15 @@ ModelInfo InfoOf(const std::string& text) {
   return info;
 }
 
-// Without parameters of losses that MXNet refuses to read, and predictions do not need; with what the model says of its inputs.
+// Without loss parameters that MXNet rejects and predictions do not need; with the model's
+// description of its inputs.
 std::string ForReferenceSystem(const Model& model) {
   Json json = Json::parse(model.symbol.ToJson());
   for (Json& node : json.at("nodes")) {
     if (node.at("op") == "SoftmaxOutput") {
       for (const char* key : {"class_weights", "focal_gamma"}) node.at("attrs").erase(key);
     }
-    if (node.contains("attrs")) node["attrs"].erase(kInfoAttr);  // of files that this model came from
+    if (node.contains("attrs")) node["attrs"].erase(kInfoAttr);  // of the files this model came from
     const bool says = node.at("op") == "null" && !model.info.inputs.empty() && node.at("name") == model.info.inputs[0].name;
     if (says) node["attrs"][kInfoAttr] = TextOf(model.info);
   }
@@ -92,7 +93,7 @@ bool SplitReference(const std::string& where, std::string* prefix, int* epoch) {
 
 std::string ReferenceSymbolFile(const std::string& where) { return where.substr(0, where.rfind('@')) + "-symbol.json"; }
 
-// What an input of the symbol carries; nothing in files that others wrote.
+// The metadata in the symbol's inputs; none in files written by others.
 ModelInfo InfoIn(const Symbol& symbol) {
   for (const auto& [name, attrs] : symbol.ListAttrs()) {
     if (const auto found = attrs.find(kInfoAttr); found != attrs.end()) return InfoOf(found->second);
@@ -100,7 +101,7 @@ ModelInfo InfoIn(const Symbol& symbol) {
   return {};
 }
 
-// Of an input or label of this name, with the shape that is known of it.
+// Info of an input or label of this name, with its shape as far as known.
 InputInfo Described(const ModelInfo& known, const std::string& name) {
   for (const std::vector<InputInfo>* list : {&known.inputs, &known.labels}) {
     for (const InputInfo& input : *list) {
@@ -110,14 +111,15 @@ InputInfo Described(const ModelInfo& known, const std::string& name) {
   return {name, TShape(), DType::kFloat32};
 }
 
-// Sorts the variables without arrays into inputs and labels: as the caller names the inputs, else as the symbol carries them, else by their names.
+// Splits the variables without arrays into inputs and labels: as named by the caller, else as in
+// the symbol, else by their names.
 void FindInputs(const std::vector<std::string>& open, const std::vector<std::string>& named, Model* model) {
   const ModelInfo known = model->info;
   model->info.inputs.clear();
   model->info.labels.clear();
   for (const std::string& name : named) {
     if (std::find(open.begin(), open.end(), name) != open.end()) continue;
-    Throw(ErrorKind::kUsage, "'{}' is no input of {}: the variables without an array are {}", name, model->file, join(open, ", "));
+    Throw(ErrorKind::kUsage, "'{}' is not an input of {}: the variables without an array are {}", name, model->file, join(open, ", "));
   }
   const auto holds = [](const std::vector<InputInfo>& list, const std::string& name) {
     return std::any_of(list.begin(), list.end(), [&](const InputInfo& input) { return input.name == name; });
@@ -174,7 +176,7 @@ Model FromReference(Runtime& runtime, const std::string& where, const std::vecto
 Model LoadModel(Runtime& runtime, const std::string& where, const std::vector<std::string>& inputs) {
   const std::string file = CheckpointOf(where);
   if (file.empty()) return FromReference(runtime, where, inputs);
-  if (!inputs.empty()) Throw(ErrorKind::kUsage, "{} says itself which its inputs are; they are named for MXNet's files, PREFIX@N", file);
+  if (!inputs.empty()) Throw(ErrorKind::kUsage, "{} declares its own inputs; name inputs only for MXNet's files, PREFIX@N", file);
   return FromCheckpoint(runtime, file);
 }
 
@@ -201,7 +203,7 @@ std::string CheckpointOf(const std::string& where) {
 std::string ReferenceParamsFile(const std::string& where) {
   std::string prefix;
   int epoch = 0;
-  if (!SplitReference(where, &prefix, &epoch)) Throw(ErrorKind::kUsage, "'{}' is no PREFIX@NUMBER", where);
+  if (!SplitReference(where, &prefix, &epoch)) Throw(ErrorKind::kUsage, "'{}' is not of the form PREFIX@NUMBER", where);
   return format("{}-{:04}.params", prefix, epoch);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// A model to use: its symbol, arrays (averages, where the run kept them) and what else it carries. From a run folder (the best checkpoint, else
-// the last), a checkpoint file, or MXNet's files as PREFIX@7 (PREFIX-symbol.json and PREFIX-0007.params). Where SaveReferenceModel wrote these, the
-// symbol carries what the model says of its inputs, as an attribute of the first one, which MXNet passes over.
+// A trained model: symbol, arrays (averages, if the run kept them) and metadata. Loaded from a run
+// folder (the best checkpoint, else the last), a checkpoint file, or MXNet's files as PREFIX@7
+// (PREFIX-symbol.json and PREFIX-0007.params). In files written by SaveReferenceModel, an attribute
+// of the symbol's first input, ignored by MXNet, describes the inputs.
 #include <map>
 #include <string>
 #include <vector>
@@ -12,27 +13,29 @@
 namespace mxtrain {
 
 struct Model {
-  std::string file;  // that it came from
+  std::string file;  // its source
   Symbol symbol;
-  ModelInfo info;    // of PREFIX@7: inputs, labels, class names and pipeline, where the symbol carries them; else names of inputs and labels
+  ModelInfo info;    // of PREFIX@7: inputs, labels, class names and pipeline if in the symbol; else names of inputs and labels
   std::map<std::string, NDArray> args, auxs;
 };
 
-// Throws kFileSystem when there is nothing, kData when it is damaged, kConfig when symbol and arrays do not go together. `inputs`: of PREFIX@7, the
-// variables that are its inputs, the others without arrays being labels; empty: as the symbol says, else by their names. Throws kUsage for inputs of
-// a model that says its own, and for names that are no such variables.
+// Throws kFileSystem if missing, kData if damaged, kConfig if symbol and arrays do not match.
+// `inputs`: for PREFIX@7, the variables that are inputs; others without arrays are labels. Empty:
+// as the symbol says, else by name. Throws kUsage for inputs of a model that declares its own, and
+// for names that are not such variables.
 MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where, const std::vector<std::string>& inputs = {});
-// What a link to a run, as runs/latest, leads to: the run's own path. Other paths as they are.
+// The target of a link to a run, such as runs/latest. Other paths are returned unchanged.
 MXTRAIN_API std::string FollowLink(const std::string& where);
-// The checkpoint file that LoadModel would read, of a link that of the run which it leads to; "" for the reference system's files. Throws as
-// LoadModel does.
+// The checkpoint file that LoadModel would read, with links followed; "" for MXNet's files. Throws
+// like LoadModel.
 MXTRAIN_API std::string CheckpointOf(const std::string& where);
-// PREFIX@7 -> PREFIX-0007.params. Throws kUsage for what is no PREFIX@NUMBER.
+// PREFIX@7 -> PREFIX-0007.params. Throws kUsage for anything but PREFIX@NUMBER.
 MXTRAIN_API std::string ReferenceParamsFile(const std::string& where);
-// Writes PREFIX-symbol.json and PREFIX-0007.params (of PREFIX@7), which MXNet 1.x reads, and returns their names.
+// Writes PREFIX-symbol.json and PREFIX-0007.params (for PREFIX@7), readable by MXNet 1.x, and
+// returns their names.
 MXTRAIN_API std::vector<std::string> SaveReferenceModel(const std::string& where, const Model& model);
-// Copies a model's arrays into an executor. Throws kConfig for parameters that the model lacks or that differ in shape; arrays of the executor
-// named in `not_parameters` (labels) are left alone.
+// Copies a model's arrays into an executor. Throws kConfig for parameters that are missing or
+// differ in shape; the executor's arrays in `not_parameters` (labels) are not touched.
 MXTRAIN_API void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters);
 
 }  // namespace mxtrain

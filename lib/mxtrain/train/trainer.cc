@@ -34,15 +34,16 @@ std::vector<std::string> BestMetrics(const TrainOptions& options, const MetricSe
   return {metrics.Names().empty() ? "loss" : metrics.Names()[0]};
 }
 
-// An output of the net stands for a class by its position: folders that were renamed, added or removed would give it another meaning.
+// The position of an output determines its class: renamed, added or removed folders would change
+// its meaning.
 void CheckClasses(const std::vector<std::string>& before, const std::vector<std::string>& now) {
   constexpr size_t kMostNamed = 12;
   if (before.empty() || now.empty() || before == now) return;
-  Throw(ErrorKind::kConfig, "the run was trained on {} classes ({}), the data now have {} ({}); give them their names again, or begin a new run with "
-        "train.weights, which takes what still fits", before.size(), FirstOf(before, kMostNamed), now.size(), FirstOf(now, kMostNamed));
+  Throw(ErrorKind::kConfig, "the run was trained on {} classes ({}), the data now have {} ({}); restore their names, or start a new run with "
+        "train.weights, which loads what still matches", before.size(), FirstOf(before, kMostNamed), now.size(), FirstOf(now, kMostNamed));
 }
 
-// The array of a checkpoint for a parameter; throws when its shape is another.
+// The checkpoint's array for a parameter; throws if the shape differs.
 void Restore(const std::map<std::string, NDArray>& from, const std::string& what, const std::map<std::string, NDArray>& to) {
   for (const auto& [name, target] : to) {
     const auto found = from.find(name);
@@ -72,7 +73,7 @@ bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatt
 Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays) {
   Executor::BindRequest request = EvaluationRequest(net, arrays, options.workers[0], options.modes);
   request.is_train = true;
-  request.capture_passes = OnOneDevice(options.workers);  // across several the sums of gradients begin as these come
+  request.capture_passes = OnOneDevice(options.workers);  // across several, gradient aggregation starts as gradients become ready
   request.memory_budget = BudgetOn(options.workers[0], options);
   for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(options.workers.size());
   for (const std::string& name : options.symbol.ListArguments()) {
@@ -96,7 +97,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   CheckLabels();
   steps_per_epoch_ = train_.batches_per_epoch() / options_.grad_accum;
   if (steps_per_epoch_ < 1) {
-    Throw(ErrorKind::kData, "the training data hold {} examples, which is less than {} of {}", train_.examples(),
+    Throw(ErrorKind::kData, "the training data hold {} examples, fewer than {} of {}", train_.examples(),
           options_.grad_accum == 1 ? "one batch" : format("a step of {} batches", options_.grad_accum), train_.batch_size());
   }
   PlanSteps();
@@ -104,7 +105,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
   if (options_.grad_accum > 1) rescale_reason_ += format(", summed over {} batches", options_.grad_accum);
 
   options_.model.symbol_json = options_.symbol.ToJson();
-  options_.model.inputs = PerExample((val_ ? *val_ : train_).provide_data());  // what a model takes is what it was evaluated on
+  options_.model.inputs = PerExample((val_ ? *val_ : train_).provide_data());  // a model's inputs are those it was evaluated on
   options_.model.labels = PerExample(train_.provide_label());
   options_.model.batch_size = train_.batch_size();
   state_.seed = runtime_.options().seed;
@@ -122,7 +123,7 @@ Trainer::Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIt
 }
 
 Trainer::~Trainer() {
-  // Steps in flight use members; an exception that leaves Run does not wait for them.
+  // Steps in flight use members; Run does not wait for them if it throws.
   for (engine::VarHandle var : {sums_, ended_}) runtime_.Drain(var);
   for (engine::VarHandle var : {sums_, ended_}) runtime_.engine().DeleteVariable(var, {}, first_device());
   for (const auto* marks : {&batch_marks_, &ends_}) {
@@ -132,18 +133,18 @@ Trainer::~Trainer() {
 
 void Trainer::CheckWorkers() const {
   if (num_workers() < 1 || train_.batch_size() % num_workers() != 0) {
-    Throw(ErrorKind::kConfig, "a batch of {} does not divide among {} workers", train_.batch_size(), num_workers());
+    Throw(ErrorKind::kConfig, "a batch of {} cannot be divided among {} workers", train_.batch_size(), num_workers());
   }
 }
 
 void Trainer::CheckLabels() const {
   for (const LossReport::Head& head : scores_.loss().heads()) {
     if (head.label.empty() || std::find(label_names_.begin(), label_names_.end(), head.label) != label_names_.end()) continue;
-    Throw(ErrorKind::kConfig, "the training data give no label '{}', which '{}' needs", head.label, head.name);
+    Throw(ErrorKind::kConfig, "the training data have no label '{}', which '{}' needs", head.label, head.name);
   }
 }
 
-// With the choices of the run that is resumed; what they lack is measured.
+// Uses the choices of the resumed run and measures missing ones.
 void Trainer::MeasureAndBind() {
   KernelChoices* choices = ChoicesOf(runtime_.backend(first_device()));
   if (choices) choices->Keep(options_.model.kernel_choices);
@@ -180,11 +181,11 @@ void Trainer::BindExecutors() {
       std::make_unique<Evaluation>(runtime_, options_.symbol, *val_, options_.metrics, executors_[0].get(), first_device(), options_.modes);
 }
 
-// Steps of the present stretch that lie behind, in batches of the present size: what the schedule counts. A run whose batch size was changed
-// has made more or fewer.
+// Completed steps of the current segment, in batches of the current size, as counted by the
+// schedule. If the batch size changed, the actual number differs.
 int64_t Trainer::Position() const { return (state_.epoch - state_.first_epoch) * steps_per_epoch_ + state_.step_in_epoch; }
 
-// Where the run ends, seen from where it stands.
+// The step at which the run ends, from the current state.
 void Trainer::PlanSteps() {
   const int64_t position = Position();
   total_steps_ = state_.step + std::max<int64_t>(options_.epochs * steps_per_epoch_ - position, 0);
@@ -193,7 +194,7 @@ void Trainer::PlanSteps() {
   schedule_ = LrSchedule::Create(options_.lr_schedule.name, options_.lr_schedule.params, steps_per_epoch_, whole);
 }
 
-// What the net says of a parameter goes before patterns, and those before the rules for names.
+// Attributes in the net take precedence over patterns, and patterns over the rules for names.
 void Trainer::InitializeParameters() {
   const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
   const uint64_t seed = runtime_.options().seed;
@@ -239,7 +240,7 @@ void Trainer::MakeUpdater() {
   sums_of_.resize(learned_.size());
   auto optimizer = Optimizer::Create(options_.optimizer.name, options_.optimizer.params);
   if (!optimizer->takes_schedule() && (options_.lr_schedule.name != "constant" || !options_.lr_schedule.params.empty())) {
-    Throw(ErrorKind::kConfig, "optimizer {} wants a learning rate that stays as it is: leave out train.lr_schedule", options_.optimizer.name);
+    Throw(ErrorKind::kConfig, "optimizer {} needs a constant learning rate: remove train.lr_schedule", options_.optimizer.name);
   }
   updater_ = std::make_unique<OptimizerUpdater>(runtime_, std::move(optimizer), std::move(keys), rescale_grad_);
   kvstore_->SetUpdater([this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
@@ -260,7 +261,7 @@ void Trainer::MakeLossScale() {
 
 void Trainer::TellOfOtherData(const char* what, const std::string& then, const std::string& now, bool extend) const {
   if (then.empty() || now.empty() || then == now) return;
-  const std::string text = format("the {} data are other than those of the checkpoint: {} then, {} now", what, then, now);
+  const std::string text = format("the {} data differ from those of the checkpoint: {} then, {} now", what, then, now);
   extend ? runtime_.log().Info("{}", text) : runtime_.log().Warning("{}", text);
 }
 
@@ -301,43 +302,44 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   if (extend) Extend(checkpoint.state.total_steps);
 }
 
-// A run with averages, resumed from one without, begins them with its next update.
+// A run with averages, resumed from one without, starts them with its next update.
 void Trainer::RestoreAverages(const Checkpoint& checkpoint) {
   if (average_ && state_.average_updates > 0) average_->Restore(checkpoint.averages, state_.average_updates);
   if (average_ && state_.average_updates == 0 && state_.step > 0) {
-    runtime_.log().Warning("the checkpoint holds no averages of weights: they begin with the next step");
+    runtime_.log().Warning("the checkpoint holds no averages of weights: they start with the next step");
   }
-  if (!average_ && state_.average_updates > 0) runtime_.log().Warning("the checkpoint's averages of weights are left out: this run keeps none");
+  if (!average_ && state_.average_updates > 0) runtime_.log().Warning("the checkpoint's averages of weights are ignored: this run keeps none");
 }
 
 void Trainer::Extend(int64_t planned_steps) {
   if (state_.step < planned_steps && !state_.ended_early) {
     Throw(ErrorKind::kUsage, "the run is not finished: it has made {} of {} steps; resume it without extending", state_.step, planned_steps);
   }
-  const bool epoch_to_end = state_.step_in_epoch >= steps_per_epoch_;  // it was stopped between its last step and the end of the epoch
+  const bool epoch_to_end = state_.step_in_epoch >= steps_per_epoch_;  // stopped between the last step and the end of the epoch
   state_.first_epoch = state_.epoch + (epoch_to_end ? 1 : 0);
   state_.first_step = state_.step;
   state_.ended_early = false;
   if (early_stop_) early_stop_->Restart();
   PlanSteps();
-  runtime_.log().Info("extended by {} steps; the schedule '{}' begins anew with them, at a learning rate of {:.3g}, and is to end at {:.3g}",
+  runtime_.log().Info("extended by {} steps; the schedule '{}' restarts at a learning rate of {:.3g} and ends at {:.3g}",
                       total_steps_ - state_.step, options_.lr_schedule.name, LearningRate(0), LearningRate(std::max<int64_t>(total_steps_ - state_.step - 1, 0)));
 }
 
-// The checkpoint's place in its epoch, which may have been counted in batches of another size, or in steps of another number of them.
+// Restores the position in the epoch, which may have been counted in batches of another size, or in
+// steps of another number of batches.
 void Trainer::FindPlace(int64_t batch_size) {
   const int64_t batches = state_.batches_per_step, examples = state_.step_in_epoch * batch_size * batches;
   state_.batches_per_step = options_.grad_accum;
   if (batch_size * batches == ExamplesPerStep()) return;
   if (examples % ExamplesPerStep() != 0) {
     Throw(ErrorKind::kConfig,
-          "the checkpoint stands inside epoch {}, {} examples after its beginning, where no {} of {} begins; resume with "
+          "the checkpoint is inside epoch {}, {} examples after its start, where no {} of {} starts; resume with "
           "data.batch_size={}{}, or from a checkpoint between two epochs (epoch-{:04})",
           state_.epoch + 1, examples, options_.grad_accum == 1 ? "batch" : "step", ExamplesPerStep(), batch_size,
           batches == options_.grad_accum ? "" : format(" train.grad_accum={}", batches), std::max<int64_t>(state_.epoch, 1));
   }
   state_.step_in_epoch = std::min(examples / ExamplesPerStep(), steps_per_epoch_);
-  runtime_.log().Warning("the checkpoint was made with batches of {}, this run has {}: it goes on at the same example, with other steps",
+  runtime_.log().Warning("the checkpoint was made with batches of {}, this run has {}: it continues at the same example, with different steps",
                          batch_size * batches, ExamplesPerStep());
 }
 
@@ -346,7 +348,7 @@ WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
   for (const auto& executor : executors_) {
     std::map<std::string, NDArray> arrays = executor->auxs();
     arrays.insert(executor->args().begin(), executor->args().end());
-    account = TakeWeights(weights, arrays);  // the same of every worker
+    account = TakeWeights(weights, arrays);  // the same for every worker
   }
   return account;
 }
@@ -366,7 +368,7 @@ void Trainer::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) {
   throw *diverged_;
 }
 
-// Forward and backward; the gradients are added to those of the batches before it in this step.
+// Forward and backward; gradients are added to those of the step's previous batches.
 void Trainer::SumGradients(const DataBatch& batch) {
   if (options_.grad_accum > 1 && summed_batches_ == 0) {
     for (Learned& learned : learned_) {
@@ -391,9 +393,10 @@ void Trainer::SumGradients(const DataBatch& batch) {
   part_.clear();
 }
 
-// On one device the first layers' weights, which are needed first, are updated first, and all between the operations of the step. Across devices
-// the stream that updates a weight waits for the others' gradients, so updates come when the step has nothing left to issue, in the order in
-// which gradients are ready.
+// On one device the first layers' weights, which are needed first, are updated first, between the
+// operations of the step. Across devices the stream that updates a weight waits for the other
+// devices' gradients, so updates are issued after the step's operations, in the order in which
+// gradients become ready.
 int Trainer::PriorityOf(int key) const {
   return OnOneDevice(options_.workers) ? -key : executor::kStepPriority - 1;
 }
@@ -410,8 +413,9 @@ void Trainer::UpdateParameters() {
   if (average_) average_->Update();
 }
 
-// Pushes the function that is behind everything that the batch computes: its outputs are there long before. On a GPU a function that does nothing goes
-// first, so that the next step's updates need not wait until the host knows.
+// Pushes a function ordered after everything the batch computes; its outputs are ready long before.
+// On a GPU it is preceded by an empty function, so the next step's updates need not wait for the
+// host.
 void Trainer::MarkEnd(bool updated) {
   reads_.clear();
   for (size_t w = 0; w < ends_.size(); ++w) {
@@ -429,8 +433,8 @@ void Trainer::MarkEnd(bool updated) {
   runtime_.engine().PushSync([this](RunContext) { data_wait_.Done(); }, reads_, writes_, {.ctx = Context::cpu(), .priority = 1, .name = "batch_done"});
 }
 
-// Pushes the function that takes in a batch's outputs: losses and metrics. Beside the sums it mutates one of two marks, so that a wait for that
-// mark is a wait for this batch and not for the one after it.
+// Pushes the function that adds a batch's losses and metrics. Besides the sums it mutates one of
+// two marks: waiting for that mark waits for this batch and not for the next one.
 void Trainer::CollectBatch(const DataBatch& batch) {
   reads_.clear();
   writes_.assign({sums_, batch_marks_[static_cast<size_t>(batches_ % 2)]});

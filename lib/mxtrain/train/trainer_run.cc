@@ -13,7 +13,7 @@ namespace {
 using Time = std::chrono::steady_clock;
 double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
 
-constexpr int64_t kWarmupBatches = 20;  // left out of the images per second of a run
+constexpr int64_t kWarmupBatches = 20;  // excluded from the images per second of a run
 
 bool Stops(const std::atomic<int>* stop) { return stop && *stop == 1; }
 
@@ -25,10 +25,10 @@ int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
 
 }  // namespace
 
-// Times of one call of Run. Only training counts: the clock stands still in evaluation and saves.
+// Times of one call of Run. Only training counts: the clock is stopped during evaluation and saves.
 struct Trainer::Clock {
   Time::time_point start = Time::now(), last_report = start, last_save = start;
-  // Of training since the last report, over the ends of epochs and saves.
+  // Training time since the last report, across ends of epochs and saves.
   double report_seconds = 0, report_wait = 0;
   int64_t report_images = 0;
 
@@ -43,7 +43,7 @@ struct Trainer::Clock {
     segment = Time::now();
     segment_wait = waited;
   }
-  // Takes the segment that ends now into the sums; after a wait for the engine.
+  // Adds the segment that ends now; call after waiting for the engine.
   void Pause(double waited) {
     const double seconds = SecondsSince(segment), wait = waited - segment_wait;
     epoch_seconds += seconds;
@@ -118,7 +118,7 @@ TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
     if (e.kind() != ErrorKind::kDiverged) throw;
     Summarize(RunEnd::kDiverged, clock);
     if (!diverged_) throw;
-    result_.steps = diverged_->step();  // others may have been begun behind it
+    result_.steps = diverged_->step();  // later ones may have been started
     throw DivergedError(*diverged_);
   }
 }
@@ -145,7 +145,7 @@ RunEnd Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock
     EndEpoch(listener, stop, clock);
   }
   const bool complete = finished() && !Stops(stop);
-  if (complete && state_.step == 0) Save({"best"}, listener);  // a run of no steps: what it begins with is its result
+  if (complete && state_.step == 0) Save({"best"}, listener);  // a run without steps: its result is the initial state
   if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
   if (Stops(stop)) return RunEnd::kStopped;
@@ -169,7 +169,7 @@ void Trainer::Summarize(RunEnd end, const Clock& clock) {
 }
 
 void Trainer::Step(const DataBatch& batch) {
-  // At most two batches in flight; an error of the one before the last comes out here.
+  // At most two batches in flight; an error of the one before the last is thrown here.
   runtime_.engine().WaitForVar(batch_marks_[static_cast<size_t>(batches_ % 2)]);
   data_wait_.Pushed();
   const auto begin = Time::now();
@@ -194,7 +194,7 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
   reported_ = scores_.loss().sums();
   DataBatch batch;
   const auto goes_on = [&] {
-    if (summed_batches_ > 0) return true;  // a step is made whole
+    if (summed_batches_ > 0) return true;  // complete the step
     return state_.step < total_steps_ && state_.step_in_epoch < steps_per_epoch_ && !Stops(stop) && !OutOfTime(*clock);
   };
   while (goes_on() && data_wait_.Next(train_, &batch)) {
@@ -243,16 +243,17 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   clock->BeginReport();
 }
 
-// Once, when a twentieth of the time is over, where the rest will not do for a schedule that falls until the last step. The schedule itself knows
-// nothing of time: the run would no longer be the same in every process (docs/decisions/0056-a-time-limit-does-not-bend-the-schedule.md).
+// Warns once, after a twentieth of the time, if the rest will not suffice for a schedule that
+// decreases until the last step. The schedule itself does not depend on time, since runs would no
+// longer be reproducible (docs/decisions/0056-a-time-limit-does-not-bend-the-schedule.md).
 void Trainer::WarnOfTimeLimit(TrainListener& listener, double seconds, double steps_per_second) {
   const double limit = options_.time_limit_seconds;
   if (limit == 0 || warned_of_limit_ || seconds < limit / 20 || !schedule_->SpansRun()) return;
   warned_of_limit_ = true;
-  const auto steps = static_cast<int64_t>(std::max(limit - seconds, 0.0) * steps_per_second);  // that are to come
+  const auto steps = static_cast<int64_t>(std::max(limit - seconds, 0.0) * steps_per_second);  // still possible
   if (static_cast<double>(steps) > 0.95 * static_cast<double>(total_steps_ - state_.step)) return;
   const int64_t epochs = (Position() + steps) / steps_per_epoch_;
-  listener.OnWarning(format("at this speed train.time_limit ends the run after some {} of {} steps, before the schedule '{}' has come to its end; {}", state_.step + steps,
+  listener.OnWarning(format("at this speed train.time_limit ends the run after about {} of {} steps, before the schedule '{}' is complete; {}", state_.step + steps,
                             total_steps_, options_.lr_schedule.name,
                             epochs > 0 ? format("train.epochs={} fits into the time", epochs) : "an epoch takes longer than that"));
 }
@@ -265,7 +266,7 @@ void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Cloc
   const bool by_request = stop && *stop == 2;
   if (!by_steps && !by_time && !by_request) return;
   int request = 2;
-  if (by_request) stop->compare_exchange_strong(request, 0);  // a stop that came meanwhile stays
+  if (by_request) stop->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
   runtime_.engine().WaitForAll();
   clock->Pause(data_wait_.seconds());
   Save({}, listener);
@@ -273,22 +274,22 @@ void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Cloc
   clock->Resume(data_wait_.seconds());
 }
 
-// What became of the scale since it was looked at last; where the host waits anyway.
+// Reports changes of the loss scale; called where the host waits anyway.
 void Trainer::LookAtLossScale(TrainListener& listener) {
   if (!loss_scale_) return;
   const LossScaleState now = loss_scale_->Read();
   if (now.at_lowest > 0) {
-    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, although the loss is not scaled up any more; lower the "
+    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, although the loss scale is at its minimum; lower the "
                                "learning rate, clip gradients, or train with train.amp: bf16", state_.step), state_.step, {});
   }
   if (now.scale < seen_loss_scale_.scale) {
-    listener.OnWarning(format("step {}: gradients left the range of float16; {} step{} left out so far, the loss is scaled by {:g} from now on",
-                              state_.step, now.steps_left_out, now.steps_left_out == 1 ? " was" : "s were", now.scale));
+    listener.OnWarning(format("step {}: gradients overflowed float16; {} step{} skipped so far, the loss is scaled by {:g} from now on",
+                              state_.step, now.steps_skipped, now.steps_skipped == 1 ? " was" : "s were", now.scale));
   }
   seen_loss_scale_ = now;
 }
 
-// Of the epoch that is under way.
+// Of the current epoch.
 std::vector<std::pair<double, double>> Trainer::RatesOfEpoch() const {
   constexpr int64_t kMost = 32;
   const int64_t steps = state_.step_in_epoch, count = std::min(steps, kMost);
@@ -315,10 +316,11 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     const WeightAverage::InUse averages(average_.get());
     e.val = evaluation_->Run({}, [stop] { return Stops(stop); });
   }
-  if (Stops(stop) && evaluation_) return;  // cut short: the epoch is ended again, whole, when the run is resumed
+  if (Stops(stop) && evaluation_) return;  // interrupted: on resume the epoch is ended again, completely
   result_.last = evaluation_ ? e.val : e.train;
 
-  // A run that max_steps or the time limit ends inside an epoch keeps its place there, so that a longer run can go on from it.
+  // A run ended inside an epoch by max_steps or the time limit keeps its position, so a longer run
+  // can continue from it.
   const bool whole = state_.step_in_epoch >= steps_per_epoch_;
   e.epoch = state_.epoch + 1;
   state_.open = false;
@@ -337,7 +339,7 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   e.best = !names.empty() && names[0] == "best";
   if (loss_scale_) {
     e.loss_scale = seen_loss_scale_.scale;
-    e.steps_left_out = seen_loss_scale_.steps_left_out;
+    e.steps_skipped = seen_loss_scale_.steps_skipped;
   }
   listener.OnEpoch(e);
 

@@ -8,14 +8,14 @@
 namespace mxtrain::test {
 namespace {
 
-TEST_CASE("a loss whose label the data do not give is refused before anything is trained") {
+TEST_CASE("a loss whose label is missing from the data is rejected before training") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
   const Symbol scores =
       Symbol::Create(TestRegistry(), "FullyConnected", "scores", {{"num_hidden", "3"}}, std::vector{Symbol::Variable("data")});
   spec.symbol = Symbol::Create(TestRegistry(), "SoftmaxOutput", "other", {}, std::vector{scores});
-  CHECK_THROWS_WITH(Process(data, spec), "the training data give no label 'other_label', which 'other' needs");
+  CHECK_THROWS_WITH(Process(data, spec), "the training data have no label 'other_label', which 'other' needs");
 }
 
 TEST_CASE("the end of a trainer leaves the errors of others to those who wait for them") {

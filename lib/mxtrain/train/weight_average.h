@@ -1,10 +1,13 @@
 #pragma once
-// Exponential moving averages of weights and of auxiliary states (the statistics of batch norm), which evaluation uses in their place:
+// Exponential moving averages of weights and auxiliary states (batch norm statistics), used by
+// evaluation:
 //   a <- d a + (1 - d) w   after update t = 0, 1, ..., with d = min(decay, t / (t + 9))
-// d rises as in TensorFlow's ExponentialMovingAverage, (1 + n) / (10 + n), but from 0: the first average is the weights as they are. That batch
-// norm's statistics are averaged by the same rule is timm's way (ModelEma).
+// d rises as in TensorFlow's ExponentialMovingAverage, (1 + n) / (10 + n), but from 0: the first
+// average equals the weights. Batch norm statistics are averaged by the same rule, as in timm's
+// ModelEma.
 //
-// Used by the training thread; an update pushes one engine operation for all arrays of a type and returns, and allocates nothing.
+// Used by the training thread; an update pushes one engine operation for all arrays of a type and
+// allocates nothing.
 #include <map>
 #include <string>
 #include <vector>
@@ -16,14 +19,13 @@ namespace mxtrain {
 
 class MXTRAIN_API WeightAverage {
  public:
-  // `values`: the arrays that are averaged, by name; kept. The averages lie as they do.
+  // `values`: the arrays to average, by name; kept. Averages have the same layouts.
   WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values);
   ~WeightAverage();  // waits for what it has pushed
 
   // After the update of a step.
   void Update();
-  // The averages lie in the place of the values, and the values in theirs, while this lives. Before the first update, and for null, nothing
-  // is exchanged.
+  // Swaps averages and values during its lifetime. No effect before the first update, or for null.
   class InUse {
    public:
     explicit InUse(WeightAverage* average) : average_(average && average->updates_ > 0 ? average : nullptr) {
@@ -41,7 +43,8 @@ class MXTRAIN_API WeightAverage {
 
   int64_t updates() const { return updates_; }
   std::map<std::string, NDArray> Arrays() const;  // by the names of the values
-  // As they were saved after so many updates. Throws kConfig for an array that is missing or of another shape.
+  // Restores averages saved after `updates` updates. Throws kConfig for an array that is missing or
+  // of another shape.
   void Restore(const std::map<std::string, NDArray>& saved, int64_t updates);
 
  private:
@@ -55,9 +58,9 @@ class MXTRAIN_API WeightAverage {
 
   Runtime& runtime_;
   double decay_;
-  StagedArray scalars_;  // of the update operator: a row each, all alike
+  StagedArray scalars_;  // of the update operator: one row per array, all equal
   std::vector<Item> items_;
-  std::vector<PreparedCall> updates_of_types_;  // of all items of a type together
+  std::vector<PreparedCall> updates_of_types_;  // one per type, for all its items
   int64_t updates_ = 0;
 };
 

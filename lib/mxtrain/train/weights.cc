@@ -31,24 +31,24 @@ std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& f
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
   if (IsPickle(file)) {
     Throw(ErrorKind::kData,
-          "{} is a pickle by its name, and reading one can run any program; save it as safetensors: "
+          "{} is a pickle by its name, and reading one can execute arbitrary code; save it as safetensors: "
           "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
           file);
   }
   const std::string checkpoint = CheckpointOf(file);
   if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
   Checkpoint c = LoadCheckpoint(runtime, checkpoint);
-  c.averages.merge(c.args);  // which gives only what has no average
+  c.averages.merge(c.args);  // adds only those without an average
   c.averages.merge(c.auxs);
   return std::move(c.averages);
 }
 
-// Shape of the net's array that takes the elements as they lie.
+// Whether the net's array can take the elements unchanged.
 bool Fits(const TShape& file, const TShape& net) {
   return file == net || (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
 }
 
-constexpr size_t kMostNamed = 6;  // of one kind
+constexpr size_t kMostNamed = 6;  // per kind
 
 }  // namespace
 
@@ -63,7 +63,7 @@ NameMap::NameMap(const std::vector<Rule>& rules) {
     try {
       compiled->push_back({std::regex(rule.pattern), rule.replacement});
     } catch (const std::regex_error& e) {
-      Throw(ErrorKind::kConfig, "'{}' is no regular expression: {}", rule.pattern, e.what());
+      Throw(ErrorKind::kConfig, "'{}' is not a valid regular expression: {}", rule.pattern, e.what());
     }
   }
   rules_ = std::move(compiled);
@@ -87,7 +87,7 @@ std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& 
     const std::optional<std::string> becomes = map.Apply(name);
     if (!becomes || array.empty()) continue;
     const auto [place, is_new] = origin.emplace(*becomes, name);
-    if (!is_new) Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; mend the map of names", file, place->second, name, *becomes);
+    if (!is_new) Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; correct the name map", file, place->second, name, *becomes);
     result[*becomes] = array;
   }
   return result;
@@ -106,8 +106,8 @@ std::string WeightsAccount::Text() const {
   const auto add = [&text](const std::vector<std::string>& names, const char* what) {
     if (!names.empty()) text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostNamed));
   };
-  add(other_shape, "begin anew, their shape is another");
-  add(missing, "begin anew, the file has none");
+  add(other_shape, "are re-initialized, their shape differs");
+  add(missing, "are re-initialized, not in the file");
   add(unused, "of the file are unused");
   return text;
 }

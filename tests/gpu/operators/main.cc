@@ -1,4 +1,5 @@
-// The cases of all operators, on a GPU: against the references in double, under every request kind.
+// The cases of all operators on a GPU: compared with the references in double, for every request
+// kind.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/gpu/run_tests.h"
 #include "tests/support/operator_case.h"
@@ -6,8 +7,8 @@
 namespace mxtrain::test {
 namespace {
 
-// The fusion pass leaves the steps of a chain apart where it has no kernel.
-TEST_CASE("every operator but a chain has a kernel") {
+// The fusion pass does not fuse a chain if it has no kernel.
+TEST_CASE("every operator except chains has a kernel") {
   const OperatorRegistry& registry = TestRegistry();
   for (const std::string& name : registry.Names()) {
     CAPTURE(name);

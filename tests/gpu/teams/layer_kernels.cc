@@ -23,15 +23,15 @@
 
 namespace mxtrain::test {
 
-void AddLayerTeamRows(OperatorRegistry& registry) {
+void AddLayerTeamKernels(OperatorRegistry& registry) {
   batch_norm::AddKernels<OnTeams>(registry);
-  convolution::AddReferenceRows<OnTeams>(registry);
+  convolution::AddReferenceKernels<OnTeams>(registry);
   make_loss::AddKernels<OnTeams>(registry);
   random_sample::AddKernels<OnTeams>(registry);
   regression_output::AddKernels<OnTeams>(registry);
-  registry.AddKernel(ActivationRow<OnTeams>());
-  registry.AddKernel(BlockGradRow<OnTeams>());
-  registry.AddKernel(CastRow<OnTeams>());
+  registry.AddKernel(ActivationKernel<OnTeams>());
+  registry.AddKernel(BlockGradKernel<OnTeams>());
+  registry.AddKernel(CastKernel<OnTeams>());
   registry.AddKernel(IdentityKernel<OnTeams>("Flatten"));
   registry.AddKernel(IdentityKernel<OnTeams>("Reshape"));
   registry.AddKernel(image_normalize::Kernel<OnTeams>());

@@ -1,4 +1,5 @@
-// The cases of all operators on the kernels of a GPU, for machines without one: what is written for teams runs on the host, in turns.
+// The cases of all operators on GPU kernels, for machines without a GPU: code written for teams
+// runs on the host, with members taking turns.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -21,7 +22,7 @@ class NowStream final : public Stream {
   void WaitFor(const Event&) override {}
 };
 
-// The host's memory under the name of a GPU; work is done when it is issued.
+// Host memory under the name of a GPU; work is done when it is issued.
 class HostAsGpu final : public Backend {
  public:
   int DeviceCount() const override { return 1; }
@@ -48,9 +49,9 @@ class HostAsGpu final : public Backend {
 int main(int argc, char** argv) {
   using namespace mxtrain;
   const std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  test::AddSimpleTeamRows(*registry);
-  test::AddLayerTeamRows(*registry);
-  test::AddUpdateTeamRows(*registry);
+  test::AddSimpleTeamKernels(*registry);
+  test::AddLayerTeamKernels(*registry);
+  test::AddUpdateTeamKernels(*registry);
   test::HostAsGpu backend;
   test::TestOn(Context::gpu(0), registry, &backend);
   return doctest::Context(argc, argv).run();

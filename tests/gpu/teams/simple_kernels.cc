@@ -18,7 +18,7 @@
 
 namespace mxtrain::test {
 
-void AddSimpleTeamRows(OperatorRegistry& registry) {
+void AddSimpleTeamKernels(OperatorRegistry& registry) {
   using D = OnTeams;
   argmax::AddKernels<D>(registry);
   broadcast_binary::AddKernels<D>(registry);

@@ -7,7 +7,7 @@
 
 namespace mxtrain::test {
 
-void AddUpdateTeamRows(OperatorRegistry& registry) {
+void AddUpdateTeamKernels(OperatorRegistry& registry) {
   global_norm::AddKernels<OnTeams>(registry);
   loss_scale::AddKernels<OnTeams>(registry);
   optimizer_update::AddKernels<OnTeams>(registry);

@@ -3,7 +3,7 @@
 // File processing as functions on variables. A slot is a buffer with its variable: reading a file into it, digesting it and appending its
 // line to the summary are three functions that share the slot, so each file's run in order, while files in different slots overlap: the
 // disk reads ahead of the computation by as many files as there are slots, and memory is bounded by them. All lines go to one variable, the
-// summary, and so appear in the order of the pushes, whoever computed them first.
+// summary, and so appear in push order.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Malformed configurations: tests/cli/bad_configs/NAME.yaml must give exactly the findings of NAME.txt, a line each, and no others. Where
-// NAME.txt holds lines "help: ...", each finding must also give just these. A first line "# override: key=value" in the YAML stands for the
-// command line.
+// Malformed configurations: tests/cli/bad_configs/NAME.yaml must give exactly the diagnostics of NAME.txt, one
+// per line. If NAME.txt contains lines "help: ...", the help texts must match too. A first line
+// "# override: key=value" in the YAML is a command line override.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,18 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line of each finding, and its help in a line of its own.
+// The first line of each diagnostic, and its help on a separate line.
 std::string Heads(const Outcome& outcome, bool with_help) {
   std::string heads;
-  for (const config::Diagnostic& finding : outcome.findings) {
-    const std::string text = config::Render(finding, *outcome.sources);
+  for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
+  const std::string text = config::Render(diagnostic, *outcome.sources);
     heads += text.substr(0, text.find('\n') + 1);
-    if (with_help && !finding.help.empty()) heads += "help: " + finding.help + "\n";
+    if (with_help && !diagnostic.help.empty()) heads += "help: " + diagnostic.help + "\n";
   }
   return heads;
 }
 
-TEST_CASE("malformed configurations give the expected findings and no cascades") {
+TEST_CASE("malformed configurations give the expected diagnostics and no cascades") {
   const fs::path folder = SourceDir() / "tests" / "cli" / "bad_configs";
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -48,7 +48,7 @@ TEST_CASE("malformed configurations give the expected findings and no cascades")
   }
 }
 
-TEST_CASE("one finding to the letter") {
+TEST_CASE("the exact text of one diagnostic") {
   const Outcome o = BuildLayers("    - Convolution: {num_filters: 20, kernel: 5}\n");
   CHECK(o.text ==
         "net.yaml:4:21: error: Convolution has no parameter 'num_filters'\n"

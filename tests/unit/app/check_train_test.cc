@@ -1,5 +1,5 @@
-// What `check` lets pass, `train` begins: configurations on small data, as they are and after random edits. A run of one step ends with 0, or with 7
-// where it diverges. MXTRAIN_CHECK_EDITS sets the number of edits, MXTRAIN_CHECK_SEED the first of them.
+// If `check` passes, `train` starts: configurations on small data, unchanged and after random edits. A run of one step exits with 0, or
+// with 7 if it diverges. MXTRAIN_CHECK_EDITS sets the number of edits, MXTRAIN_CHECK_SEED the first seed.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ rlim_t AddressSpace() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// stderr and stdout go into a file meanwhile, and memory has a bound: an edit may ask for any amount.
+// Redirects stderr and stdout into a file and limits memory, since an edit may request any amount.
 class Aside {
  public:
   explicit Aside(const fs::path& file) {
@@ -188,7 +188,7 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
     int check = 0, train = 0;
     std::string said;  // by train
   };
-  // Of `check`, and of one step of `train` where check finds no error; warnings are no reason not to begin.
+  // Exit codes of `check`, and of one step of `train` if check finds no error; warnings do not prevent training.
   Codes Try(const Value& tree) const { return Try(config::ToYaml(tree)); }
   Codes Try(const std::string& text) const {
     const std::string file = (folder_.path() / "config.yaml").string(), out = (folder_.path() / "out").string(), log = (folder_.path() / "log").string();
@@ -205,7 +205,7 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
   }
 
  private:
-  // A configuration that is shipped, whole, on data of ours.
+  // A complete shipped configuration, on our data.
   void AddShipped(const std::string& file, int batch, const std::vector<std::pair<std::string, fs::path>>& paths) {
     config::LoadRequest request;
     request.files = {(SourceDir() / "configs" / file).string()};
@@ -254,7 +254,7 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
   std::vector<Value> trees_;
 };
 
-// One random edit of a tree: something is taken away, replaced, written twice, exchanged with its neighbour or called otherwise.
+// One random edit of a tree: an element is removed, replaced, duplicated, swapped with its neighbour or renamed.
 class Editor {
  public:
   explicit Editor(uint64_t seed) : random_(seed) {}
@@ -332,7 +332,7 @@ int FromEnvironment(const char* name, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-TEST_CASE("check passes the examples, and train begins them") {
+TEST_CASE("check passes the examples, and train starts") {
   const Examples examples;
   for (size_t i = 0; i < examples.size(); ++i) {
     CAPTURE(config::ToYaml(examples[i]));
@@ -344,7 +344,7 @@ TEST_CASE("check passes the examples, and train begins them") {
   }
 }
 
-TEST_CASE("what check lets pass after an edit, train begins") {
+TEST_CASE("train starts if check passes after an edit") {
   const Examples examples;
   const int edits = FromEnvironment("MXTRAIN_CHECK_EDITS", 80), first = FromEnvironment("MXTRAIN_CHECK_SEED", 0);
   int passed = 0;
@@ -366,7 +366,7 @@ TEST_CASE("what check lets pass after an edit, train begins") {
   MESSAGE(passed, " of ", edits, " edits passed");
 }
 
-TEST_CASE("what check lets pass of malformed configurations, train begins") {
+TEST_CASE("train starts with malformed configurations that check passes") {
   const Examples examples;
   for (const fs::directory_entry& entry : fs::directory_iterator(SourceDir() / "tests" / "cli" / "bad_configs")) {
     if (entry.path().extension() != ".yaml") continue;

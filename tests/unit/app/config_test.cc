@@ -35,8 +35,8 @@ Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry&
         [](std::string_view name) { return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt; }, &diagnostics);
   } catch (const config::DiagnosticError&) {
   }
-  outcome.findings = diagnostics.Sorted();
-  outcome.text = config::Render(outcome.findings, *outcome.sources);
+  outcome.diagnostics = diagnostics.Sorted();
+  outcome.text = config::Render(outcome.diagnostics, *outcome.sources);
   return outcome;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of app/config share: a folder of files that is gone afterwards, and a configuration read to the end.
+// Shared by the tests of app/config: a temporary folder of files, and loading of a configuration.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -26,16 +26,16 @@ class TemporaryFolder {
 struct Outcome {
   config::LoadedConfig loaded;
   config::Net net;
-  std::vector<config::Diagnostic> findings;
+  std::vector<config::Diagnostic> diagnostics;
   std::shared_ptr<config::SourceMap> sources;
-  std::string text;  // of all findings
+  std::string text;  // of all diagnostics
 };
 
-// Loads and builds; 1000 classes. Damaged YAML shows in `findings` as well.
+// Loads and builds; 1000 classes. Invalid YAML is also reported in `diagnostics`.
 Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry& registry);
 // One text as "net.yaml", with overrides.
 Outcome LoadText(const std::string& text, std::vector<std::string> overrides = {});
-// A configuration that is good but for these layers (a YAML list, indented by four) and what may follow at top level.
+// A valid configuration with these layers (a YAML list, indented by four) and optional top-level keys after them.
 Outcome BuildLayers(const std::string& layers, const std::string& more = "", const std::string& input = "input: [3, 8, 8]");
 
 }  // namespace mxtrain::test

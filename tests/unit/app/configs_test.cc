@@ -1,4 +1,4 @@
-// Every configuration that comes with the program reads without a finding, and the nets have the published numbers of parameters.
+// Every shipped configuration loads without diagnostics, and the nets have the published numbers of parameters.
 #include <doctest/doctest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// How much of the processor a process was given, from readings of its threads.
+// The processor share of a process, from readings of its threads.
 #include "app/commands/cpu_share.h"
 
 #include <doctest/doctest.h>

@@ -7,12 +7,12 @@
 namespace mxtrain::commands {
 namespace {
 
-TEST_CASE("--device auto is the first GPU where there is one, else the CPU") {
+TEST_CASE("--device auto is the first GPU if there is one, else the CPU") {
   CHECK(ParseDevices("auto", [] { return true; }) == std::vector{Context::gpu(0)});
   CHECK(ParseDevices("auto", [] { return false; }) == std::vector{Context::cpu()});
 }
 
-TEST_CASE("what is named is not looked for") {
+TEST_CASE("a named device is not probed") {
   const auto must_not = []() -> bool { throw Error(ErrorKind::kBug, "it was asked"); };
   CHECK(ParseDevices("cpu", must_not) == std::vector{Context::cpu()});
   CHECK(ParseDevices("gpu:1", must_not) == std::vector{Context::gpu(1)});
@@ -22,7 +22,7 @@ TEST_CASE("what is named is not looked for") {
   CHECK_THROWS_WITH_AS(ParseDevices("automatic", must_not), doctest::Contains("is not a device"), Error);
 }
 
-TEST_CASE("what is to answer at once takes no GPU by itself, and one that is named") {
+TEST_CASE("quick commands use a GPU only if it is named") {
   CommonFlags flags;
   CHECK(WithoutAutoGpu(flags).device == "cpu");
   flags.device = "gpu:1";

@@ -16,7 +16,7 @@ using config::Value;
 const std::string kNet = "net: {input: [4], layers: [{FullyConnected: {num_hidden: 2}}, SoftmaxOutput]}\n";
 const std::string kRest = kNet + "data: {train: {source: mnist, path: digits}}\n";
 
-TEST_CASE("later files stand above earlier ones, included ones below, the command line above all") {
+TEST_CASE("precedence: command line, later files, earlier files, included files") {
   TemporaryFolder folder;
   folder.Write("parts/base.yaml", "train: {epochs: 1, max_steps: 7, optimizer: {lr: 0.5, momentum: 0.1}}\nseed: 3\n");
   folder.Write("parts/middle.yaml", "include: base.yaml\ntrain: {epochs: 2}\n");
@@ -56,7 +56,7 @@ TEST_CASE("later files stand above earlier ones, included ones below, the comman
   CHECK(origins.find("train.save.every") != std::string::npos);
 }
 
-TEST_CASE("a value on the command line for a section sets the key that it may stand for, and leaves the others") {
+TEST_CASE("a command line value for a section sets its selector key and keeps the others") {
   TemporaryFolder folder;
   folder.Write("main.yaml", kRest +
                                 "train: {weights: {file: a.safetensors, map: names.yaml}, save: {every: 2epochs, keep: 7}, "
@@ -79,7 +79,7 @@ TEST_CASE("a value on the command line for a section sets the key that it may st
   CHECK(config::LoadConfig(request, &diagnostics).config.train.weights.map.empty());
 }
 
-TEST_CASE("null takes away what an included file gives: a variable, a parameter of another kind") {
+TEST_CASE("null removes values of an included file: a variable, a parameter of another kind") {
   TemporaryFolder folder;
   folder.Write("base.yaml",
                "vars: {width: 2, classes: 7}\ntrain: {lr_schedule: {name: cosine, warmup_epochs: 5}}\n"
@@ -161,10 +161,11 @@ TEST_CASE("an alias bomb is refused at once") {
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " +
             p + ", " + p + "]\n";
   }
-  CHECK(LoadText(bomb).text.find("error: more than 100000 values, aliases written out") != std::string::npos);
+  CHECK(LoadText(bomb).text.find("error: more than 100000 values after expanding aliases") !=
+        std::string::npos);
 }
 
-TEST_CASE("little text that would be written out to much is refused where it grows") {
+TEST_CASE("small texts with huge expansions are refused where they grow") {
   std::string doubling = "vars:\n  v0: a long text to begin with\n";
   for (int i = 1; i <= 40; ++i) doubling += format("  v{}: ${{v{}}}${{v{}}}\n", i, i - 1, i - 1);
   CHECK(LoadText(doubling + kRest).text.find("net.yaml:8:12: error: the text grows to 1600 bytes; expressions may add 1024\n") != std::string::npos);
@@ -175,26 +176,32 @@ TEST_CASE("little text that would be written out to much is refused where it gro
   std::string anchors = "a: " + std::string();
   for (int i = 0; i < 400; ++i) anchors += format("&a{} [", i);
   for (int i = 0; i < 1000; ++i) anchors += "x, ";
-  CHECK(LoadText(anchors + std::string(400, ']') + "\n").text.find("error: more than 100000 values, aliases written out") != std::string::npos);
+  CHECK(LoadText(anchors + std::string(400, ']') + "\n")
+            .text.find("error: more than 100000 values after expanding aliases") !=
+        std::string::npos);
 
   // Repeats of nothing, blocks in blocks, outputs that double at each block: all of them a few lines.
   std::string layers = "- FullyConnected: {num_hidden: 1, when: false}";
   for (int i = 0; i < 4; ++i) layers = format("- repeat: {{count: 5000, index: i{}, layers: [{}]}}", i, layers.substr(2));
-  CHECK(BuildLayers("    " + layers + "\n").text.find("error: the net has more than 1000000 values, blocks and repeats written out") != std::string::npos);
+  CHECK(BuildLayers("    " + layers + "\n")
+            .text.find(
+                "error: the net has more than 1000000 values after expanding blocks and repeats") !=
+        std::string::npos);
   std::string nested = "blocks:\n  b0: {layers: [Flatten]}\n", twice = "blocks:\n  b0: {layers: [{Flatten: {name: x}}], outputs: [x, x]}\n";
   for (int i = 1; i <= 300; ++i) nested += format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
   for (int i = 1; i <= 40; ++i) twice += format("  b{}: {{layers: [{{b{}: {{name: x}}}}], outputs: [x, x]}}\n", i, i - 1);
-  CHECK(BuildLayers("    - b300\n", nested).text.find("stands in 100 others") != std::string::npos);
-  CHECK(BuildLayers("    - b40\n    - Concat: {inputs: [b400]}\n", twice).text.find("leads through too many outputs of blocks") != std::string::npos);
+  CHECK(BuildLayers("    - b300\n", nested).text.find("is nested in 100 others") != std::string::npos);
+  CHECK(BuildLayers("    - b40\n    - Concat: {inputs: [b400]}\n", twice)
+            .text.find("passes through too many outputs of blocks") != std::string::npos);
 }
 
-TEST_CASE("of very many errors the first are told") {
+TEST_CASE("only the first of very many errors are reported") {
   std::string keys;
   for (int i = 0; i < 1000; ++i) keys += format("unknown{}: 1\n", i);
   const std::string text = LoadText(keys + kRest).text;
   CHECK(text.find("unknown key 'unknown99'") != std::string::npos);
   CHECK(text.find("unknown key 'unknown100'") == std::string::npos);
-  CHECK(text.find("error: these are 100 errors, and more are not looked for\n") != std::string::npos);
+  CHECK(text.find("error: stopped after 100 errors\n") != std::string::npos);
 }
 
 TEST_CASE("files that include each other again and again are refused") {
@@ -244,7 +251,7 @@ TEST_CASE("JSON schema and the list of keys come from the table") {
   CHECK(seen);
 }
 
-TEST_CASE("findings as JSON") {
+TEST_CASE("diagnostics as JSON") {
   auto sources = std::make_shared<config::SourceMap>();
   config::Diagnostics diagnostics(sources);
   const int file = sources->AddFile("n.yaml", "\xC3\xBC: x\n", ".");

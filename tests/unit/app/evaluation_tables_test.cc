@@ -25,7 +25,7 @@ std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("calibration: every prediction in the one bin that holds it, the error as its definition says") {
+TEST_CASE("calibration: every prediction is in exactly one bin, and the error matches its definition") {
   const std::vector<Verdict> predictions = RandomPredictions(500, 3);
   for (int count : {1, 10, 15}) {
     const std::vector<CalibrationBin> bins = CalibrationBins(predictions, count);
@@ -54,7 +54,7 @@ TEST_CASE("calibration: every prediction in the one bin that holds it, the error
   CHECK(ExpectedCalibrationError(CalibrationBins({})) == 0);
 }
 
-TEST_CASE("thresholds of confidence keep what lies above them") {
+TEST_CASE("confidence thresholds keep predictions above them") {
   const std::vector<Verdict> predictions = RandomPredictions(200, 5);
   for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions)) {
     double kept = 0, right = 0;

@@ -1,4 +1,4 @@
-// TensorBoard's event files, read by a decoder of the test's own.
+// TensorBoard's event files, read by the test's own decoder.
 #include "app/report/event_file.h"
 
 #include <doctest/doctest.h>
@@ -102,7 +102,7 @@ TEST_CASE("CRC-32C of known texts") {
   CHECK(Crc32c(std::string(32, '\xff')) == 0x62a8ab43u);
 }
 
-TEST_CASE("an event file holds its version, then scalars and pictures, each framed and summed") {
+TEST_CASE("an event file holds its version, then scalars and images, each framed and summed") {
   const test::TempDir dir;
   std::string path;
   {
@@ -110,7 +110,7 @@ TEST_CASE("an event file holds its version, then scalars and pictures, each fram
     file.AddScalar("train/loss", 300, 0.25);
     file.AddScalar("val/accuracy", int64_t{1} << 40, -1.5);
     file.AddPng("samples", 7, io::EncodePng(io::Image{2, 3, 1, {0, 50, 100, 150, 200, 250}}));
-    CHECK_THROWS_WITH(file.AddPng("other", 7, "no picture"), "the picture 'other' is no PNG");
+    CHECK_THROWS_WITH(file.AddPng("other", 7, "no image"), "the image 'other' is no PNG");
     file.Flush();
     path = file.path();
   }
@@ -120,7 +120,7 @@ TEST_CASE("an event file holds its version, then scalars and pictures, each fram
   CHECK(Parse(records[0]).bytes.at(3) == "brain.Event:2");
   CHECK(std::bit_cast<double>(Parse(records[0]).numbers.at(1)) > 1.6e9);  // seconds since 1970
   CHECK(Parse(records[1]).numbers.at(2) == 301);
-  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) == 1);  // a session starts: what lies there or later is of an older one
+  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) == 1);  // a session starts: later steps in older files are obsolete
 
   const auto value = [&](size_t i) { return Parse(Parse(Parse(records[i]).bytes.at(5)).bytes.at(1)); };
   CHECK(Parse(records[2]).numbers.at(2) == 300);
@@ -136,7 +136,7 @@ TEST_CASE("an event file holds its version, then scalars and pictures, each fram
   CHECK(decoded->pixels == std::vector<uint8_t>{0, 50, 100, 150, 200, 250});
 }
 
-TEST_CASE("a second file of one second has another name; a full disk is told") {
+TEST_CASE("a second file within one second has another name; a full disk is reported") {
   const test::TempDir dir;
   const EventFile a(dir.path("tb"), 0), b(dir.path("tb"), 0);
   CHECK(a.path() != b.path());

@@ -70,7 +70,7 @@ TEST_CASE("expressions: what is wrong and where") {
   CHECK(Failure((std::string(100000, '-') + "1").c_str()).ends_with("the expression is nested too deeply"));
 }
 
-TEST_CASE("expressions make no long texts of short ones") {
+TEST_CASE("expressions do not expand short texts into long ones") {
   const std::string half(kMaxAddedText / 2, 'a');
   CHECK(Value_(format("'{}' + '{}'", half, half).c_str()).size() == kMaxAddedText);
   CHECK(Failure(format("'{}' + '{}b'", half, half).c_str()).ends_with("the text grows to 1025 bytes; expressions may add 1024"));

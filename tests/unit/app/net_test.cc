@@ -24,7 +24,7 @@ std::string ParamOf(const Symbol& symbol, const std::string& name, const std::st
   return "";
 }
 
-TEST_CASE("each layer takes the one before it; scalars become tuples; nodes know their line") {
+TEST_CASE("each layer takes the previous one; scalars become tuples; nodes know their line") {
   const Outcome o = BuildLayers(
       "    - Convolution: {num_filter: 4, kernel: 3, pad: [1, 0]}\n"
       "    - Activation: {act_type: relu}\n"
@@ -45,7 +45,7 @@ TEST_CASE("each layer takes the one before it; scalars become tuples; nodes know
   CHECK(shapes.outputs[0] == TShape{5, 10});
 }
 
-TEST_CASE("a scalar has as many axes as the data that it meets") {
+TEST_CASE("a scalar is expanded to the number of axes of its input") {
   const Outcome o =
       BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2, stride: 2}\n", "", "input: [3, 8]");
   CHECK(o.text == "");
@@ -53,9 +53,11 @@ TEST_CASE("a scalar has as many axes as the data that it meets") {
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
 }
 
-TEST_CASE("a window that moves by 1 because nobody said otherwise is pointed out") {
+TEST_CASE("a pooling window without a stride gives a warning") {
   const auto text = [](const std::string& pooling) { return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text; };
-  CHECK(text("kernel: 2").find("'pooling0' moves its window of (2, 2) by 1, since it has no stride") != std::string::npos);
+  CHECK(text("kernel: 2")
+            .find("'pooling0' has a window of (2, 2) and no stride, so the stride is 1") !=
+        std::string::npos);
   CHECK(text("kernel: 2, stride: 1") == "");
   CHECK(text("kernel: 1") == "");
   CHECK(text("kernel: 2, global_pool: true") == "");
@@ -70,7 +72,7 @@ TEST_CASE("inputs by name, several outputs, forward references, attributes") {
       "    - Concat: {inputs: [fc, fc]}\n",
       "");
   CHECK(o.text.find("warning: nothing reads the layer") == std::string::npos);
-  CHECK(o.findings.empty());
+  CHECK(o.diagnostics.empty());
   const Symbol& s = o.net.symbol;
   CHECK(NodeOf(s, "fc_weight").attrs.at("lr_mult") == "0");
   CHECK(NodeOf(s, "fc_bias").attrs.at("lr_mult") == "2");
@@ -150,7 +152,8 @@ TEST_CASE("several inputs, several losses, labels by name, declared outputs") {
   CHECK(o.net.inputs[1].shape == TShape{4});
   const Outcome one = BuildLayers(layers, "", "inputs: {left: [3], right: [4]}\n  outputs: size");
   CHECK(one.net.symbol.ListOutputs() == Strings{"size_output"});
-  CHECK(one.text.find("warning: nothing reads the layer 'kind', and it is no output") != std::string::npos);
+  CHECK(one.text.find("warning: nothing reads the layer 'kind', and it is not an output") !=
+        std::string::npos);
 }
 
 TEST_CASE("a label that layers read is an input with a shape") {
@@ -167,7 +170,7 @@ TEST_CASE("a label that layers read is an input with a shape") {
   CHECK(o.net.symbol.ListOutputs() == Strings{"loss_output", "fitted_output"});
 }
 
-TEST_CASE("shape errors become findings at their layer") {
+TEST_CASE("shape errors are reported at their layer") {
   const Outcome o = BuildLayers("    - Flatten\n    - unit: {name: u}\n",
                                 "blocks: {unit: {layers: [{Convolution: {name: conv, num_filter: 2, kernel: 3}}]}}\n");
   CHECK(o.text == "");

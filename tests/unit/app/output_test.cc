@@ -1,4 +1,4 @@
-// Names that others chose, in what a person reads and in what a spreadsheet opens.
+// Untrusted names in terminal output and spreadsheets.
 #include "app/report/output.h"
 
 #include <doctest/doctest.h>
@@ -6,7 +6,7 @@
 namespace mxtrain::report {
 namespace {
 
-TEST_CASE("a terminal shows names and does not obey them") {
+TEST_CASE("names cannot control a terminal") {
   CHECK(Printable("caf\u00e9 \u732b.png") == "caf\u00e9 \u732b.png");
   CHECK(Printable("a\nb\rc\td") == "a\\nb\\rc\\td");
   CHECK(Printable(std::string("x\0y", 3)) == "x\\x00y");
@@ -14,13 +14,13 @@ TEST_CASE("a terminal shows names and does not obey them") {
   CHECK(Printable("\u009b31m") == "\\x9b31m");                              // a control character of two bytes
   CHECK(Printable("safe\u202egpj.exe") == "safe\\u202egpj.exe");            // turns the direction of writing
   CHECK(Printable("a\u2028b") == "a\\u2028b");                              // ends a line
-  CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");          // no UTF-8, and cut short
+  CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");          // invalid UTF-8, and truncated
   CHECK(Printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
   CHECK(PrintableLines("one\n  two\x1b[0m\tthree\r\n") == "one\n  two\\x1b[0m\tthree\\r\n");
   CHECK(PrintableLines("") == "");
 }
 
-TEST_CASE("a field of CSV is text to a spreadsheet") {
+TEST_CASE("a CSV field is text, not a formula, in a spreadsheet") {
   CHECK(QuoteCsv("plain") == "plain");
   CHECK(QuoteCsv("a,b") == "\"a,b\"");
   CHECK(QuoteCsv("say \"x\"\n") == "\"say \"\"x\"\"\n\"");

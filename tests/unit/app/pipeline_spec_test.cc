@@ -5,7 +5,7 @@
 namespace mxtrain::commands {
 namespace {
 
-TEST_CASE("a pipeline that says nothing of rounding, as those of before, keeps the earlier one; what is written now says it") {
+TEST_CASE("an older pipeline without rounding keeps the earlier rounding; a new one names it") {
   const std::string before = R"({"source":"image_folder","params":[],"transforms":[{"name":"resize","params":[["size","36"]]},)"
                              R"({"name":"flip","params":[]},{"name":"center_crop","params":[["","32"]]}],"metrics":[],"exact_decode":true})";
   const PipelineSpec spec = PipelineSpec::FromJson(before);

@@ -43,7 +43,7 @@ int Count(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("ticks stand at 1, 2 or 5 times a power of ten, within the axis, some of the wanted number") {
+TEST_CASE("ticks are at 1, 2 or 5 times a power of ten, within the axis, about as many as requested") {
   for (const auto& [low, high] :
        std::vector<std::pair<double, double>>{{0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
     for (int count : {2, 5, 9}) {
@@ -59,7 +59,7 @@ TEST_CASE("ticks stand at 1, 2 or 5 times a power of ten, within the axis, some 
         const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-6));
         CHECK(std::min({std::abs(digit - 1), std::abs(digit - 2), std::abs(digit - 5)}) < 1e-3);
         CHECK(axis.ticks()[i].text != axis.ticks()[i - 1].text);
-        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) < 1e-3 * step);  // the text says where it stands
+        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) < 1e-3 * step);  // the text matches the position
       }
     }
   }
@@ -79,7 +79,7 @@ TEST_CASE("axes of whole numbers, logarithmic axes, axes without data") {
   CHECK(!Axis({}, {std::numeric_limits<double>::quiet_NaN()}, 5).Shows(std::numeric_limits<double>::infinity()));
 }
 
-TEST_CASE("the raster covers as much of each pixel as a polygon does") {
+TEST_CASE("the raster covers the same fraction of each pixel as the polygon") {
   constexpr int kSize = 24, kSamples = 32;
   std::mt19937 random(7);
   std::uniform_real_distribution<double> place(-4, 28);
@@ -112,7 +112,7 @@ TEST_CASE("lines have their width, dashes their length") {
   CHECK(TotalDarkness(ToImage(dashed, 1)) == doctest::Approx(120).epsilon(0.05));
 }
 
-TEST_CASE("letters: widths add up, any bytes are drawn, what is too long is cut") {
+TEST_CASE("text: widths add up, any bytes are drawn, long text is truncated") {
   CHECK(TextWidth("", 12) == 0);
   CHECK(TextWidth("mm", 12) == doctest::Approx(2 * TextWidth("m", 12)));
   CHECK(TextWidth("m", 24) == doctest::Approx(2 * TextWidth("m", 12)));
@@ -131,7 +131,7 @@ TEST_CASE("letters: widths add up, any bytes are drawn, what is too long is cut"
   CHECK(Darkness(image, 30, 10) < 0.1);  // the hole of the letter
 }
 
-TEST_CASE("an SVG holds the same shapes, with everything escaped") {
+TEST_CASE("an SVG contains the same shapes, with everything escaped") {
   Drawing drawing(40, 30);
   drawing.AddText({1, 2}, "a<b>&\"\xff\x01");
   drawing.AddBox({0, 0}, 10, 10, kBlue, 0.5, "tip & more");
@@ -144,10 +144,11 @@ TEST_CASE("an SVG holds the same shapes, with everything escaped") {
   CHECK(PngDataUri("Man").ends_with(",TWFu"));  // RFC 4648
   CHECK(PngDataUri("Ma").ends_with(",TWE="));
   CHECK(PngDataUri("M").ends_with(",TQ=="));
-  CHECK_THROWS_WITH(SaveAs(drawing, "picture.jpg"), doctest::Contains("give the file one of these endings"));
+  CHECK_THROWS_WITH(SaveAs(drawing, "figure.jpg"),
+                    doctest::Contains("use one of these extensions"));
 }
 
-TEST_CASE("a chart draws every curve, interrupted where a value is missing, and names it") {
+TEST_CASE("a chart draws and labels every curve, interrupted at missing values") {
   const double none = std::numeric_limits<double>::quiet_NaN();
   Chart chart{.title = "loss", .subtitle = "", .x = {.label = "epoch"}, .y = {.label = "loss"}, .series = {}, .marks = {{2, "best"}}};
   chart.series = {{.name = "training", .points = {{1, 3}, {2, 2}, {3, none}, {4, 1}, {5, 0.5}}},

@@ -1,4 +1,4 @@
-// What the plots of a run are drawn from.
+// The data of a run's plots.
 #include "app/report/run_plots.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 
 namespace mxtrain::report {
 
-TEST_CASE("learning rates of a run: several to an epoch, those of its last run through it, whole lines alone") {
+TEST_CASE("learning rates of a run: several per epoch, of its last repetition, only from complete lines") {
   const test::TempDir dir;
   dir.Write("events.jsonl",
             R"({"event":"start","schema":1}

@@ -9,13 +9,13 @@
 
 using namespace mxtrain;
 
-TEST_CASE("the sheet of the first batch is the same where pictures travel as pixels") {
+TEST_CASE("the sheet of the first batch is the same where images travel as pixels") {
   const test::TempDir dir;
   io::Image image;
   image.Resize(6, 5, 3);
   for (int n = 0; n < 8; ++n) {
     for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(37 * n + 11 * i);
-    dir.Write(format("pictures/{}/{}.png", n % 2 ? "odd" : "even", n), io::EncodePng(image));
+    dir.Write(format("images/{}/{}.png", n % 2 ? "odd" : "even", n), io::EncodePng(image));
   }
   Runtime runtime(RuntimeOptions(), nullptr);
   using Chain = std::vector<io::TransformSpec>;
@@ -24,7 +24,8 @@ TEST_CASE("the sheet of the first batch is the same where pictures travel as pix
     io::PipelineParam param;
     param.Init({{"batch_size", "4"}}, "data");
     param.pixels = pixels;
-    const auto iter = io::NewPipeline(runtime, io::MakeSource("image_folder", {{"path", dir.path("pictures")}}), transforms, param);
+    const auto iter = io::NewPipeline(
+        runtime, io::MakeSource("image_folder", {{"path", dir.path("images")}}), transforms, param);
     CHECK(iter->provide_data()[0].pixels.has_value() == pixels);
     report::SaveFirstBatch(dir.path(folder), *iter, report::ImageReader(transforms), {"even", "odd"});
     return ReadFile(dir.path(folder) + "/train_batch.png");

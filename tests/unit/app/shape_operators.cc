@@ -18,7 +18,7 @@ struct ConvolutionParam : Parameter<ConvolutionParam> {
     f.Add("num_filter", &ConvolutionParam::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
     f.Add("num_group", &ConvolutionParam::num_group).Default(1).Range(1).Help("groups of channels");
     f.Add("no_bias", &ConvolutionParam::no_bias).Default(false).Help("without the bias");
-    f.Ignored("workspace", "scratch size of the reference system");
+    f.Ignored("workspace", "scratch size of MXNet");
   }
 };
 
@@ -194,7 +194,7 @@ class SliceChannel : public PropertyWithParam<SliceParam> {
   }
 };
 
-// One shape for all: element-wise operators.
+// Elementwise operators: one shape for all.
 struct LooseParam : Parameter<LooseParam> {
   int act_type;
   float p, a_min, a_max, scalar, grad_scale;

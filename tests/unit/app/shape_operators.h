@@ -1,12 +1,12 @@
 #pragma once
-// Operators that have names, parameters and shapes, and no kernels: for tests of the net grammar that must not depend on the real ones.
+// Operators with names, parameters and shapes but no kernels: tests of the net grammar do not depend on the real operators.
 #include <memory>
 
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::test {
 
-// Adds those that the registry does not have.
+// Adds operators that the registry lacks.
 void AddShapeOperators(OperatorRegistry& registry);
 std::shared_ptr<OperatorRegistry> ShapeOperators();
 

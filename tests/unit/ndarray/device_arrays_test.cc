@@ -1,4 +1,5 @@
-// Arrays on a device that is asynchronous, small, and whose memory the host cannot touch: what is promised of copies and of memory.
+// Arrays on an asynchronous, small device whose memory the host cannot access: the contract of
+// copies and of memory.
 #include <doctest/doctest.h>
 
 #include <future>
@@ -15,7 +16,7 @@ namespace {
 const Context kGpu = Context::gpu(0);
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Work that lasts until it is let go.
+// Work that lasts until it is released.
 class Gate {
  public:
   void Open() { open_.set_value(); }
@@ -43,7 +44,7 @@ NDArray CopyOften(NDArray array, int times) {
   return array;
 }
 
-TEST_CASE("what waits for its turn holds no memory: a thousand copies take that of three arrays") {
+TEST_CASE("pending functions hold no memory: a thousand copies need that of three arrays") {
   const auto runtime = NewFakeGpuRuntime();
   const NDArray first = MebibyteOn(*runtime, Context::cpu());
   first.WaitToWrite();
@@ -71,7 +72,7 @@ TEST_CASE("a device that is full waits for the memory that its own work still us
   CHECK(runtime->storage().GetStats(kGpu).peak <= 3 * kMiB);
 }
 
-TEST_CASE("a device that is full for good is an error of the array that found no room, and the rest goes on") {
+TEST_CASE("a device that is full for good is an error of the array that could not be allocated, and the rest continues") {
   const auto runtime = NewSmallGpuRuntime(3 * kMiB);
   NDArray a = MebibyteOn(*runtime, kGpu), b = MebibyteOn(*runtime, kGpu), c = MebibyteOn(*runtime, kGpu);
   NDArray d(*runtime, {kMiB / 4}, DType::kFloat32, kGpu, Layout(), "the fourth");
@@ -80,11 +81,11 @@ TEST_CASE("a device that is full for good is an error of the array that found no
   CHECK_THROWS_WITH_AS(d.WaitToRead(), doctest::Contains("no room for 1 MiB ('the fourth'): 3 MiB in use"), Error);
   CHECK(c.ToVector()[0] == 3);
   c = NDArray();
-  d.CopyFrom(b);  // all of it, so that the error is past
+  d.CopyFrom(b);  // all of it, so the error is cleared
   CHECK(d.ToVector() == std::vector<float>(kMiB / 4, 2.0f));
 }
 
-TEST_CASE("who asks for memory at once waits for what pushed functions still use") {
+TEST_CASE("an immediate allocation waits for what pushed functions still use") {
   const auto runtime = NewSmallGpuRuntime(2 * kMiB);
   Gate gate;
   {
@@ -101,14 +102,14 @@ TEST_CASE("who asks for memory at once waits for what pushed functions still use
   opener.get();
 }
 
-TEST_CASE("a caller far ahead of a device does not fill it with what is about to be freed") {
+TEST_CASE("a caller far ahead of a device does not fill it with memory about to be freed") {
   const auto runtime = NewFakeGpuRuntime();
   NDArray first = MebibyteOn(*runtime, kGpu);
   first.Fill(7);
   Gate gate;
   PushToDevice(*runtime, first, gate.Work());
   const NDArray last = CopyOften(first, 400);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the worker to issue what it will
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the worker to issue its work
   const Storage::Stats stats = runtime->storage().GetStats(kGpu);
   CHECK(stats.in_use <= Storage::kMostRetired + 4 * kMiB);
   gate.Open();

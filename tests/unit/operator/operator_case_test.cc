@@ -1,4 +1,5 @@
-// The judge is judged: an operator with one fault at a time must be found out, and without a fault must pass.
+// Tests of the test: an operator with one fault at a time must be caught, and without a fault must
+// pass.
 #include "tests/support/operator_case.h"
 
 #include <doctest/doctest.h>
@@ -106,7 +107,7 @@ bool Finds(Fault fault, const std::string& text) {
                      [&](const std::string& problem) { return problem.find(text) != std::string::npos; });
 }
 
-TEST_CASE("an operator case passes what is right") {
+TEST_CASE("an operator case accepts a correct operator") {
   const CaseReport report = Examine(Fault::kNone);
   CHECK(report.problems == std::vector<std::string>{});
   CHECK(report.kernels.size() == 2);
@@ -116,17 +117,17 @@ TEST_CASE("an operator case passes what is right") {
 TEST_CASE("an operator case finds every fault") {
   CHECK(Finds(Fault::kForwardSign, "output 0: "));
   CHECK(Finds(Fault::kGradientFactor, "gradient 0: "));
-  CHECK(Finds(Fault::kForgetsToAdd, "add to outputs: output 0: "));
-  CHECK(Finds(Fault::kForgetsToAddGradient, "add to gradients: gradient 0: "));
+  CHECK(Finds(Fault::kForgetsToAdd, "accumulate outputs: output 0: "));
+  CHECK(Finds(Fault::kForgetsToAddGradient, "accumulate gradients: gradient 0: "));
   CHECK(Finds(Fault::kWritesWhereNothingIsWanted, "output 0 (kNullOp) was changed"));
   CHECK(Finds(Fault::kLeavesAnElement, "1 of 90 elements wrong"));
-  CHECK(Finds(Fault::kWritesBeyond, "wrote outside of output 0"));
+  CHECK(Finds(Fault::kWritesBeyond, "wrote outside output 0"));
   CHECK(Finds(Fault::kChangesItsInput, "input 0 in forward was changed"));
   CHECK(Finds(Fault::kAllocates, "heap allocations"));
-  CHECK(Finds(Fault::kCountsRuns, "a second run gives other numbers"));
+  CHECK(Finds(Fault::kCountsRuns, "a second run gives different numbers"));
   CHECK(Finds(Fault::kPadding, "has padding that is not zero"));
   CHECK(Finds(Fault::kUndeclaredPair, "undeclared in-place pair of backward"));
-  CHECK(Finds(Fault::kTakesIntegers, "int32: the plan takes what the kernel refuses"));
+  CHECK(Finds(Fault::kTakesIntegers, "int32: the plan accepts what the kernel rejects"));
 }
 
 TEST_CASE("an operator case reports refusals and is timed") {
@@ -157,7 +158,7 @@ TEST_CASE("an operator case reports refusals and is timed") {
   CHECK(timings.at(0).backward_ns > 0);
 }
 
-TEST_CASE("an operator case runs on a device whose memory the host cannot touch") {
+TEST_CASE("an operator case runs on a device whose memory the host cannot access") {
   const auto runtime = NewFakeGpuRuntime("naive");
   const Context gpu = Context::gpu(0);
   OperatorCase c;

@@ -22,7 +22,7 @@ std::string LoadError(const std::string& path) {
   return "";
 }
 
-TEST_CASE("a plug-in brings its operators") {
+TEST_CASE("a plug-in adds its operators") {
   OperatorRegistry registry;
   registry.LoadPlugin(PluginFile("twice"));
   REQUIRE(registry.Has("twice"));
@@ -45,26 +45,26 @@ TEST_CASE("a plug-in brings its operators") {
   CHECK(y[2] == 6);
 }
 
-TEST_CASE("what is no plug-in for this program is refused by name") {
+TEST_CASE("files that are not plug-ins for this program are rejected by name") {
   const std::string foreign = PluginFile("foreign_abi"), none = PluginFile("no_plugin");
   CHECK(LoadError(foreign) == "the plug-in " + foreign + " (stranger, built with mxtrain 9.9.9) has ABI number " +
                                   std::to_string(kPluginAbi + 41) + ", but this program has " + std::to_string(kPluginAbi) +
-                                  "; build it anew");
-  CHECK(LoadError(none) == none + " is not a plug-in of mxtrain: it has no mxtrain_plugin_info; build it with mxtrain_add_plugin");
+                                  "; rebuild it");
+  CHECK(LoadError(none) == none + " is not an mxtrain plug-in: symbol mxtrain_plugin_info is missing; build it with mxtrain_add_plugin");
   CHECK(LoadError("/no/such/file.so").starts_with("cannot load the plug-in /no/such/file.so: "));
 }
 
-TEST_CASE("an operator that exists is not replaced by a plug-in, and nothing of the plug-in stays") {
+TEST_CASE("a plug-in cannot replace an operator, and a failed one leaves nothing behind") {
   OperatorRegistry registry;
   registry.LoadPlugin(PluginFile("twice"));
   const std::vector<std::string> names = registry.Names();
-  // Another file with the same operator after one of its own.
+  // Another file with the same operator, after one of its own.
   CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("thrice")),
-                    doctest::Contains("(thrice): SimpleOp twice: it has a function for cpu(0) already"));
+                    doctest::Contains("(thrice): SimpleOp twice: the function for cpu(0) is already set"));
   CHECK(registry.Names() == names);
   CHECK(registry.Kernels("thrice", DeviceType::kCPU).empty());
   CHECK_FALSE(registry.Has("thrice"));
-  // What it added to an operator that was there is gone too.
+  // Its addition to an existing operator is also undone.
   CHECK_FALSE(registry.Has("tris"));
   const auto twice = registry.CreateUninitialized("twice");
   CHECK(twice->Description() == "");
@@ -72,7 +72,7 @@ TEST_CASE("an operator that exists is not replaced by a plug-in, and nothing of 
   CHECK(twice->ForwardResource({TShape{3}}).empty());
 }
 
-TEST_CASE("a plug-in that is loaded already is left alone, by whatever path it is named") {
+TEST_CASE("a plug-in that is already loaded is ignored, under any path") {
   OperatorRegistry registry;
   registry.LoadPlugin(PluginFile("twice"));
   registry.LoadPlugin(PluginFile("twice"));
@@ -83,7 +83,7 @@ TEST_CASE("a plug-in that is loaded already is left alone, by whatever path it i
   CHECK(other.Has("twice"));
 }
 
-TEST_CASE("what a plug-in made outlives the registry, the runtime and the engine's last function") {
+TEST_CASE("objects of a plug-in outlive the registry, the runtime and the engine's last function") {
   std::shared_ptr<const OperatorProperty> property;
   std::unique_ptr<Operator> op;
   {
@@ -97,7 +97,7 @@ TEST_CASE("what a plug-in made outlives the registry, the runtime and the engine
     request.out_req = req;
     op = property->CreatePlan(*registry, request, *NewCpuBackend(1)).make();
 
-    // The last step's functions may still be on their way when everything goes.
+    // The last step's functions may still be pending when everything is destroyed.
     Runtime runtime(RuntimeOptions(), registry);
     registry.reset();
     const NDArray x = NDArray::FromVector(runtime, TShape{3}, {1, 2, 3});

@@ -10,7 +10,8 @@
 namespace mxtrain {
 namespace {
 
-// The first number after `key` in a small file of the system; the greatest there is without one ("max", no such file).
+// The first number after `key` in a small system file; the largest value if there is none ("max",
+// no such file).
 int64_t NumberIn(const char* file, const std::string& key) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};

@@ -1,12 +1,12 @@
 #pragma once
-// How much memory may still be taken.
+// How much more memory can be allocated.
 #include <cstdint>
 
 #include "mxtrain/base/macros.h"
 
 namespace mxtrain {
 
-// Bytes that the machine, and the control group that this process runs in, have left.
+// Bytes left on the machine and in the control group of this process.
 MXTRAIN_API int64_t AvailableMemory();
 
 }  // namespace mxtrain

@@ -1,12 +1,13 @@
 #pragma once
-// What a kernel that moves memory must know of the caches.
+// Cache properties for memory-bound kernels.
 #include <cstdint>
 
 #include "mxtrain/base/macros.h"
 
 namespace mxtrain {
 
-// Bytes of the last cache before memory, one core complex's share of it; 32 MiB where the system does not say.
+// Bytes of the last-level cache, one core complex's share of it; 32 MiB if the system does not
+// report it.
 MXTRAIN_API int64_t LastLevelCacheBytes();
 
 }  // namespace mxtrain

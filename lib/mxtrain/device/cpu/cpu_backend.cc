@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int64_t kZeroGrain = 65536;
 constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are the same cores and memory under several names
+constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are aliases of the same cores and memory
 
 class CpuBackend final : public Backend {
  public:
@@ -31,7 +31,8 @@ class CpuBackend final : public Backend {
     const bool huge = bytes >= kHugePage;
     void* data = nullptr;
     if (posix_memalign(&data, huge ? static_cast<size_t>(kHugePage) : kAlignment, static_cast<size_t>(bytes)) != 0) return nullptr;
-    if (huge) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a wish: a kernel without huge pages refuses it without harm
+    // Best effort: fails harmlessly without huge pages.
+    if (huge) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
     return data;
   }
   void Free(Context, void* data) override { std::free(data); }
@@ -50,7 +51,7 @@ class CpuBackend final : public Backend {
   }
   void CopyBytes(RunContext, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
     if (from.type == DeviceType::kGPU || to.type == DeviceType::kGPU) {
-      Throw(ErrorKind::kBug, "the CPU was asked to copy from {} to {}", from.ToString(), to.ToString());
+      Throw(ErrorKind::kBug, "the CPU backend cannot copy from {} to {}", from.ToString(), to.ToString());
     }
     CopyBytesCpu(src, dst, bytes);
   }

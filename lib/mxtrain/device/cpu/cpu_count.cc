@@ -17,7 +17,8 @@ int AffinityCount() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(CPU_COUNT(&set), 1);
-  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));  // more CPUs than a fixed mask holds
+  // More CPUs than a fixed-size mask holds.
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
 int WholeCpus(int64_t quota, int64_t period) {
@@ -42,7 +43,8 @@ int QuotaV1(const std::string& folder) {
   return quota_file >> quota && period_file >> period ? WholeCpus(quota, period) : 0;
 }
 
-// A quota binds every group below it, so the tightest one from the group up to the mount counts.
+// A quota applies to every group below it, so the smallest one from the group up to the mount
+// counts.
 template <typename QuotaOf>
 int TightestUpwards(const std::string& root, std::string path, QuotaOf quota_of) {
   int tightest = 0;

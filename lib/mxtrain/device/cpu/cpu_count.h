@@ -1,6 +1,7 @@
 #pragma once
-// How many CPUs this process may use: those of its affinity mask, limited by the quota of its control group (version 1 or 2). A container
-// with a quota of two CPUs on a machine of 64 must not start 64 threads.
+// How many CPUs this process may use: those of its affinity mask, limited by the quota of its
+// control group (version 1 or 2). A container with a quota of two CPUs on a machine of 64 must not
+// start 64 threads.
 #include <string>
 
 #include "mxtrain/base/macros.h"
@@ -9,8 +10,8 @@ namespace mxtrain {
 
 MXTRAIN_API int UsableCpuCount();
 
-// The quota in CPUs, rounded down and at least 1; 0 when there is none. `self` is the text of /proc/self/cgroup, `root` the folder where
-// the groups are mounted (/sys/fs/cgroup).
+// The quota in CPUs, rounded down and at least 1; 0 if there is none. `self`: the text of
+// /proc/self/cgroup. `root`: the folder where the groups are mounted (/sys/fs/cgroup).
 MXTRAIN_API int CgroupCpuQuota(const std::string& self, const std::string& root);
 
 }  // namespace mxtrain

@@ -14,7 +14,8 @@ int TeamSize() {
 }
 
 void SetTeamSize(int threads) {
-  // Where the system gives no thread, OpenMP's runtime ends the process. So as many are started here first, all alive at the same time.
+  // OpenMP's runtime ends the process if the system cannot create a thread. So the same number of
+  // threads is started here first, all alive at the same time.
   std::latch told(1);
   ThreadGroup team([&told] { told.count_down(); });
   for (int i = 1; i < threads; ++i) team.Start([&told] { told.wait(); });
@@ -28,7 +29,8 @@ namespace detail {
 void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure) {
   if (n <= 0) return;
   const int64_t pieces = std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, TeamSize());
-  const int64_t share = n / pieces, longer = n % pieces;  // the first `longer` pieces hold one index more
+  // The first `longer` pieces have one more index.
+  const int64_t share = n / pieces, longer = n % pieces;
   auto run = [&](int64_t piece) {
     const int64_t begin = piece * share + std::min(piece, longer);
     body(closure, begin, begin + share + (piece < longer ? 1 : 0), static_cast<int>(piece));
@@ -37,7 +39,8 @@ void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t,
     for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
     return;
   }
-  // Always the whole team, even for fewer pieces: libgomp ends the threads that a smaller team leaves over, and making them again is slow.
+  // Always uses the whole team, even for fewer pieces: libgomp ends the surplus threads of a
+  // smaller team, and creating them again is slow.
 #pragma omp parallel
   for (int64_t piece = omp_get_thread_num(); piece < pieces; piece += omp_get_num_threads()) run(piece);
 }

@@ -1,6 +1,7 @@
 #pragma once
-// The loop of every CPU kernel: cuts [0, n) into one contiguous piece per thread of the calling lane's OpenMP team. The cut depends on n, the
-// grain and the size of the team only, so that sums over pieces repeat bit for bit. Inside a piece a nested loop runs its pieces one after the other.
+// The loop of every CPU kernel: divides [0, n) into one contiguous piece per thread of the calling
+// lane's OpenMP team. The division depends only on n, the grain and the team size, so sums over
+// pieces repeat bit for bit. A nested loop inside a piece runs its pieces sequentially.
 #include <cstdint>
 #include <type_traits>
 
@@ -8,17 +9,18 @@
 
 namespace mxtrain {
 
-// Size of the team of the calling thread.
+// Team size of the calling thread.
 MXTRAIN_API int TeamSize();
-// Sets it, for the calling thread alone; a new thread does not see its creator's setting. kMemory where the system gives no such threads.
+// Sets it for the calling thread alone; a new thread does not inherit the setting. kMemory if the
+// system cannot create the threads.
 MXTRAIN_API void SetTeamSize(int threads);
 
 namespace detail {
 MXTRAIN_API void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure);
 }
 
-// body(begin, end) for disjoint pieces that cover [0, n); each of at least `grain` indices, so that small loops stay on one thread.
-// Exceptions must not leave the body.
+// body(begin, end) for disjoint pieces that cover [0, n), each of at least `grain` indices, so
+// small loops stay on one thread. The body must not throw.
 template <typename Body>
 void ParallelFor(int64_t n, int64_t grain, Body&& body) {
   detail::ParallelRun(

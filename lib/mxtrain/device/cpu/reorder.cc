@@ -14,7 +14,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr int64_t kGrainBytes = 1 << 16;  // what a thread of its own is worth
+constexpr int64_t kGrainBytes = 1 << 16;  // minimum work for an additional thread
 
 const BlockedLayout* Blocked(const TensorSpec& spec) {
   if (spec.layout.plain()) return nullptr;
@@ -28,7 +28,8 @@ std::vector<int64_t> TableOf(const TensorSpec& spec, int axis) {
   return layout ? layout->OffsetTable(spec.shape, axis) : PlainOffsetTable(spec.shape, axis);
 }
 
-// Axes in order, with one inner block, on axis 0 or 1 ("aBcd8b"): seen as [outer, C/b, inner, b], a plain array as [outer, C, inner].
+// Axes in order, with one inner block on axis 0 or 1 ("aBcd8b"): viewed as [outer, C/b, inner, b],
+// a plain array as [outer, C, inner].
 struct OneBlock {
   int64_t outer, length, inner, block;
 };
@@ -41,14 +42,14 @@ std::optional<OneBlock> OneBlockOf(const TensorSpec& spec) {
   return OneBlock{spec.shape.Product(0, axis), spec.shape[axis], spec.shape.Product(axis + 1, spec.shape.ndim()), block};
 }
 
-// Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a transposition of b x S for each pair (outer, block). `kB` is b where
-// it is known when this is compiled, else 0.
+// Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a b x S transposition for each
+// pair (outer, block). `kB` is b if known at compile time, else 0.
 template <int kB, bool kToBlocked, typename From, typename To>
-void MoveBlocksOf(const OneBlock& form, const From* src, To* dst) {
-  const int64_t b = kB ? kB : form.block;
-  const int64_t length = form.length, inner = form.inner, blocks = (length + b - 1) / b;
+void MoveBlocksOf(const OneBlock& tiling, const From* src, To* dst) {
+  const int64_t b = kB ? kB : tiling.block;
+  const int64_t length = tiling.length, inner = tiling.inner, blocks = (length + b - 1) / b;
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(To))));
-  ParallelFor(form.outer * blocks, grain, [=](int64_t begin, int64_t end) {
+  ParallelFor(tiling.outer * blocks, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i / blocks, first = i % blocks * b, valid = std::min(b, length - first);
       const int64_t plain_base = (n * length + first) * inner, blocked_base = i * inner * b;
@@ -72,10 +73,10 @@ void MoveBlocksOf(const OneBlock& form, const From* src, To* dst) {
 }
 
 template <bool kToBlocked, typename From, typename To>
-void MoveBlocks(const OneBlock& form, const From* src, To* dst) {
-  if (form.block == 8) return MoveBlocksOf<8, kToBlocked>(form, src, dst);
-  if (form.block == 16) return MoveBlocksOf<16, kToBlocked>(form, src, dst);
-  MoveBlocksOf<0, kToBlocked>(form, src, dst);
+void MoveBlocks(const OneBlock& tiling, const From* src, To* dst) {
+  if (tiling.block == 8) return MoveBlocksOf<8, kToBlocked>(tiling, src, dst);
+  if (tiling.block == 16) return MoveBlocksOf<16, kToBlocked>(tiling, src, dst);
+  MoveBlocksOf<0, kToBlocked>(tiling, src, dst);
 }
 
 // to[k] = from[place[k]]
@@ -85,9 +86,10 @@ MXTRAIN_SIMD void Permute(const From* from, const int32_t* place, int64_t n, To*
   for (int64_t k = 0; k < n; ++k) to[k] = static_cast<To>(from[place[k]]);
 }
 
-// Two layouts that cut the axes into the same tiles and differ within them, and perhaps in the order of the tiles: "ABcd16b16a" and
-// "BAcd8a16b2a". Each tile of `to` is a permutation of one of `from`, the same for all. (That of ReorderTiles, without a change of type, is a
-// transposition, for which vectors have instructions.)
+// Two layouts that divide the axes into the same tiles and differ within them, and perhaps in the
+// order of the tiles: "ABcd16b16a" and "BAcd8a16b2a". Each tile of `to` is the same permutation of
+// a tile of `from`. (For ReorderTiles, without a type change, the permutation is a transposition,
+// for which there are vector instructions.)
 class Tiles {
  public:
   static bool Fit(const TensorSpec& from, const TensorSpec& to) {
@@ -101,7 +103,8 @@ class Tiles {
 
   Tiles(const TensorSpec& from, const TensorSpec& to) : shape_(to.shape), layout_(*Blocked(to)) {
     place_ = {0};
-    std::vector<int64_t> at = {0};  // in a tile of `to`, of the element whose place in `from` is place_
+    // Offset in a tile of `to` of the element whose offset in `from` is place_.
+    std::vector<int64_t> at = {0};
     for (int axis = 0; axis < shape_.ndim(); ++axis) {
       const std::vector<int64_t> source = TableOf(from, axis), target = TableOf(to, axis);
       const auto block = static_cast<size_t>(layout_.BlockOf(axis));
@@ -146,11 +149,11 @@ class Tiles {
  private:
   TShape shape_;
   const BlockedLayout& layout_;
-  std::vector<int32_t> place_;               // [place in a tile of the target]: the place in the source's tile
-  std::vector<std::vector<int64_t>> first_;  // [axis][tile along it]: where it begins in the source
+  std::vector<int32_t> place_;  // [offset in the target's tile]: offset in the source's tile
+  std::vector<std::vector<int64_t>> first_;  // [axis][tile along it]: its offset in the source
 };
 
-// The axis along which `to` is written with the smallest steps.
+// The axis along which `to` is written with the smallest stride.
 int InnerAxis(const TensorSpec& to) {
   const BlockedLayout* layout = Blocked(to);
   if (!layout) return to.shape.ndim() - 1;
@@ -164,7 +167,8 @@ bool Contiguous(const std::vector<int64_t>& table, int64_t length) {
   return true;
 }
 
-// Any pair of layouts, by one offset table per axis: the inner axis in a loop, the others counted like an odometer.
+// Any pair of layouts, by one offset table per axis: the inner axis in a loop, the others counted
+// like an odometer.
 template <typename From, typename To>
 void MoveByTables(const TensorSpec& from, const From* src, const TensorSpec& to, To* dst) {
   const TShape& shape = to.shape;
@@ -221,7 +225,7 @@ void ReorderAs(const TensorSpec& from, const void* src, const TensorSpec& to, vo
   MoveByTables(from, s, to, d);
 }
 
-// Of one type, to another layout.
+// Same type, different layout.
 void MoveElements(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
   if (const DerivedLayout* derived = Derived(to.layout)) return derived->Derive(from, src, dst);
   if (to.shape.Size() == 0 || ReorderTiles(from, src, to, dst)) return;
@@ -238,7 +242,7 @@ void MoveElements(const TensorSpec& from, const void* src, const TensorSpec& to,
 }
 
 [[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
-  Throw(ErrorKind::kBug, "a change of layout from {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type), to.shape.ToString());
+  Throw(ErrorKind::kBug, "cannot reorder {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type), to.shape.ToString());
 }
 
 }  // namespace

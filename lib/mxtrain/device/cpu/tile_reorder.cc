@@ -12,7 +12,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr int64_t kGrainBytes = 1 << 16;  // what a thread of its own is worth
+constexpr int64_t kGrainBytes = 1 << 16;  // minimum work for an additional thread
 
 using Quad = uint32_t __attribute__((vector_size(16)));
 constexpr int64_t kQuad = 4;
@@ -32,7 +32,7 @@ Quad ZipHigh(Quad a, Quad b) {
   return __builtin_shufflevector(a, b, 2, 6, 3, 7);
 }
 
-// dst[j][i] = src[i][j] for 4x4 elements of rows that are `from` and `to` elements apart.
+// dst[j][i] = src[i][j] for 4x4 elements with row strides `from` and `to`.
 void TurnQuads(const uint32_t* src, int64_t from, uint32_t* dst, int64_t to) {
   const Quad a = Load(src), b = Load(src + from), c = Load(src + 2 * from), d = Load(src + 3 * from);
   const Quad low_even = ZipLow(a, c), low_odd = ZipLow(b, d), high_even = ZipHigh(a, c), high_odd = ZipHigh(b, d);
@@ -42,7 +42,7 @@ void TurnQuads(const uint32_t* src, int64_t from, uint32_t* dst, int64_t to) {
   Store(ZipHigh(high_even, high_odd), dst + 3 * to);
 }
 
-// dst [columns][rows] = src [rows][columns], turned.
+// dst [columns][rows] = transpose of src [rows][columns].
 template <typename T>
 void TurnTile(const T* src, int64_t rows, int64_t columns, T* dst) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -60,7 +60,7 @@ void TurnTile<uint32_t>(const uint32_t* src, int64_t rows, int64_t columns, uint
   }
 }
 
-// Tiles in the order in which `to` holds them, so that they are written one after the other.
+// Tiles in the order of `to`, so that writes are sequential.
 template <typename T>
 void Move(const BlockedLayout& from, const T* src, const BlockedLayout& to, T* dst, const TShape& shape, bool turn) {
   const int64_t rows = from.blocks()[0].size, columns = from.blocks()[1].size, tile = rows * columns;

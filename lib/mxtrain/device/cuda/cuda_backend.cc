@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kUseCpu = "run with --device cpu";
 
-// CUDA's number 13020 is version 13.2.
+// CUDA's version number 13020 is version 13.2.
 std::string VersionText(int number) {
   return format("{}.{}", number / 1000, number % 1000 / 10);
 }
@@ -38,10 +38,10 @@ Census CountDevices() {
   if (driver == 0) {
     census.why_absent = format("there is no NVIDIA driver (libcuda.so.1) on this machine; install it, or {}", kUseCpu);
   } else if (status == cudaErrorInsufficientDriver) {
-    census.why_absent = format("the NVIDIA driver is for CUDA {}, and this program needs {}; update the driver, or {}", VersionText(driver),
+    census.why_absent = format("the NVIDIA driver supports CUDA {}, but this program needs {}; update the driver, or {}", VersionText(driver),
                                VersionText(CUDART_VERSION), kUseCpu);
   } else if (status == cudaSuccess || status == cudaErrorNoDevice) {
-    census.why_absent = format("the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES hides those that it does not name); {}", kUseCpu);
+    census.why_absent = format("the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES hides GPUs that it does not list); {}", kUseCpu);
   } else {
     census.why_absent = format("the NVIDIA driver fails: {} ({}); {}", cudaGetErrorString(status), cudaGetErrorName(status), kUseCpu);
   }
@@ -77,7 +77,7 @@ class CudaBackend final : public Backend {
   std::string WhyNotFastIn(DType type, Context ctx) const override {
     int major = 0;
     MXTRAIN_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ctx.id));
-    const int first = type == DType::kBfloat16 ? 8 : 7;  // generation whose matrix units take it
+    const int first = type == DType::kBfloat16 ? 8 : 7;  // generation whose matrix units support it
     return major >= first ? "" : format("its compute capability is {}.x, and {} needs {}.0", major, NameOf(type), first);
   }
 
@@ -88,14 +88,14 @@ class CudaBackend final : public Backend {
     const cudaError_t status =
         pinned ? cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) : cudaMalloc(&data, static_cast<size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // forgotten: the caller may have memory to give back
+      cudaGetLastError();  // clear the error: the caller may have memory to free
       return nullptr;
     }
     cuda::Check(status, pinned ? "cudaHostAlloc" : "cudaMalloc");
     return data;
   }
 
-  // Errors are not looked at: they are those of a device that has failed, and its memory goes with the process.
+  // Ignores errors: they are those of a failed device, whose memory is freed with the process.
   void Free(Context ctx, void* data) override {
     if (ctx.type == DeviceType::kCPUPinned) {
       cudaFreeHost(data);
@@ -144,7 +144,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 }  // namespace mxtrain
 
-// What device/gpu_backend.cc looks for in the GPU half.
+// The entry point that device/gpu_backend.cc looks up in the CUDA backend.
 extern "C" MXTRAIN_API mxtrain::Backend* mxtrain_new_cuda_backend() {
   return new mxtrain::CudaBackend;
 }

@@ -1,4 +1,4 @@
-// cuDNN's calls from before its graph interface, which it has deprecated and still serves.
+// Uses cuDNN's calls from before its graph interface, which are deprecated but still supported.
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 
 #include <iterator>
@@ -14,9 +14,10 @@ namespace mxtrain::cuda {
 namespace {
 
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;       // bytes
-constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of an array that these calls take
-constexpr size_t kMostMeasured = 4;                        // algorithms of a part: those that cuDNN's model takes to be the fastest
-constexpr int kRuns = 3;                                   // of an algorithm that is measured; the fastest counts
+constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of an array that these calls support
+// Algorithms measured per part: the fastest ones by cuDNN's model.
+constexpr size_t kMostMeasured = 4;
+constexpr int kRuns = 3;  // per measured algorithm; the fastest counts
 
 int Int(int64_t value) {
   return static_cast<int>(value);
@@ -26,7 +27,7 @@ cudnnDataType_t ComputeType(DType type) {
   return type == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-// The arithmetic that may be used at most.
+// The most permissive math that is allowed.
 cudnnMathType_t MathType(const ConvolutionOptions& options) {
   if (options.type == DType::kFloat64) return CUDNN_DEFAULT_MATH;
   if (options.type == DType::kFloat32) return options.math == ConvolutionMath::kTf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
@@ -41,7 +42,7 @@ void Describe(const ConvolutionShape& s, const ConvolutionOptions& options, cons
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(descriptor.get(), MathType(options)));
 }
 
-// alpha and beta as cuDNN wants them.
+// alpha and beta as cuDNN expects them.
 class Factors {
  public:
   Factors(DType type, bool add) : beta_(add ? 1 : 0), wide_beta_(add ? 1 : 0), wide_(type == DType::kFloat64) {}
@@ -60,24 +61,24 @@ struct Operands {
   void* result;
 };
 
-// The calls of cuDNN for the three parts, and its names of their algorithms, by number.
+// The cuDNN calls for the three parts, and cuDNN's names of their algorithms, by number.
 struct ForwardCalls {
   using Result = cudnnConvolutionFwdAlgoPerf_t;
   static constexpr const char* kName = "forward";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
       "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
                            Result* results) {
     return cudnnGetConvolutionForwardAlgorithm_v7(handle, f.data.get(), f.weight.get(), d.get(), f.out.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
     return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(), part.descriptor.get(), f.out.get(), part.algorithm,
                                                    bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
                            void* workspace) {
     return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(), o.second, part.descriptor.get(),
                                    part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.out.get(), o.result);
@@ -91,17 +92,17 @@ struct DataGradientCalls {
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {"algorithm_0", "algorithm_1", "fft",
                                                                                      "fft_tiling",  "winograd",    "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
                            Result* results) {
     return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, f.weight.get(), f.out.get(), d.get(), f.data.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
     return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(), part.descriptor.get(), f.data.get(),
                                                         part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
                            void* workspace) {
     return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
                                         part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.data.get(), o.result);
@@ -115,17 +116,17 @@ struct WeightGradientCalls {
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
       "algorithm_0", "algorithm_1", "fft", "algorithm_3", "winograd", "winograd_nonfused", "fft_tiling"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionForms& f, const ConvolutionDescriptor& d, int most, int* count,
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
                            Result* results) {
     return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, f.data.get(), f.out.get(), d.get(), f.weight.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, size_t* bytes) {
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
     return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, f.data.get(), f.out.get(), part.descriptor.get(), f.weight.get(),
                                                           part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionForms& f, const Part& part, const Factors& k, const Operands& o,
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
                            void* workspace) {
     return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
                                           part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.weight.get(),
@@ -134,7 +135,7 @@ struct WeightGradientCalls {
   static Operands OperandsOf(void* data, void* weight, void* out) { return {out, data, weight}; }
 };
 
-// Errors of Fourier's method follow the largest element of an image, not those under a window.
+// Errors of the Fourier method depend on the largest element of an image, not of a window.
 template <typename Calls>
 bool Allowed(const typename Calls::Result& r, const ConvolutionOptions& options) {
   if (r.status != CUDNN_STATUS_SUCCESS || static_cast<int64_t>(r.memory) > kMostWorkspace) return false;
@@ -160,21 +161,22 @@ const char* NameOf(cudnnMathType_t math) {
   return "unknown";
 }
 
-// The algorithms of a part that are allowed, those that cuDNN takes to be faster first.
+// The allowed algorithms of a part, in the order of cuDNN's estimates.
 template <typename Calls>
 struct Candidates {
   std::vector<typename Calls::Result> results;
   std::vector<std::string> names;  // "winograd, fma"
 
   template <typename Part>
-  Candidates(cudnnHandle_t handle, const ConvolutionForms& forms, const ConvolutionOptions& options, const Part& part) {
+  Candidates(cudnnHandle_t handle, const ConvolutionLayouts& layouts, const ConvolutionOptions& options, const Part& part) {
     constexpr int kMost = static_cast<int>(std::size(Calls::kAlgorithms));
     typename Calls::Result found[kMost];
     int count = 0;
-    MXTRAIN_CHECK_CUDA(Calls::Ask(handle, forms, part.descriptor, kMost, &count, found));
+    MXTRAIN_CHECK_CUDA(Calls::Ask(handle, layouts, part.descriptor, kMost, &count, found));
     for (typename Calls::Result& r : std::span(found, static_cast<size_t>(count))) {
       if (!Allowed<Calls>(r, options)) continue;
-      if (MathType(options) == CUDNN_FMA_MATH) r.mathType = CUDNN_FMA_MATH;  // the arithmetic of float32 stays what it was described as
+      // Keeps plain float32 arithmetic.
+      if (MathType(options) == CUDNN_FMA_MATH) r.mathType = CUDNN_FMA_MATH;
       std::string name = format("{}, {}", Calls::kAlgorithms[r.algo], NameOf(r.mathType));
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       results.push_back(r);
@@ -182,20 +184,20 @@ struct Candidates {
     }
   }
 
-  // Makes candidate i the algorithm of the part, and asks for the bytes that it needs.
+  // Makes candidate i the algorithm of the part, and queries its workspace.
   template <typename Part>
-  cudnnStatus_t Take(size_t i, cudnnHandle_t handle, const ConvolutionForms& forms, Part* part) const {
+  cudnnStatus_t Take(size_t i, cudnnHandle_t handle, const ConvolutionLayouts& layouts, Part* part) const {
     part->algorithm = results[i].algo;
     part->deterministic = results[i].determinism == CUDNN_DETERMINISTIC;
     MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(part->descriptor.get(), results[i].mathType));
     size_t bytes = 0;
-    const cudnnStatus_t status = Calls::AskWorkspace(handle, forms, *part, &bytes);
+    const cudnnStatus_t status = Calls::AskWorkspace(handle, layouts, *part, &bytes);
     part->workspace = static_cast<int64_t>(bytes);
     return status;
   }
 };
 
-// Memory of a device while something is measured; null where the device is full.
+// Device memory for measurements; null if the device is full.
 class Loan {
  public:
   Loan(Backend& backend, int device, int64_t bytes) : backend_(backend), ctx_(Context::gpu(device)), data_(backend.Allocate(ctx_, bytes)) {}
@@ -224,7 +226,8 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Seconds of what `work` gives to the stream, after a first time, which loads the kernel; nullopt where cuDNN refuses it.
+// Seconds of the work that `work` issues to the stream, after a first run that loads the kernel;
+// nullopt if cuDNN refuses it.
 template <typename Work>
 std::optional<double> TimeOf(cudaStream_t stream, const Work& work) {
   if (work() != CUDNN_STATUS_SUCCESS) return std::nullopt;
@@ -260,7 +263,7 @@ const char* NameOf(ConvolutionMath math) {
   return math == ConvolutionMath::kTf32 ? "tf32" : math == ConvolutionMath::kWinograd ? "fast" : "exact";
 }
 
-// All that the choice for a part depends on.
+// Everything that the choice for a part depends on.
 std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o, const std::string& machine) {
   return format(
       "convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; {}, {}, math {}{}; {}",
@@ -269,17 +272,17 @@ std::string KeyOf(const char* part, const ConvolutionShape& s, const Convolution
       o.channels_last ? "channels last" : "channels first", NameOf(o.math), o.deterministic ? ", deterministic" : "", machine);
 }
 
-// What is asked for the parts of one convolution.
+// The request for the parts of one convolution.
 struct Question {
   Backend& backend;
   const int device;
   const PlanningHandle& handle;
-  const ConvolutionForms& forms;
+  const ConvolutionLayouts& layouts;
   const ConvolutionShape& shape;
   const ConvolutionOptions& options;
 };
 
-// Tries candidates of a part on arrays of zeros, which are there as long as it lives.
+// Tries candidates of a part on zero-filled arrays, which live as long as this object.
 template <typename Calls, typename Part>
 class Trial {
  public:
@@ -294,12 +297,12 @@ class Trial {
   std::optional<double> SecondsOf(size_t candidate) {
     if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get()) return std::nullopt;
     const Question& q = question_;
-    if (candidates_.Take(candidate, q.handle.get(), q.forms, part_) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    if (candidates_.Take(candidate, q.handle.get(), q.layouts, part_) != CUDNN_STATUS_SUCCESS) return std::nullopt;
     const Loan workspace(q.backend, q.device, std::max<int64_t>(part_->workspace, 1));
     if (!workspace.get()) return std::nullopt;
     const Factors factors(q.options.type, false);
     const Operands operands = Calls::OperandsOf(data_->get(), weight_->get(), out_->get());
-    return TimeOf(q.handle.stream(), [&] { return Calls::Run(q.handle.get(), q.forms, *part_, factors, operands, workspace.get()); });
+    return TimeOf(q.handle.stream(), [&] { return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace.get()); });
   }
 
  private:
@@ -316,10 +319,10 @@ class Trial {
   const std::unique_ptr<Loan> data_, weight_, out_;
 };
 
-// False where no algorithm is allowed.
+// False if no algorithm is allowed.
 template <typename Calls, typename Part>
 bool Choose(const Question& q, Part* part) {
-  const Candidates<Calls> candidates(q.handle.get(), q.forms, q.options, *part);
+  const Candidates<Calls> candidates(q.handle.get(), q.layouts, q.options, *part);
   if (candidates.names.empty()) return false;
   std::optional<Trial<Calls, Part>> trial;  // from the first measurement on
   KernelChoices::Stopwatch seconds_of = [&](size_t candidate) {
@@ -330,7 +333,7 @@ bool Choose(const Question& q, Part* part) {
   KernelChoices* choices = ChoicesOf(q.backend);
   const size_t chosen =
       choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()), candidates.names, seconds_of) : 0;
-  MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.forms, part));
+  MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.layouts, part));
   return true;
 }
 

@@ -10,7 +10,7 @@ cudnnDataType_t CudnnType(DType type) {
     case DType::kFloat64: return CUDNN_DATA_DOUBLE;
     case DType::kFloat16: return CUDNN_DATA_HALF;
     case DType::kBfloat16: return CUDNN_DATA_BFLOAT16;
-    default: Throw(ErrorKind::kBug, "cuDNN is not asked for {}", NameOf(type));
+    default: Throw(ErrorKind::kBug, "cuDNN does not support {}", NameOf(type));
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Owners of cuDNN's descriptors.
+// Owners of cuDNN descriptors.
 #include <utility>
 
 #include "mxtrain/base/dtype.h"
@@ -10,7 +10,7 @@ namespace mxtrain::cuda {
 template <typename Handle, cudnnStatus_t (*kCreate)(Handle*), cudnnStatus_t (*kDestroy)(Handle)>
 class CudnnOwner {
  public:
-  CudnnOwner() { Check(kCreate(&handle_), "a descriptor of cuDNN"); }
+  CudnnOwner() { Check(kCreate(&handle_), "a cuDNN descriptor"); }
   ~CudnnOwner() {
     if (handle_) kDestroy(handle_);
   }
@@ -29,7 +29,7 @@ using TensorDescriptor = CudnnOwner<cudnnTensorDescriptor_t, cudnnCreateTensorDe
 using FilterDescriptor = CudnnOwner<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
 using ConvolutionDescriptor = CudnnOwner<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
 
-// Of a floating type; throws kBug for others.
+// For floating types; throws kBug for others.
 cudnnDataType_t CudnnType(DType type);
 
 }  // namespace mxtrain::cuda

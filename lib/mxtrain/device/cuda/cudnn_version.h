@@ -1,5 +1,5 @@
 #pragma once
-// The version of cuDNN that the process has loaded.
+// The version of cuDNN loaded by the process.
 #include <cudnn.h>
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mxtrain::cuda {
 
-// "9.14.0", of cuDNN's number 91400.
+// "9.14.0", from cuDNN's number 91400.
 inline std::string CudnnVersion() {
   const size_t number = cudnnGetVersion();
   return format("{}.{}.{}", number / 10000, number % 10000 / 100, number % 100);

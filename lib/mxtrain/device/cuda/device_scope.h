@@ -1,5 +1,5 @@
 #pragma once
-// Makes a device current for the calling thread while it lives.
+// Makes a device current for the calling thread during its lifetime.
 #include "mxtrain/device/cuda/error.h"
 
 namespace mxtrain::cuda {

@@ -7,7 +7,7 @@
 namespace mxtrain::cuda {
 namespace {
 
-// "cudaMemcpyAsync(a, b, n)" -> "cudaMemcpyAsync": what the call was given says little without the code.
+// "cudaMemcpyAsync(a, b, n)" -> "cudaMemcpyAsync": arguments mean little without the code.
 std::string NameOfCall(const std::string& call) {
   return call.substr(0, call.find('('));
 }
@@ -38,10 +38,10 @@ bool IsSticky(cudaError_t status) {
 }
 
 void ThrowFailed(cudaError_t status, const char* call) {
-  cudaGetLastError();  // one that does not stick is forgotten, so that the next launch is not blamed for it
+  cudaGetLastError();  // clear a non-sticky error, so that the next launch is not blamed for it
   const ErrorKind kind = status == cudaErrorMemoryAllocation ? ErrorKind::kMemory : ErrorKind::kDevice;
   Throw(kind, "{} failed: {} ({}){}", NameOfCall(call), cudaGetErrorString(status), cudaGetErrorName(status),
-        IsSticky(status) ? "; the device computes nothing more in this process: start it anew" : "");
+        IsSticky(status) ? "; the device is unusable in this process: restart the program" : "");
 }
 
 void ThrowFailed(cublasStatus_t status, const char* call) {

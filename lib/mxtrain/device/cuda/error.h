@@ -1,6 +1,7 @@
 #pragma once
-// Checks of the calls of CUDA, cuBLAS and cuDNN: MXTRAIN_CHECK_CUDA(cudaMemsetAsync(...)) throws an Error with the call and its text. Out
-// of memory is kMemory, all else kDevice. After a sticky error the device computes nothing more in this process; its message says so.
+// Checks of CUDA, cuBLAS and cuDNN calls: MXTRAIN_CHECK_CUDA(cudaMemsetAsync(...)) throws an Error
+// with the call and its message. Out of memory is kMemory, everything else kDevice. After a sticky
+// error the device is unusable in this process; the message says so.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>

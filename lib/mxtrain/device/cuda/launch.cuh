@@ -1,5 +1,6 @@
 #pragma once
-// Loops of device code. A functor is trivially copyable and small (it travels as a kernel's argument), and its call operator is MXTRAIN_HD.
+// Loops of device code. A functor is trivially copyable and small (it is passed as a kernel
+// argument), and its call operator is MXTRAIN_HD.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -9,19 +10,21 @@
 namespace mxtrain::cuda {
 
 inline constexpr int kBlockThreads = 256;
-// Enough blocks to fill every device several times over; what is beyond them the loops take up.
+// Enough blocks to fill every device several times; the loops cover the rest.
 inline constexpr int64_t kMaxBlocks = 132 * 32;
 
 inline unsigned BlocksFor(int64_t n, int64_t per_block = kBlockThreads) {
   return static_cast<unsigned>(std::min((n + per_block - 1) / per_block, kMaxBlocks));
 }
 
-// Throws what kept the launch before it from being made; what happens inside the kernel comes out where its work is waited for.
+// Throws the error of the preceding launch. Errors inside the kernel appear where its work is
+// waited for.
 inline void CheckLaunch(const char* kernel) {
   Check(cudaGetLastError(), kernel);
 }
 
-// First index of the calling thread and the distance to its next one, for a loop over more indices than there are threads.
+// First index of the calling thread and the distance to its next one, for a loop over more indices
+// than threads.
 __device__ inline int64_t FirstIndex() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -37,7 +40,7 @@ __global__ void __launch_bounds__(kBlockThreads) LoopKernel(int64_t n, F f) {
 // f(i) for every i in [0, n), on the stream.
 template <typename F>
 void Loop(CudaStream& stream, int64_t n, const F& f) {
-  static_assert(std::is_trivially_copyable_v<F>, "a functor travels to the device byte by byte");
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   if (n <= 0) return;
   LoopKernel<<<BlocksFor(n), kBlockThreads, 0, stream.get()>>>(n, f);
   CheckLaunch("a loop over indices");

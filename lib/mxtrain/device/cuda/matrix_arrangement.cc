@@ -11,7 +11,7 @@ bool ByColumns(const MatrixPlaces& p) {
   return (p.row_stride == 1 || p.rows <= 1) && (p.column_stride >= p.rows || p.columns <= 1);
 }
 
-// What cuBLAS checks: no column may reach into the next.
+// As cuBLAS checks: columns must not overlap.
 int64_t Leading(int64_t stride, int64_t length) {
   return std::max({stride, length, int64_t{1}});
 }

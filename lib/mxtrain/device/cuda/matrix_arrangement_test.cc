@@ -10,7 +10,7 @@ namespace {
 
 using Array = std::vector<double>;
 
-// What cuBLAS's documentation says of its gemm.
+// gemm as cuBLAS documents it.
 void Gemm(const ProductArrangement& p, const Array& first, const Array& second, Array* out) {
   const auto at = [](const Array& x, const Factor& f, int64_t row, int64_t column) {
     return x[static_cast<size_t>(f.transposed ? row * f.leading + column : row + column * f.leading)];

@@ -11,7 +11,7 @@ cudaDataType TypeOf(DType type) {
     case DType::kFloat64: return CUDA_R_64F;
     case DType::kFloat16: return CUDA_R_16F;
     case DType::kBfloat16: return CUDA_R_16BF;
-    default: Throw(ErrorKind::kBug, "cuBLAS multiplies no {}", NameOf(type));
+    default: Throw(ErrorKind::kBug, "cuBLAS does not multiply {}", NameOf(type));
   }
 }
 

@@ -3,7 +3,7 @@
 
 namespace mxtrain::cuda {
 
-// "2.28.9", or why there is none. Looks for the library, which is opened for that.
+// "2.28.9", or why there is none. Loads the library to find out.
 std::string NcclVersion();
 
 }  // namespace mxtrain::cuda

@@ -1,6 +1,6 @@
 #pragma once
-// Where the elements of an array lie, in a form that device code computes with: the places of a layout (blocked_layout.h) as digits in a
-// mixed radix. Host and device; trivially copyable.
+// The layout of an array as device code uses it: offsets of a layout (blocked_layout.h) as digits
+// in a mixed radix. Host and device; trivially copyable.
 #include <cstdint>
 
 #include "mxtrain/base/macros.h"
@@ -15,11 +15,11 @@ class PlaceMap {
   // Plain and blocked layouts; others throw kBug.
   explicit PlaceMap(const TensorSpec& spec);
 
-  // Elements with padding.
+  // Number of elements including padding.
   int64_t size() const { return size_; }
   int ndim() const { return ndim_; }
 
-  // The index of the element at `place`; false in padding.
+  // The index of the element at offset `place`; false in padding.
   MXTRAIN_HD bool IndexAt(int64_t place, int64_t* index) const {
     for (int axis = 0; axis < ndim_; ++axis) index[axis] = 0;
     for (int d = num_digits_ - 1; d >= 0; --d) {
@@ -33,7 +33,7 @@ class PlaceMap {
     return true;
   }
 
-  // The place of the element at `index`.
+  // The offset of the element at `index`.
   MXTRAIN_HD int64_t PlaceOf(const int64_t* index) const {
     int64_t place = 0;
     for (int d = 0; d < num_digits_; ++d) {
@@ -44,7 +44,8 @@ class PlaceMap {
   }
 
  private:
-  // From the outermost to the innermost: a piece of an axis, of `size` values, each worth `weight` indices of that axis.
+  // From outermost to innermost: a piece of an axis, with `size` values, each worth `weight`
+  // indices of that axis.
   struct Digit {
     int axis;
     int64_t size;

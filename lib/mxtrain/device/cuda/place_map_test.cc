@@ -1,4 +1,5 @@
-// The arithmetic of the GPU's reorders, run on the host, against the CPU's; and what a machine without a GPU answers.
+// The arithmetic of GPU reorders, run on the host and compared with the CPU's; and the answers of a
+// machine without a GPU.
 #include "mxtrain/device/cuda/place_map.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ std::vector<float> Reordered(const TensorSpec& from, const std::vector<float>& s
   return target;
 }
 
-TEST_CASE("places of every pair of layouts are the CPU's") {
+TEST_CASE("offsets of every pair of layouts match the CPU's") {
   const auto cpu = NewCpuBackend(1);
   std::vector<Layout> layouts = {Layout()};
   for (const char* name : {"acdb", "bacd", "aBcd8b", "aBcd16b", "ABcd8b8a", "ABcd4a2b4a"})
@@ -45,7 +46,7 @@ TEST_CASE("places of every pair of layouts are the CPU's") {
   }
 }
 
-TEST_CASE("the GPU half loads; without a device it says why and how to go on") {
+TEST_CASE("the CUDA backend loads; without a device it says why and what to do") {
   const auto gpu = NewGpuBackend();
   if (gpu->DeviceCount() > 0) return;
   CHECK(gpu->WhyAbsent().find("NVIDIA") != std::string::npos);

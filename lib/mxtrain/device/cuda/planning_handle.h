@@ -1,6 +1,7 @@
 #pragma once
-// A cuDNN handle for questions and trials at planning time, when no stream is at hand, on a stream of its own: one per device, made at the
-// first question and kept until the process ends. While a PlanningHandle lives, no other thread has one and the device is current.
+// A cuDNN handle for queries and measurements at planning time, when there is no stream, on its own
+// stream: one per device, created on first use and kept until the process ends. While a
+// PlanningHandle lives, no other thread has one and the device is current.
 #include <mutex>
 #include <string>
 
@@ -13,7 +14,7 @@ class PlanningHandle {
   explicit PlanningHandle(int device);
   cudnnHandle_t get() const { return kept_->handle; }
   cudaStream_t stream() const { return kept_->stream; }
-  // What a choice made on this device depends on: "NVIDIA H200 9.0, cuDNN 9.14.0".
+  // What a choice on this device depends on: "NVIDIA H200 9.0, cuDNN 9.14.0".
   const std::string& machine() const { return kept_->machine; }
 
   struct Kept {

@@ -11,7 +11,7 @@ constexpr int kTile = 32;     // of a transposition, elements each way
 constexpr int kTileRows = 8;  // threads of a block in the second direction
 constexpr int64_t kMaxGridZ = 65535;
 
-// Any layout into any other: one element of the target per step.
+// Any layout to any other: one target element per step.
 template <typename From, typename To>
 struct PlaceBody {
   PlaceMap from_map, to_map;
@@ -30,7 +30,8 @@ struct ConvertBody {
   MXTRAIN_HD void operator()(int64_t i) const { to[i] = static_cast<To>(from[i]); }
 };
 
-// [batch, rows, columns] -> [batch, columns, rows], through a tile that both sides cross along their rows.
+// [batch, rows, columns] -> [batch, columns, rows], through a tile that is read and written along
+// rows.
 template <typename From, typename To>
 __global__ void __launch_bounds__(kTile* kTileRows)
     TransposeKernel(int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
@@ -52,14 +53,14 @@ __global__ void __launch_bounds__(kTile* kTileRows)
   }
 }
 
-// The same where there are few rows, as of pictures with their colours in planes: tiles would be nearly empty.
+// The same for few rows, such as images with planar channels: tiles would be nearly empty.
 constexpr int64_t kFewRows = 8;
 template <typename From, typename To>
 struct InterleaveBody {
   int64_t rows, columns;
   const From* from;
   To* to;
-  MXTRAIN_HD void operator()(int64_t i) const {  // a column of one of the batch
+  MXTRAIN_HD void operator()(int64_t i) const {  // a column of one matrix of the batch
     const int64_t batch = i / columns, column = i % columns;
     for (int64_t row = 0; row < rows; ++row) to[i * rows + row] = static_cast<To>(from[(batch * rows + row) * columns + column]);
   }
@@ -74,7 +75,7 @@ void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t column
   CheckLaunch("a transposition");
 }
 
-// Rows beyond what a grid counts in its second direction go the slow way.
+// Too many rows for the second grid dimension take the slow path.
 bool FitsGrid(int64_t rows) {
   return (rows + kTile - 1) / kTile <= kMaxGridZ;
 }
@@ -98,11 +99,11 @@ void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, cons
 }
 
 [[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
-  Throw(ErrorKind::kBug, "the GPU does not turn {} {} {} into {} {} {}", NameOf(from.type), from.shape.ToString(), from.layout.Name(),
+  Throw(ErrorKind::kBug, "the GPU cannot reorder {} {} {} to {} {} {}", NameOf(from.type), from.shape.ToString(), from.layout.Name(),
         NameOf(to.type), to.shape.ToString(), to.layout.Name());
 }
 
-// Elements that only move are numbers of their width.
+// Elements that are only moved are treated as integers of their width.
 void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
   switch (SizeOf(from.type)) {
     case 1:

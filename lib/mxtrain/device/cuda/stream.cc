@@ -7,7 +7,7 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  // A thread that waits sleeps: the cores belong to decoding.
+  // Waiting threads sleep: decoding needs the cores.
   CudaEvent() { MXTRAIN_CHECK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync)); }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
@@ -20,7 +20,7 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// A graph that is ready to be launched.
+// An instantiated graph, ready to launch.
 class CudaGraph final : public CapturedGraph {
  public:
   explicit CudaGraph(cudaGraphExec_t graph) : graph_(graph) {}
@@ -38,12 +38,12 @@ class CudaGraph final : public CapturedGraph {
 
 CudaStream::CudaStream(Context ctx, int priority) : ctx_(ctx) {
   MXTRAIN_CHECK_CUDA(cudaSetDevice(ctx.id));
-  int lowest = 0, highest = 0;  // numbers go down as priorities go up
+  int lowest = 0, highest = 0;  // lower numbers are higher priorities
   MXTRAIN_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   MXTRAIN_CHECK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority > 0 ? highest : lowest));
 }
 
-// Errors are not looked at: a device that has failed says so to whoever waits for its work.
+// Ignores errors: a failed device reports them to whoever waits for its work.
 CudaStream::~CudaStream() {
   cudaStreamSynchronize(stream_);
   if (cudnn_) cudnnDestroy(cudnn_);
@@ -52,8 +52,8 @@ CudaStream::~CudaStream() {
   cudaStreamDestroy(stream_);
 }
 
-// An event belongs to the device that is current where it is made, and only that device can record it. The caller may be the worker of
-// another device.
+// An event belongs to the device that is current at its creation, and only that device can record
+// it. The caller may be the worker of another device.
 std::unique_ptr<Event> CudaStream::NewEvent() {
   const cuda::DeviceScope scope(ctx_.id);
   return std::make_unique<CudaEvent>();
@@ -69,22 +69,22 @@ void CudaStream::WaitFor(const Event& event) {
   MXTRAIN_CHECK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).get(), 0));
 }
 
-// Other threads may go on to allocate memory meanwhile; this one may not.
+// Other threads may still allocate memory meanwhile; this one may not.
 bool CudaStream::BeginCapture() {
   std::unique_lock lock(capture_);
   MXTRAIN_CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  lock.release();  // EndCapture gives it back
+  lock.release();  // released by EndCapture
   return true;
 }
 
-// An error here is about what was recorded, and nothing of that was done.
+// An error here refers to the capture; none of that work was executed.
 std::unique_ptr<CapturedGraph> CudaStream::EndCapture() {
   const std::unique_lock lock(capture_, std::adopt_lock);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph) cudaGraphInstantiate(&ready, graph, 0);
   if (graph) cudaGraphDestroy(graph);
-  if (!ready) cudaGetLastError();  // forgotten
+  if (!ready) cudaGetLastError();  // clear the error
   return ready ? std::make_unique<CudaGraph>(ready) : nullptr;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// A CUDA stream and the handles of the libraries that work on it. One thread gives work to a stream: the worker of its lane.
+// A CUDA stream and the library handles for it. One thread issues work to a stream: the worker of
+// its lane.
 #include <cublasLt.h>
 
 #include <mutex>
@@ -11,8 +12,8 @@ namespace mxtrain {
 
 class CudaStream final : public Stream {
  public:
-  // Makes the device current for the calling thread, which is the one that will give work. Priority: 0, or 1 for what goes first. Throws
-  // kDevice.
+  // Makes the device current for the calling thread, which will issue the work. Priority: 0, or 1
+  // for urgent work. Throws kDevice.
   CudaStream(Context ctx, int priority);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -28,7 +29,7 @@ class CudaStream final : public Stream {
   Context ctx() const { return ctx_; }
   cudaStream_t get() const { return stream_; }
 
-  // Made at the first call and bound to this stream; for the thread that gives work.
+  // Created at the first call and bound to this stream; for the issuing thread.
   cublasHandle_t cublas();
   cublasLtHandle_t cublas_lt();
   cudnnHandle_t cudnn();
@@ -36,7 +37,8 @@ class CudaStream final : public Stream {
  private:
   const Context ctx_;
   cudaStream_t stream_ = nullptr;
-  // Held while the stream records: an event that another thread sets or waits for in that time would become part of the recording.
+  // Held during a capture: an event that another thread records or waits for meanwhile would become
+  // part of the capture.
   std::recursive_mutex capture_;
   cublasHandle_t cublas_ = nullptr;
   cublasLtHandle_t cublas_lt_ = nullptr;

@@ -1,8 +1,10 @@
-// CastForAmp: mixed precision. Convolutions and matrix products read data and weight in a narrow type, sums and biases stay in float32;
-// what stands between them keeps the narrow type, everything else (losses, softmax, heads) gets float32. Parameters stay as they are: what
-// a layer reads is a form of its weight in the narrow type (a kReorder node), made anew in each step, and its gradient comes in float32.
+// CastForAmp: mixed precision. Convolutions and matrix products read data and weight in a narrow
+// type; sums and biases stay in float32. Operators between them keep the narrow type; everything
+// else (losses, softmax, heads) gets float32. Parameters are unchanged: a layer reads its weight
+// converted to the narrow type (a kReorder node, every step), and the gradient is float32.
 //
-// The range of float16 is small. There all gradients are multiplied by one number, the loss scale, where they begin: at the arguments of losses.
+// The range of float16 is small, so all gradients are multiplied by a loss scale at their origin:
+// the arguments of losses.
 #include <algorithm>
 #include <map>
 
@@ -16,8 +18,8 @@ namespace mxtrain::executor {
 namespace {
 
 struct Rule {
-  bool gains;     // runs narrow wherever it stands; otherwise only on what is narrow already
-  int arguments;  // that are narrow: the first so many; -1: all
+  bool gains;     // always runs narrow; otherwise only on narrow inputs
+  int arguments;  // number of leading narrow arguments; -1: all
 };
 
 const std::map<std::string, Rule> kRules = {
@@ -52,12 +54,12 @@ class Caster {
  private:
   bool HasGradient(int id) const { return std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end(); }
 
-  // What comes from outside is not scaled.
+  // Gradients from outside are not scaled.
   void RequireLosses() const {
     for (const NodeEntry& head : graph_.heads) {
       const ExecNode& node = graph_.nodes[head.node];
       if (node.is_variable() || !node.op->NeedsHeadGradient() || !HasGradient(head.node)) continue;
-      Throw(ErrorKind::kConfig, "{} is an output of the net, but no loss: in float16 gradients are scaled where losses make them; end the net in "
+      Throw(ErrorKind::kConfig, "{} is an output of the net but not a loss: in float16 gradients are scaled at the losses; end the net in "
             "a loss operator, or train in bfloat16 or float32", Describe(node));
     }
   }
@@ -78,7 +80,7 @@ class Caster {
     Add(id, std::move(node));
   }
 
-  // `entry`, an argument of `loss`, whose gradient is multiplied on its way back.
+  // `entry`, an argument of `loss`, with its gradient multiplied in the backward pass.
   NodeEntry Scaled(NodeEntry entry, const ExecNode& loss) {
     ExecNode node = NewNode(Node::Kind::kForward, loss.name + "_gradient_scale", loss, rewriter_.spec(entry));
     node.op = runtime_.operators().Create("_scale_gradient", {});
@@ -97,13 +99,13 @@ class Caster {
     return {id, 0};
   }
 
-  // With one output; it stands where `beside` stands.
-  static ExecNode NewNode(Node::Kind kind, std::string name, const ExecNode& beside, const TensorSpec& spec) {
+  // With one output, at the location of `like`.
+  static ExecNode NewNode(Node::Kind kind, std::string name, const ExecNode& like, const TensorSpec& spec) {
     ExecNode node;
     node.kind = kind;
     node.name = std::move(name);
-    node.where = beside.where;
-    node.ctx = beside.ctx;
+    node.where = like.where;
+    node.ctx = like.ctx;
     node.specs = {spec};
     node.req = {OpReqType::kWriteTo};
     node.adds_to.resize(1);
@@ -134,7 +136,7 @@ class Caster {
     return true;
   }
 
-  // The types of outputs, as the operator infers them.
+  // The output types that the operator infers.
   void SetTypes(ExecNode* node) const {
     std::vector<DType> in, aux, out(node->specs.size(), DType::kUnknown);
     for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i)
@@ -143,7 +145,7 @@ class Caster {
     for (size_t i = 0; i < out.size(); ++i) node->specs[i].type = out[i];
   }
 
-  // Whether the kernel that takes the narrow arrays is no mere reference where float32 has better.
+  // False if only the reference kernel takes the narrow arrays while float32 has a better one.
   bool HasGoodRow(int id, const ExecNode& node, const Rule& rule) {
     const auto entries = runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type);
     if (request_.reference_kernels || entries.size() == 1) return true;
@@ -163,7 +165,7 @@ class Caster {
 
   NodeEntry Narrow(NodeEntry entry) { return rewriter_.spec(entry).type == narrow_ ? entry : Converted(entry, narrow_); }
 
-  // What was narrowed before goes back to its source.
+  // An entry that was narrowed before maps back to its source.
   NodeEntry Wide(NodeEntry entry) {
     if (rewriter_.spec(entry).type != narrow_) return entry;
     const auto source = source_of_.find(entry);
@@ -195,7 +197,7 @@ class Caster {
   const std::vector<std::vector<bool>> wanted_;
   Rewriter rewriter_;
   std::map<NodeEntry, NodeEntry> converted_;  // new entries: the other type of each
-  std::map<NodeEntry, NodeEntry> source_of_;  // of what was narrowed
+  std::map<NodeEntry, NodeEntry> source_of_;  // of narrowed entries
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Mixed precision: which entries of a net are narrow, where its parameters and their gradients stay wide, what it does to the numbers.
+// Mixed precision: which entries of a net are narrow, where parameters and gradients stay wide, and
+// the effect on values.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ const ExecNode& NodeOf(const ExecGraph& graph, const std::string& name, Kind kin
   return graph.nodes[0];
 }
 
-TEST_CASE("convolutions, and what stands between them, are narrow; losses, statistics and parameters are wide") {
+TEST_CASE("convolutions, and operators between them, are narrow; losses, statistics and parameters are wide") {
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("residual");
   for (const DType narrow : {DType::kBfloat16, DType::kFloat16}) {
@@ -85,11 +86,11 @@ TEST_CASE("gradients of narrow weights come in float32 from the kernel, in the w
     if (!name.ends_with("_weight")) continue;
     CAPTURE(name);
     const ExecNode& writer = graph.nodes[graph.gradients[i].node];
-    CHECK(writer.kind == Kind::kBackward);  // not a change of form behind it
+    CHECK(writer.kind == Kind::kBackward);  // not a conversion after it
     CHECK(writer.specs[1].type == DType::kFloat32);
     CHECK(writer.specs[1].layout == graph.nodes[graph.arguments[i]].specs[0].layout);
   }
-  // Each form of a weight is made from the weight itself.
+  // Each conversion of a weight starts from the weight itself.
   for (const ExecNode& node : graph.nodes) {
     if (node.kind != Kind::kReorder || node.specs[0].type != DType::kBfloat16) continue;
     const ExecNode& source = graph.nodes[node.inputs[0].node];
@@ -97,7 +98,7 @@ TEST_CASE("gradients of narrow weights come in float32 from the kernel, in the w
   }
 }
 
-TEST_CASE("batch norms take up sums and activations in bfloat16 as in float32") {
+TEST_CASE("batch norms fuse with sums and activations in bfloat16 as in float32") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("residual");
@@ -168,7 +169,7 @@ TEST_CASE("an executor in float32 reads the parameters of one in mixed precision
   }
 }
 
-TEST_CASE("in evaluation batch norms are folded into weights, which are then cast as others are, once for all batches") {
+TEST_CASE("in evaluation batch norms are folded into weights, which are then cast like others, once for all batches") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 2);
   const SmallNet net = NetOf("residual");
@@ -181,7 +182,7 @@ TEST_CASE("in evaluation batch norms are folded into weights, which are then cas
   int cast = 0;
   for (const ExecNode& node : narrow->graph().nodes) {
     CHECK((!node.op || node.op->TypeString() != "BatchNorm"));
-    cast += node.derived && node.specs[0].type == DType::kBfloat16 && node.specs[0].shape.ndim() == 4;
+    cast += node.precomputed && node.specs[0].type == DType::kBfloat16 && node.specs[0].shape.ndim() == 4;
   }
   CHECK(cast >= 3);
   const std::vector<NDArray> inputs = MakeInputs(*runtime, net, wide->input_names());
@@ -203,7 +204,7 @@ double Norm(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
-// Gradients of a step, divided by the scale that they were made with; 0: in float32, without one.
+// Gradients of a step, divided by the scale they were computed with; 0: in float32, without one.
 std::map<std::string, std::vector<double>> GradientsUnder(double scale, const SmallNet& net) {
   const auto runtime = NewRuntime("naive", 2);
   const auto executor =
@@ -220,7 +221,7 @@ std::map<std::string, std::vector<double>> GradientsUnder(double scale, const Sm
   return gradients;
 }
 
-TEST_CASE("in float16 gradients are scaled where losses make them, and nowhere else") {
+TEST_CASE("in float16 gradients are scaled at the losses, and nowhere else") {
   const auto runtime = NewRuntime("naive", 1);
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
@@ -243,21 +244,21 @@ TEST_CASE("in float16 gradients are scaled where losses make them, and nowhere e
   CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale < 0);  // bfloat16 has the range of float32
 }
 
-TEST_CASE("scaled gradients are those of float32 but for rounding, whatever the scale") {
+TEST_CASE("scaled gradients are those of float32 except for rounding, whatever the scale") {
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
     const auto plain = GradientsUnder(0, net), one = GradientsUnder(1, net), thousand = GradientsUnder(1024, net);
     for (const auto& [name, expected] : plain) {
       CAPTURE(name);
-      // Where gradients cancel, what is left of a rounding of 2^-11 of values of order 1.
+      // Where gradients cancel, rounding of 2^-11 of values of order 1 remains.
       CHECK(Norm(Difference(thousand.at(name), expected)) <= 0.02 * Norm(expected) + 0.003);
       CHECK(Norm(Difference(thousand.at(name), one.at(name))) <= 0.002 * Norm(expected) + 0.001);
     }
   }
 }
 
-// The least number of float16 above zero is 6e-8.
-TEST_CASE("gradients too small for float16 vanish without a scale, and live with one") {
+// The smallest positive float16 is 6e-8.
+TEST_CASE("gradients too small for float16 vanish without a scale, and survive with one") {
   SmallNet net = NetOf("mlp");
   const std::vector in{net.features, Symbol::Variable(net.labels.begin()->first)};
   net.losses = Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {{"grad_scale", "1e-8"}}, in);
@@ -278,7 +279,7 @@ TEST_CASE("in float16 a net is trained by its losses alone") {
   request.amp = DType::kFloat16;
   request.reference_kernels = true;
   CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.features, request),
-                       doctest::Contains("is an output of the net, but no loss: in float16 gradients are scaled where losses make them"), Error);
+                       doctest::Contains("is an output of the net but not a loss: in float16 gradients are scaled at the losses"), Error);
   request.grad_req.clear();
   CHECK_NOTHROW(Executor::SimpleBind(*runtime, net.features, request));
 }
@@ -297,7 +298,7 @@ TEST_CASE("an executor for other shapes has the scale of the first") {
   CHECK(GetValues(other->loss_scale()) == std::vector<double>{8});
 }
 
-TEST_CASE("types that a processor is not fast in are refused") {
+TEST_CASE("types that a processor is not fast in are rejected") {
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("mlp");
   BindRequest request = AmpRequest(net, false);

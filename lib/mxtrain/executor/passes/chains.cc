@@ -23,7 +23,7 @@ bool ChainMatcher::ShowsMore(int id) const {
   return std::any_of(readers_[id].begin() + 1, readers_[id].end(), [](int readers) { return readers > 0; });
 }
 
-// Adds node `id` as the given link and those before it, from the last to the first.
+// Adds node `id` as the given link, then those before it, from last to first.
 bool ChainMatcher::Extend(const std::vector<FusePattern::Link>& links, size_t link, int id, Chain* chain) const {
   const ExecNode& node = graph_.nodes[id];
   if (node.kind != Node::Kind::kForward || node.op->TypeString() != links[link].op || claimed_[id]) return false;
@@ -41,7 +41,7 @@ bool ChainMatcher::Extend(const std::vector<FusePattern::Link>& links, size_t li
   return false;
 }
 
-// An operator whose only reader is the next one of the chain, and that nobody asked to see.
+// An operator read only by the next one of the chain, and not monitored.
 bool ChainMatcher::MayVanish(int id) const {
   if (readers_[id].empty() || readers_[id][0] != 1 || ShowsMore(id)) return false;
   for (const NodeEntry& head : graph_.heads) {

@@ -1,5 +1,6 @@
 #pragma once
-// Chains of operators that a fusion may take: each the only reader of the one before it, and nobody asked to see what lies between.
+// Chains of operators that can be fused: each is the only reader of the one before it, and no
+// intermediate is monitored.
 #include <optional>
 #include <vector>
 
@@ -7,7 +8,8 @@
 
 namespace mxtrain::executor {
 
-// A chain that was found: ids of its nodes, producer first, and for each but the first the input through which the one before comes.
+// A matched chain: node ids, producer first, and for each but the first the input that reads its
+// predecessor.
 struct Chain {
   std::vector<int> ids, through;
 };
@@ -16,11 +18,11 @@ class ChainMatcher {
  public:
   ChainMatcher(const ExecGraph& graph, const BindRequest& request);
 
-  // The chain that ends at node `last`, unless one of its nodes was claimed.
+  // The chain that ends at node `last`, unless one of its nodes is claimed.
   std::optional<Chain> Match(const std::vector<FusePattern::Link>& links, int last) const;
-  // Its nodes belong to one fusion and can be in no other.
+  // Reserves its nodes for one fusion.
   void Claim(const Chain& chain);
-  // Whether an output of the node beside the first is read.
+  // Whether an output of the node other than the first is read.
   bool ShowsMore(int id) const;
 
  private:

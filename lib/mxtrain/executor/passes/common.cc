@@ -19,7 +19,7 @@ std::string Describe(const Node& node) {
 
 namespace {
 
-// A PlanRequest and what its spans point to.
+// A PlanRequest and the storage of its spans.
 struct NodeRequest {
   NodeRequest(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
               std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req)
@@ -70,7 +70,7 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, 
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), Describe(node));
   }
-  return Refusal{format("there is no kernel '{}' of this operator", kernel)};
+  return Refusal{format("this operator has no kernel '{}'", kernel)};
 }
 
 std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
@@ -92,7 +92,7 @@ std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph
 
 namespace {
 
-// Forgets what no gradient comes to from above.
+// Drops nodes that no gradient reaches from above.
 void DropUnreached(const ExecGraph& graph, std::vector<std::vector<bool>>* wanted) {
   std::vector<bool> reached(graph.nodes.size());  // some output has a gradient
   for (const NodeEntry& head : graph.heads) reached[head.node] = true;
@@ -111,7 +111,7 @@ void DropUnreached(const ExecGraph& graph, std::vector<std::vector<bool>>* wante
 
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {
   std::vector<std::vector<bool>> wanted(graph.nodes.size());
-  std::vector<bool> reaches(graph.nodes.size());  // a variable with a gradient lies at or before this node
+  std::vector<bool> reaches(graph.nodes.size());  // a variable with a gradient is at or before this node
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const ExecNode& node = graph.nodes[id];
     if (node.kind == Node::Kind::kVariable) {
@@ -152,7 +152,7 @@ std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {
 ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime) {
   ExecGraph g = Infer(graph, request);
   g = Place(std::move(g), request);
-  g = FoldBatchNorm(std::move(g), request, runtime);  // the folded weights are cast as others are
+  g = FoldBatchNorm(std::move(g), request, runtime);  // folded weights are cast like others
   g = CastForAmp(std::move(g), request, runtime);
   g = Fuse(std::move(g), request, runtime);
   g = ChooseLayouts(std::move(g), request, runtime);

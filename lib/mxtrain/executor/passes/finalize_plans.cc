@@ -1,5 +1,6 @@
-// FinalizePlans: the kernels that ChooseLayouts took are planned again, now with the requests of the backward pass. A sum of gradients becomes kAddTo
-// where the kernels accumulate; saved buffers, the arrays that each backward really reads, and second forms of inputs come in.
+// FinalizePlans: plans the kernels chosen by ChooseLayouts again, now with the requests of the
+// backward pass. A sum of gradients becomes kAddTo where the kernels accumulate; adds saved
+// buffers, the arrays that each backward really reads, and inputs in a second layout.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -27,7 +28,7 @@ class PlanFinalizer {
       if (backward_of_[id] < 0) continue;
       const auto plan = Replan(id);
       if (!plan) {
-        Throw(ErrorKind::kBug, "{}: kernel {} refuses what it took before: {}", Describe(old_.nodes[id]), old_.nodes[id].plan->kernel,
+        Throw(ErrorKind::kBug, "{}: kernel {} declines what it accepted before: {}", Describe(old_.nodes[id]), old_.nodes[id].plan->kernel,
               plan.error().reason);
       }
       plans_[id] = *plan;
@@ -42,7 +43,7 @@ class PlanFinalizer {
     return PlanNode(old_, node, request_, runtime_, offered, old_.nodes[backward_of_[forward]].req, node.plan->kernel);
   }
 
-  // Whether the kernel of this backward output can add to what is there; if so, its request says kAddTo from now on.
+  // Whether the kernel of this backward output can accumulate; if so, sets its request to kAddTo.
   bool TryAccumulate(NodeEntry gradient) {
     ExecNode& node = old_.nodes[gradient.node];
     if (node.kind != Node::Kind::kBackward) return false;
@@ -64,7 +65,8 @@ class PlanFinalizer {
     return false;
   }
 
-  // grad_req kAdd: the last writer of the gradient adds to the outer array; through a sum of one term where it cannot.
+  // grad_req kAdd: the last writer of the gradient adds to the external buffer, or, if it cannot,
+  // through a sum with one term.
   void ApplyAddRequests() {
     for (size_t k = 0; k < old_.arguments.size(); ++k) {
       const auto asked = request_.grad_req.find(old_.nodes[old_.arguments[k]].name);
@@ -95,7 +97,7 @@ class PlanFinalizer {
     }
   }
 
-  // A sum whose later terms can be added onto the earlier ones needs no node.
+  // A sum whose later terms can be accumulated onto the earlier ones needs no node.
   void MergeSums() {
     for (int id = std::max(old_.first_backward, 0); id < static_cast<int>(old_.nodes.size()); ++id) {
       ExecNode& sum = old_.nodes[id];
@@ -214,7 +216,7 @@ class PlanFinalizer {
   Runtime& runtime_;
   std::vector<int> backward_of_;                       // [forward node]; -1: none
   std::vector<std::shared_ptr<const Plan>> plans_;     // final, of forward nodes with a backward
-  std::vector<NodeEntry> redirect_;                    // [sum node] that vanished: what stands for it
+  std::vector<NodeEntry> redirect_;                    // [removed sum node]: its replacement
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace mxtrain::executor {
 namespace {
 
-// Convolution, BatchNorm -> Convolution with weights that _FoldBatchNorm derives from the parameters; as they were where that does not fit.
+// Convolution, BatchNorm -> Convolution with weights computed from the parameters by
+// _FoldBatchNorm; unchanged where not applicable.
 void Fold(const ExecGraph& graph, const Chain& chain, Runtime& runtime, Rewriter* rewriter) {
   const ExecNode& conv = graph.nodes[chain.ids[0]];
   const ExecNode& norm = graph.nodes[chain.ids[1]];

@@ -1,4 +1,5 @@
-// Fuse: chains of operators become one where a pattern says so and a kernel better than `ref` takes the result. Longer chains go first.
+// Fuse: replaces chains of operators by one where a pattern matches and a kernel better than `ref`
+// accepts the result. Longer chains have priority.
 #include <algorithm>
 #include <map>
 
@@ -55,7 +56,7 @@ class Fuser {
     }
   }
 
-  // Puts the fused operator where the last of the chain stands; the others are read by nobody then.
+  // Replaces the chain's last operator by the fused one; the others then have no readers.
   void Apply(const Fusion& fusion) {
     const ExecNode& first = graph_.nodes[fusion.chain.ids.front()];
     const int last = fusion.chain.ids.back();
@@ -63,7 +64,8 @@ class Fuser {
     fused.op = fusion.into;
     fused.ctx = graph_.nodes[last].ctx;
     TakeInputs(fusion.chain, &fused);
-    // The outputs of the last operator first, then what the fused one has beside them, as the first has it.
+    // The outputs of the last operator, then the fused one's additional outputs, as in the first
+    // operator.
     fused.specs = graph_.nodes[last].specs;
     for (int i = static_cast<int>(fused.specs.size()); i < fused.op->NumOutputs(); ++i) fused.specs.push_back(first.specs[i]);
     fused.specs.resize(fused.op->NumOutputs());
@@ -76,7 +78,7 @@ class Fuser {
     for (size_t i = 0; i < graph_.nodes[last].specs.size(); ++i) rewriter_.Redirect({last, static_cast<int>(i)}, {id, static_cast<int>(i)});
   }
 
-  // Arguments of all operators in their order, but not what one of them hands to the next; then the auxiliary states.
+  // Arguments of all operators in order, without intermediates; then the auxiliary states.
   void TakeInputs(const Chain& chain, ExecNode* fused) const {
     fused->inputs.clear();
     for (bool aux : {false, true}) {
@@ -92,7 +94,7 @@ class Fuser {
     }
   }
 
-  // Whether a kernel before `ref` takes the fused operator.
+  // Whether a kernel before `ref` accepts the fused operator.
   bool HasGoodRow(const ExecNode& node, const std::vector<int>& ids) {
     const std::vector<std::optional<Layout>> layouts(node.num_args);
     std::vector<OpReqType> grad_req;

@@ -1,7 +1,9 @@
-// FuseElementwise: element-wise operators that hand each other arrays which nobody else reads become one, which goes through memory once.
+// FuseElementwise: fuses element-wise operators whose intermediates nobody else reads into one that
+// passes over memory once.
 //
-// In training the fused operator's gradient reads its arguments, where the gradients of its parts may have read what they computed. So only
-// those are fused whose arguments some gradient reads anyway: then the plan holds no array longer than before, and those between not at all.
+// In training the fused operator's gradient reads its arguments, while the gradients of its parts
+// may read intermediates. So only operators whose arguments some gradient reads anyway are fused:
+// then no array lives longer than before, and intermediates are not stored.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -82,13 +84,13 @@ class ElementwiseFuser {
     return true;
   }
 
-  // A fused operator gives its parts none.
+  // Parts of a fused operator get none.
   bool AsksForResources(const ExecNode& node) const {
     const std::vector<TShape> shapes = ArgumentShapes(graph_, node);
     return !node.op->ForwardResource(shapes).empty() || (request_.needs_backward() && !node.op->BackwardResource(shapes).empty());
   }
 
-  // Whether all who read the node's result are members, and nobody asked to see it.
+  // Whether all readers of the node's result are members, and it is not monitored.
   bool IsInside(int id, const std::vector<int>& members) const {
     for (const NodeEntry& head : graph_.heads) {
       if (head.node == id) return false;
@@ -98,7 +100,8 @@ class ElementwiseFuser {
            std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) == request_.monitored.end();
   }
 
-  // In topological order. No path leaves the group and comes back: all readers of what is inside are inside.
+  // In topological order. No path leaves the group and re-enters: all readers of intermediates are
+  // inside.
   std::vector<int> GroupThatEndsAt(int last) const {
     if (!Fits(last)) return {};
     std::vector<int> members{last};
@@ -108,7 +111,7 @@ class ElementwiseFuser {
         for (const NodeEntry& e : graph_.nodes[members[m]].inputs) {
           const bool known = std::find(members.begin(), members.end(), e.node) != members.end();
           if (known || members.size() >= kMostSteps || !Fits(e.node) || !IsInside(e.node, members)) continue;
-          if (varies_[e.node] != varies_[last]) continue;  // what follows from parameters alone is not computed in every run
+          if (varies_[e.node] != varies_[last]) continue;  // what depends only on parameters is not computed in every run
           members.push_back(e.node);
           grown = true;
         }
@@ -118,7 +121,7 @@ class ElementwiseFuser {
     return members;
   }
 
-  // What the group takes from outside, each entry once.
+  // The group's external inputs, each entry once.
   std::vector<NodeEntry> ArgumentsOf(const std::vector<int>& group) const {
     std::vector<NodeEntry> arguments;
     for (int id : group) {
@@ -177,7 +180,7 @@ class ElementwiseFuser {
   Runtime& runtime_;
   Rewriter rewriter_;
   std::vector<std::vector<int>> readers_;  // of each node
-  std::vector<bool> varies_;               // follows from an input, and so changes from run to run
+  std::vector<bool> varies_;               // depends on an input, so it changes from run to run
   std::vector<bool> taken_;
   std::set<Entry> kept_;
   std::map<int, std::vector<int>> groups_;  // by the last node

@@ -33,9 +33,9 @@ double RootMeanSquare(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-// Largest distance between elements of two arrays, over the root mean square of the second; over all arrays. Gradients that ought to vanish
-// (of what a later batch norm takes away again) are rounding errors of sums of larger terms: nothing counts as smaller than a twentieth of
-// the largest array.
+// Largest distance between elements of two arrays, over the root mean square of the second; over
+// all arrays. Gradients that should vanish (of what a later batch norm removes) are rounding errors
+// of sums of larger terms: no array counts as smaller than a twentieth of the largest.
 double Distance(const Result& got, const Result& expected) {
   REQUIRE(got.size() == expected.size());
   double largest = 0, worst = 0;
@@ -49,7 +49,7 @@ double Distance(const Result& got, const Result& expected) {
   return worst;
 }
 
-// What became of batch norms, or of other layers: "relu True", "none False" ...
+// The fused forms of batch norms, or of other layers: "relu True", "none False" ...
 void AddKinds(const Executor& executor, std::set<std::string>* kinds, const std::string& type = "_BatchNormActivation") {
   for (const auto& node : executor.graph().nodes) {
     if (node.kind != Node::Kind::kForward || node.op->TypeString() != type) continue;
@@ -76,13 +76,14 @@ TEST_CASE("a step of a fused random net gives the losses, gradients and moving a
       results[fuse] = ResultOf(*executor);
       if (fuse) AddKinds(*executor, &kinds);
     }
-    // The kernels form every value as their unfused parts do; only sums of gradients may be taken in another order.
+    // The kernels compute every value like their unfused parts; only sums of gradients may have
+    // another order.
     CHECK(Distance(results[true], results[false]) <= 1e-4);
   }
   if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
 }
 
-// Folding a batch norm into the convolution rounds the weights once more; deep nets carry that on.
+// Folding a batch norm into the convolution rounds the weights once more; deep nets amplify that.
 TEST_CASE("a fused random net infers what the unfused one infers") {
   const auto runtime = NewRuntime();
   std::set<std::string> kinds;
@@ -130,7 +131,7 @@ Symbol RandomExpression(unsigned seed) {
   return layer("MakeLoss", {layer("sigmoid", {values.back()})});
 }
 
-// Doubles what it is given, by way of the scratch that it asks for.
+// Doubles its input, using the scratch that it requests.
 void DoubleByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext) {
   REQUIRE(env.resource.size() == 1);
   float* scratch = env.resource[0].GetSpace<float>(src.Size());
@@ -138,7 +139,7 @@ void DoubleByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpRe
   for (int64_t i = 0; i < src.Size(); ++i) Assign(req, ret->dptr<float>(), i, scratch[i]);
 }
 
-TEST_CASE("an element-wise operator that asks for scratch gets it beside others of its kind") {
+TEST_CASE("an element-wise operator that requests scratch gets it besides others of its kind") {
   auto registry = BuiltinOperators();
   SimpleOp(*registry, "double_by_scratch")
       .set_function(DeviceType::kCPU, DoubleByScratch, kNoInplace)
@@ -192,7 +193,7 @@ TEST_CASE("element-wise operators in one pass: losses and gradients of the parts
   if (NumNets() >= 60) CHECK(fused_nets >= NumNets());
 }
 
-TEST_CASE("swish keeps its argument alone for the gradient; a sum before a ReLU, which needs neither term, is left as it is") {
+TEST_CASE("swish keeps only its argument for the gradient; a sum before a ReLU, which needs neither term, is not fused") {
   const auto runtime = NewRuntime();
   const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
@@ -217,7 +218,7 @@ TEST_CASE("swish keeps its argument alone for the gradient; a sum before a ReLU,
   CHECK(chains(layer("Activation", "relu", {layer("elemwise_add", "sum", {scaled, other})}, {{"act_type", "relu"}})) == "");
 }
 
-// Large enough for several threads, whose pieces must not move with their number.
+// Large enough for several threads; the pieces must not depend on their number.
 TEST_CASE("fused batch norms give the same bits on any number of threads") {
   const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);

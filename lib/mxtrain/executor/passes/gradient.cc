@@ -63,7 +63,8 @@ class GradientMaker {
     }
   }
 
-  // The gradient of an entry out of its terms; empty when there is none. Terms come in the order in which they are computed.
+  // The gradient of an entry from its terms; empty if there are none. Terms are in order of
+  // computation.
   NodeEntry Sum(NodeEntry of) {
     const std::vector<NodeEntry>& terms = terms_[of.node][of.index];
     if (terms.size() < 2) return terms.empty() ? NodeEntry{} : terms[0];
@@ -132,12 +133,13 @@ class GradientMaker {
 
   TensorSpec GradientSpec(const ExecNode& forward, int argument) const {
     const TensorSpec& array = graph_.spec(forward.inputs[argument]);
-    if (!forward.plan || forward.plan->grad_form.empty()) return array;  // without a plan where bytes are counted alone
+    if (!forward.plan || forward.plan->grad_form.empty()) return array;  // no plan when only bytes are counted
     const std::optional<ArrayForm>& form = forward.plan->grad_form[argument];
     return form ? TensorSpec{array.shape, form->type, form->layout} : array;
   }
 
-  // `gradient` is a term of the gradient of `target`. One of the type of the array that `target` is a form of goes there at once.
+  // `gradient` is a term of the gradient of `target`. If `target` is a conversion of an array with
+  // the type of `gradient`, the term goes directly to that array.
   void AddTerm(NodeEntry target, NodeEntry gradient) {
     const TensorSpec form = graph_.spec(gradient);
     const ExecNode& node = graph_.nodes[target.node];
@@ -148,7 +150,8 @@ class GradientMaker {
     terms_[target.node][target.index].push_back(gradient);
   }
 
-  // The gradient of a change of form is the change back. There is none when all readers gave theirs in the original form.
+  // The gradient of a conversion is the inverse conversion. None is needed if all readers gave
+  // their gradients in the original layout and type.
   void DifferentiateReorder(int id) {
     const NodeEntry gradient = Sum({id, 0});
     if (!gradient) return;
@@ -173,7 +176,7 @@ class GradientMaker {
   const BindRequest& request_;
   const OperatorRegistry& registry_;
   const std::vector<std::vector<bool>> wanted_;
-  std::vector<std::vector<std::vector<NodeEntry>>> terms_;  // [node][output]: what its gradient is the sum of
+  std::vector<std::vector<std::vector<NodeEntry>>> terms_;  // [node][output]: terms of its gradient
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Infer: shapes and types of every entry, from those of the inputs. Also checks what binding needs.
+// Infer: shapes and types of every entry from those of the inputs. Also checks the requirements of
+// binding.
 #include <set>
 
 #include "mxtrain/base/error.h"

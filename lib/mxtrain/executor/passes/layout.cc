@@ -1,6 +1,7 @@
-// ChooseLayouts: the kernel of each forward node and with it the layouts of its arrays; where a kernel wants an array in another form, a
-// reorder. A parameter's master form is what its first reader wants (plain where that is a derived form), or, where that reader takes it in a
-// narrower type, the form in which the gradient comes. Inputs and heads are plain.
+// ChooseLayouts: the kernel of each forward node and with it the layouts of its arrays; if a kernel
+// needs an array in another layout, a reorder. A parameter's canonical layout is the one its first
+// reader wants (plain if that is a derived layout), or, if that reader takes it in a narrower type,
+// the layout of the gradient. Inputs and heads are plain.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -18,8 +19,8 @@ bool DrawsRandomNumbers(const ExecGraph& graph, const ExecNode& node) {
   return std::any_of(requests.begin(), requests.end(), [](const ResourceRequest& r) { return r.type == ResourceRequest::kRandom; });
 }
 
-// Marks what follows from parameters alone. Only without a backward pass: there parameters change with every step. A head is written by every
-// run, and so is what reads it.
+// Marks nodes that depend only on parameters. Only without a backward pass, where parameters do not
+// change every step. Heads, and nodes that read them, are written by every run.
 void MarkPrecomputed(ExecGraph* graph, const BindRequest& request) {
   if (request.needs_backward() || request.is_train) return;
   std::vector<bool> constant(graph->nodes.size()), head(graph->nodes.size());
@@ -32,7 +33,7 @@ void MarkPrecomputed(ExecGraph* graph, const BindRequest& request) {
     }
     constant[id] = !head[id] && !node.inputs.empty() && !DrawsRandomNumbers(*graph, node) &&
                    std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& e) { return constant[e.node]; });
-    node.derived = constant[id];
+    node.precomputed = constant[id];
   }
 }
 
@@ -41,9 +42,9 @@ void MarkPrecomputed(ExecGraph* graph, const BindRequest& request) {
 ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   const auto wanted = WantedGradients(graph, request);
   Rewriter rewriter(graph);
-  std::vector<bool> open;  // new node: a variable, or its form in another type, whose layout its first reader chooses
+  std::vector<bool> open;  // [new node]: a variable, or its conversion to another type, whose layout its first reader chooses
   auto is_open = [&open](NodeEntry e) { return e.node < static_cast<int>(open.size()) && open[e.node]; };
-  const auto settle = [&](NodeEntry e, Layout layout) {
+  const auto set_layout = [&](NodeEntry e, Layout layout) {
     rewriter.graph().nodes[e.node].specs[0].layout = layout;
     open[e.node] = false;
   };
@@ -61,7 +62,7 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
       }
       continue;
     }
-    if (node.kind == Node::Kind::kReorder) {  // made by CastForAmp
+    if (node.kind == Node::Kind::kReorder) {  // created by CastForAmp
       open[now] = true;
       continue;
     }
@@ -78,7 +79,7 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
       for (bool want : wanted[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     const auto found = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
-    if (!found) Throw(ErrorKind::kConfig, "{}: its reference kernel refuses: {}", Describe(node), found.error().reason);
+    if (!found) Throw(ErrorKind::kConfig, "{}: its reference kernel declines: {}", Describe(node), found.error().reason);
     node.plan = *found;
     const Plan& plan = *node.plan;
     MXTRAIN_ASSERT(static_cast<int>(plan.in.size()) == node.num_args);
@@ -86,19 +87,19 @@ ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& ru
     for (int i = 0; i < node.num_args; ++i) {
       NodeEntry& e = node.inputs[i];
       if (is_open(e)) {
-        const Layout master = Derived(plan.in[i]) ? Layout() : plan.in[i];
-        settle(e, master);
+        const Layout canonical = Derived(plan.in[i]) ? Layout() : plan.in[i];
+        set_layout(e, canonical);
         const ExecNode& source = rewriter.graph().nodes[e.node];
-        const bool form = source.kind == Node::Kind::kReorder;
+        const bool converted = source.kind == Node::Kind::kReorder;
         const bool foreign = !plan.grad_form.empty() && plan.grad_form[i];
-        if (form && is_open(source.inputs[0])) settle(source.inputs[0], foreign ? plan.grad_form[i]->layout : master);
+        if (converted && is_open(source.inputs[0])) set_layout(source.inputs[0], foreign ? plan.grad_form[i]->layout : canonical);
       }
       e = rewriter.Reordered(e, plan.in[i]);
     }
     for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i) {
       const Layout asked = plan.aux.empty() ? Layout() : plan.aux[i - node.num_args];
       if (!(asked == rewriter.spec(node.inputs[i]).layout)) {
-        Throw(ErrorKind::kBug, "{}: kernel {} wants an auxiliary state in layout {}; only plain ones are supported", Describe(node), plan.kernel, asked.Name());
+        Throw(ErrorKind::kBug, "{}: kernel {} needs an auxiliary state in layout {}; only plain ones are supported", Describe(node), plan.kernel, asked.Name());
       }
     }
     for (size_t i = 0; i < plan.out.size(); ++i) node.specs[i].layout = plan.out[i];

@@ -1,4 +1,4 @@
-// LowerBound: no plan for these buffers can be smaller than what is alive at the fullest moment.
+// LowerBound: no plan for these buffers can be smaller than the peak of live bytes.
 #include <algorithm>
 #include <map>
 
@@ -7,9 +7,9 @@
 namespace mxtrain::executor {
 
 int64_t LowerBound(const std::vector<Buffer>& buffers) {
-  std::map<int, int64_t> change;  // position -> bytes that come alive there, less those that died before it
+  std::map<int, int64_t> change;  // position -> bytes that become live there minus those that ended before it
   for (const Buffer& buffer : buffers) {
-    if (buffer.outer) continue;
+    if (buffer.external) continue;
     const int64_t stored = (buffer.bytes + 63) & ~int64_t{63};
     change[buffer.first] += stored;
     change[buffer.last + 1] -= stored;

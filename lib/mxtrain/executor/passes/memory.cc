@@ -1,4 +1,5 @@
-// PlanMemory: entries that may share bytes become one buffer; buffers that are not alive together share the arena.
+// PlanMemory: entries that may share bytes become one buffer; buffers with disjoint lifetimes share
+// the arena.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -35,8 +36,8 @@ class Planner {
   struct Life {
     int first, last;
     int readers_at_last = 0;  // input slots of node `last` that read it
-    bool outer = false;
-    bool taken = false;  // some output runs in place on it already at its last position
+    bool external = false;
+    bool taken = false;  // an output already runs in place on it at its last position
   };
 
   int Id(NodeEntry e) const { return base_[e.node] + e.index; }
@@ -74,10 +75,10 @@ class Planner {
 
   void MarkExternal() {
     auto mark = [this](NodeEntry e) {
-      if (e) life_[Id(e)].outer = true;
+      if (e) life_[Id(e)].external = true;
     };
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
-      if (!graph_.nodes[id].is_variable() && !graph_.nodes[id].derived) continue;
+      if (!graph_.nodes[id].is_variable() && !graph_.nodes[id].precomputed) continue;
       for (int i = 0; i < static_cast<int>(graph_.nodes[id].specs.size()); ++i) mark({id, i});
     }
     for (const NodeEntry& e : graph_.heads) mark(e);
@@ -90,7 +91,7 @@ class Planner {
     parent_[rb] = ra;
     Life& x = life_[ra];
     const Life& y = life_[rb];
-    x.outer |= y.outer;
+    x.external |= y.external;
     x.first = std::min(x.first, y.first);
     if (y.last > x.last) {
       x.last = y.last;
@@ -101,7 +102,7 @@ class Planner {
     }
   }
 
-  // What adds to another entry lies where that one lies, under every strategy.
+  // An entry that adds to another shares its buffer, under every strategy.
   void JoinForced() {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       for (size_t i = 0; i < graph_.nodes[id].adds_to.size(); ++i) {
@@ -110,7 +111,7 @@ class Planner {
     }
   }
 
-  // Pairs of (entry read, output of this node) out of a list of places.
+  // Pairs of (entry read, output of this node) from a list of positions.
   template <typename F>
   void ForPairs(int id, const std::vector<InplacePair>& pairs, F&& f) {
     const ExecNode& node = graph_.nodes[id];
@@ -127,13 +128,13 @@ class Planner {
 
   void JoinIdentities(int id) {
     const ExecNode& node = graph_.nodes[id];
-    if (!node.op || node.derived) return;
+    if (!node.op || node.precomputed) return;
     const bool backward = node.kind == Node::Kind::kBackward;
     const auto pairs = backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption();
     ForPairs(id, pairs, [&](NodeEntry from, NodeEntry to) {
       const TensorSpec &a = graph_.spec(from), &b = graph_.spec(to);
       const bool same = a.layout == b.layout && (a.layout.plain() || a.shape == b.shape) && a.type == b.type && a.Bytes() == b.Bytes();
-      if (!same || Of(to).outer || Of(from).taken) return;
+      if (!same || Of(to).external || Of(from).taken) return;
       Join(from, to);
       joined_[Id(to)] = true;
       aliases_.push_back(to);
@@ -142,12 +143,12 @@ class Planner {
 
   void JoinInPlace(int id) {
     const ExecNode& node = graph_.nodes[id];
-    if (!node.plan || node.derived) return;
+    if (!node.plan || node.precomputed) return;
     const bool backward = node.kind == Node::Kind::kBackward;
     ForPairs(id, backward ? node.plan->backward_inplace : node.plan->forward_inplace, [&](NodeEntry from, NodeEntry to) {
       Life& source = Of(from);
       const bool last_reader = source.last == id && source.readers_at_last == 1;
-      if (!last_reader || source.outer || source.taken || Of(to).outer || graph_.spec(from).Bytes() != graph_.spec(to).Bytes()) return;
+      if (!last_reader || source.external || source.taken || Of(to).external || graph_.spec(from).Bytes() != graph_.spec(to).Bytes()) return;
       source.taken = true;
       Join(from, to);
       joined_[Id(to)] = true;
@@ -169,7 +170,7 @@ class Planner {
         int& buffer = buffer_of_root[root];
         if (buffer < 0) {
           buffer = static_cast<int>(plan_.buffers.size());
-          plan_.buffers.push_back({0, life_[root].first, life_[root].last, -1, life_[root].outer});
+          plan_.buffers.push_back({0, life_[root].first, life_[root].last, -1, life_[root].external});
         }
         plan_.buffers[buffer].bytes = std::max(plan_.buffers[buffer].bytes, node.specs[i].Bytes());
         plan_.buffer_of[id][i] = buffer;
@@ -214,7 +215,7 @@ class Planner {
   const Strategy strategy_;
   MemoryPlan plan_;
   std::vector<int> base_, parent_;  // entry number of output 0 of each node; union-find over entries
-  std::vector<Life> life_;          // by entry; that of a root counts for all
+  std::vector<Life> life_;          // by entry; a root's holds for its set
   std::vector<bool> joined_;
   std::vector<NodeEntry> aliases_, inplace_;
 };
@@ -226,7 +227,7 @@ MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy) { return Pla
 MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) {
   MemoryPlan plan = PlanLifetimes(graph, strategy);
   if (strategy == Strategy::kInplace) {
-    for (const Buffer& b : plan.buffers) plan.arena_bytes += b.outer ? 0 : b.bytes;
+    for (const Buffer& b : plan.buffers) plan.arena_bytes += b.external ? 0 : b.bytes;
     return plan;
   }
   const Placement placement = AssignOffsets(&plan.buffers, plan.lower_bound);

@@ -1,9 +1,12 @@
-// The search places items from below: each next one rests on what lies under it, no lower than the one before, and of two at one offset the
-// one of lower rank goes first. Some smallest placement (one with the least sum of offsets) is made in just one such way, so no placement
-// is seen twice. A branch ends when
-//   - an item could be put wholly below everything that is still to come (then another placement is as good: dominance), or
-//   - in some section the unplaced bytes no longer fit above the lowest place that any of them can still have.
-// When what is unplaced falls apart into groups that are never alive together, each is solved by itself.
+// The search places items bottom-up: each rests on those below it, no lower than the previous one,
+// and of two at the same offset the one of lower rank comes first. Every minimal placement (with
+// the least sum of offsets) arises in exactly one such order, so no placement is visited twice. A
+// branch is pruned when
+//   - an item would fit entirely below everything still unplaced (dominance: another placement is
+//     as good), or
+//   - in some section the unplaced bytes no longer fit above the lowest offset that any of them can
+//     have.
+// If the unplaced items fall into groups with disjoint lifetimes, each group is solved separately.
 #include "mxtrain/executor/passes/offset_search.h"
 
 #include <algorithm>
@@ -13,7 +16,8 @@
 namespace mxtrain::executor {
 namespace {
 
-// Positions -> sections: a section ends where a birth follows a death, so that whoever is alive in it is alive at its last birth.
+// Positions -> sections: a section ends where a birth follows a death, so all items live in it are
+// live at its last birth.
 std::vector<int> SectionOfPosition(std::span<const SearchItem> items) {
   int last = 0;
   for (const SearchItem& i : items) last = std::max(last, i.last);
@@ -64,13 +68,13 @@ OffsetSearch::Outcome OffsetSearch::Run(std::span<const int> order, int64_t capa
   std::stable_sort(waiting.begin(), waiting.end(), [this](int a, int b) { return items_[a].first < items_[b].first; });
   const Outcome outcome = Solve(waiting, 0, -1);
   if (outcome == Outcome::kFound) {
-    // An item rests where its floor was when it was put; nothing has raised it since.
+    // A placed item's offset is its floor; nothing has raised it since.
     for (size_t r = 0; r < order.size(); ++r) offset_[order[r]] = items_[r].floor;
   }
   return outcome;
 }
 
-// `waiting` stands in order of birth, so that groups that are never alive together stand apart.
+// `waiting` is in order of birth, so groups with disjoint lifetimes are contiguous.
 OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t last_offset, int last_rank) {
   const size_t mark = undo_.size();
   for (size_t begin = 0, end; begin < waiting.size(); begin = end) {
@@ -88,7 +92,7 @@ OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t 
 
 OffsetSearch::Outcome OffsetSearch::SolveGroup(std::span<const int> group, int last, int64_t last_offset, int last_rank) {
   if (Hopeless(group, last, last_offset)) return *work_ < 0 ? Outcome::kOutOfWork : Outcome::kImpossible;
-  int64_t lid = std::numeric_limits<int64_t>::max();  // an item fits wholly below
+  int64_t lid = std::numeric_limits<int64_t>::max();  // an item fits entirely below
   for (int r : group) lid = std::min(lid, items_[r].floor + items_[r].bytes);
   if (lid <= last_offset) return Outcome::kImpossible;
 
@@ -135,7 +139,8 @@ void OffsetSearch::TakeBack(size_t mark) {
   }
 }
 
-// Whether some section cannot hold what is still to come, each no lower than its floor and `last_offset`. Also when the work is used up.
+// Whether some section cannot hold the unplaced items, each no lower than its floor and
+// `last_offset`; also true if the work limit is reached.
 bool OffsetSearch::Hopeless(std::span<const int> group, int last, int64_t last_offset) {
   const int first = items_[group[0]].first;
   *work_ -= static_cast<int64_t>(group.size()) + last - first + 1;

@@ -1,13 +1,15 @@
 #pragma once
-// An exact search for offsets under a given arena size, in the manner of MiniMalloc (Moffitt, ASPLOS 2023). What it finds fits; where it
-// ends without a find, nothing fits. It is bounded by counted work, not by time, so that its answer is the same on every machine.
+// An exact search for offsets under a given arena size, in the manner of MiniMalloc (Moffitt,
+// ASPLOS 2023). Sound and complete: if it finds no solution, none exists. Bounded by counted work,
+// not by time, so the answer is the same on every machine.
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace mxtrain::executor {
 
-// What the search places: alive at positions [first, last], inclusive. `bytes` are a multiple of the alignment and not zero.
+// An item to place, live at positions [first, last], inclusive. `bytes`: a positive multiple of the
+// alignment.
 struct SearchItem {
   int64_t bytes = 0;
   int first = 0, last = 0;
@@ -19,19 +21,20 @@ class OffsetSearch {
 
   explicit OffsetSearch(std::span<const SearchItem> items);
 
-  // Looks for offsets with every item below `capacity`. `order` ranks all items; of those that may lie equally low, the first is tried
-  // first. Takes what it does off `*work` and gives up when that is used up; one unit is a look at one item or at one section.
+  // Searches for offsets with every item below `capacity`. `order` ranks all items: among
+  // candidates for the same offset the first is tried first. Subtracts its work from `*work` and
+  // gives up at zero; one unit is a visit to one item or section.
   Outcome Run(std::span<const int> order, int64_t capacity, int64_t* work);
   const std::vector<int64_t>& offsets() const { return offset_; }  // by item, after kFound
 
  private:
   struct Item {
     int64_t bytes;
-    int first, last;    // sections: stretches of time of which one moment sees all that are alive in them
-    int64_t floor = 0;  // end of the highest of the placed ones that are alive with it; once placed, where it lies
+    int first, last;    // sections: maximal intervals with a constant set of live items
+    int64_t floor = 0;  // end of the highest placed item live with it; once placed, its offset
   };
 
-  // A step of the search, to take back: the rank of an item that was placed, or whose floor was raised from `floor`.
+  // An undo record: the rank of an item that was placed, or whose floor was raised from `floor`.
   static constexpr int64_t kPlaced = -1;
   struct Undo {
     int rank;

@@ -1,6 +1,7 @@
-// AssignOffsets: where each buffer lies. Buffers are placed one after the other into the smallest gap that is free over their whole life
-// and holds them; what differs between attempts is the order. Sources: greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then a repair
-// that moves what reaches the top to the front of the order and tries again. What stays above the lower bound goes to the exact search.
+// AssignOffsets: the offset of each buffer. Buffers are placed one by one into the smallest
+// sufficient gap that is free over their whole lifetime; attempts differ in the order. Sources:
+// greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then repairs that move the buffers at the
+// top to the front of the order and retry. Results above the lower bound go to the exact search.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -14,10 +15,10 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 constexpr int kRepairs = 300;                       // attempts at most,
-constexpr int64_t kRepairWork = 30'000'000;         // and pairs of buffers looked at: under a second
-constexpr int64_t kSearchWork = 300'000'000;        // of one plan: about half a second
-constexpr int64_t kCapacityWork = kSearchWork / 4;  // of one arena size,
-constexpr int64_t kFirstSlice = 1'000'000;          // in slices, an order each, that double
+constexpr int64_t kRepairWork = 30'000'000;         // and pairs of buffers compared: under a second
+constexpr int64_t kSearchWork = 300'000'000;        // per plan: about half a second
+constexpr int64_t kCapacityWork = kSearchWork / 4;  // per arena size,
+constexpr int64_t kFirstSlice = 1'000'000;          // in doubling slices, one order each
 
 int64_t RoundUp(int64_t bytes) {
   return (bytes + kAlign - 1) / kAlign * kAlign;
@@ -27,7 +28,7 @@ class Placer {
  public:
   explicit Placer(const std::vector<SearchItem>& items) : items_(items), offset_(items.size()) {}
 
-  // Places in the given order; gives up, returning a larger number, as soon as `limit` is reached.
+  // Places in the given order; gives up and returns a larger number once `limit` is reached.
   int64_t Place(const std::vector<int>& order, int64_t limit) {
     placed_.clear();
     int64_t top = 0;
@@ -43,7 +44,8 @@ class Placer {
   const std::vector<int64_t>& offsets() const { return offset_; }
 
  private:
-  // `placed_` is sorted by offset, so one sweep over those alive with `item` finds the smallest gap that fits, else the top.
+  // `placed_` is sorted by offset, so one sweep over those live with `item` finds the smallest
+  // sufficient gap, else the top.
   int64_t LowestGap(const SearchItem& item) const {
     int64_t end = 0, best = -1, best_size = 0;
     for (int other : placed_) {
@@ -64,7 +66,7 @@ class Placer {
   std::vector<int> placed_;
 };
 
-// One set of items and the best placement of it so far.
+// A set of items and its best placement so far.
 class Assigner {
  public:
   Assigner(std::vector<SearchItem> items, int64_t lower_bound) : items_(std::move(items)), lower_bound_(lower_bound), placer_(items_) {}
@@ -103,7 +105,8 @@ class Assigner {
     }
   }
 
-  // What reaches the top is placed earlier, to the very front or half way there by turns, so that the repairs do not cycle.
+  // Items at the top move forward in the order, alternately to the front and half way, to avoid
+  // cycles.
   void Repair() {
     const int rounds = static_cast<int>(std::min<int64_t>(kRepairs, kRepairWork / static_cast<int64_t>(items_.size() * items_.size())));
     std::vector<int> order = best_order_;
@@ -124,7 +127,8 @@ class Assigner {
     }
   }
 
-  // Tries the bound, then halves what lies between it and the best. Whether the sizes that were given up were all shown to be impossible.
+  // Tries the bound, then bisects between it and the best. Returns whether all rejected sizes were
+  // proven impossible.
   bool Search() {
     OffsetSearch search(items_);
     const std::array orders = {Sorted(Area), Sorted(Length), Sorted([](const SearchItem& i) { return i.bytes; }),
@@ -181,8 +185,8 @@ Placement AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
   std::vector<int> buffer_of;
   for (int b = 0; b < static_cast<int>(buffers->size()); ++b) {
     Buffer& buffer = (*buffers)[b];
-    if (buffer.outer) continue;
-    buffer.offset = 0;  // stays so for what has no bytes
+    if (buffer.external) continue;
+    buffer.offset = 0;  // final for empty buffers
     if (buffer.bytes == 0) continue;
     items.push_back({RoundUp(buffer.bytes), buffer.first, buffer.last});
     buffer_of.push_back(b);

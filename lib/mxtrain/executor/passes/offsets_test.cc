@@ -17,10 +17,10 @@ int64_t Stored(int64_t bytes) {
 
 int64_t NaiveBound(const std::vector<Buffer>& buffers) {
   int64_t most = 0;
-  for (const Buffer& at : buffers) {  // the sum is largest where some buffer begins
+  for (const Buffer& at : buffers) {  // the sum is largest where some buffer starts
     int64_t sum = 0;
     for (const Buffer& b : buffers) {
-      if (!b.outer && b.first <= at.first && at.first <= b.last) sum += Stored(b.bytes);
+      if (!b.external && b.first <= at.first && at.first <= b.last) sum += Stored(b.bytes);
     }
     most = std::max(most, sum);
   }
@@ -30,7 +30,7 @@ int64_t NaiveBound(const std::vector<Buffer>& buffers) {
 void CheckPlacement(const std::vector<Buffer>& buffers, int64_t size) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& a = buffers[i];
-    if (a.outer) {
+    if (a.external) {
       CHECK(a.offset == -1);
       continue;
     }
@@ -39,14 +39,14 @@ void CheckPlacement(const std::vector<Buffer>& buffers, int64_t size) {
     CHECK(a.offset + a.bytes <= size);
     for (size_t k = 0; k < i; ++k) {
       const Buffer& b = buffers[k];
-      if (b.outer || a.last < b.first || b.last < a.first) continue;
+      if (b.external || a.last < b.first || b.last < a.first) continue;
       CHECK((a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset));
     }
   }
 }
 
-// The smallest arena there is. Some best placement comes from placing buffers in some order, each at the lowest offset where it fits. All
-// orders are tried, as far as they stay below the best so far.
+// The smallest possible arena. Some optimal placement results from placing buffers in some order,
+// each at the lowest offset where it fits. Tries all orders, pruned by the best so far.
 class BruteForce {
  public:
   explicit BruteForce(const std::vector<Buffer>& buffers) : buffers_(buffers), offset_(buffers.size(), -1), bound_(NaiveBound(buffers)) {}
@@ -96,14 +96,14 @@ std::vector<Buffer> RandomBuffers(std::mt19937& random, int count, int positions
     b.bytes = 1 + static_cast<int64_t>(random() % 1000);
     b.first = static_cast<int>(random() % static_cast<unsigned>(positions));
     b.last = b.first + static_cast<int>(random() % static_cast<unsigned>(positions - b.first));
-    b.outer = random() % 10 == 0;
+    b.external = random() % 10 == 0;
     buffers.push_back(b);
   }
   return buffers;
 }
 
-// Forward and backward pass of a chain: what forward made is read when backward comes back to it; gradients and workspaces live shortly.
-// Sizes shrink with depth, as in nets that halve their pictures.
+// Forward and backward pass of a chain: forward results are read again in backward; gradients and
+// workspaces are short-lived. Sizes shrink with depth, as in nets that halve their images.
 std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
   std::vector<Buffer> buffers;
   const int last = 2 * layers - 1;
@@ -118,8 +118,8 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
   return buffers;
 }
 
-// A graph of nodes that read some of those shortly before them, with its backward pass (`training`) or without: branches, skips, sizes that
-// vary.
+// A graph of nodes that read some of their near predecessors, with a backward pass (`training`) or
+// without: branches, skips, varying sizes.
 std::vector<Buffer> GraphLikeBuffers(std::mt19937& random, int nodes, bool training) {
   const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const int end = 2 * nodes - 1;
@@ -135,7 +135,7 @@ std::vector<Buffer> GraphLikeBuffers(std::mt19937& random, int nodes, bool train
   return buffers;
 }
 
-TEST_CASE("buffers alive together share no byte; the bound is what a plain sum says") {
+TEST_CASE("buffers live together share no byte; the bound is what a plain sum gives") {
   std::mt19937 random(1);
   for (int round = 0; round < 100; ++round) {
     CAPTURE(round);
@@ -148,8 +148,8 @@ TEST_CASE("buffers alive together share no byte; the bound is what a plain sum s
   }
 }
 
-// Eight buffers that fill four units at all times and do not fit into four: the short ones want the long ones now here, now there. Of any
-// unit, in any order, forwards or backwards.
+// Eight buffers that fill four units at all times and do not fit into four: the short ones need the
+// long ones in different places. In any unit and order, forwards or backwards.
 std::vector<Buffer> TightBuffers(std::mt19937& random) {
   const int64_t unit = 1 + static_cast<int64_t>(random() % 1000);
   const bool backwards = random() % 2 == 0;
@@ -162,14 +162,14 @@ std::vector<Buffer> TightBuffers(std::mt19937& random) {
   return buffers;
 }
 
-TEST_CASE("ten thousand small sets are placed as well as can be, and it is said how well that is") {
+TEST_CASE("ten thousand small sets are placed optimally, and the optimality is reported") {
   std::mt19937 random(2);
   int met = 0, proven = 0;
   for (int round = 0; round < 10000; ++round) {
     CAPTURE(round);
     std::vector<Buffer> buffers = round % 20 == 0 ? TightBuffers(random) : RandomBuffers(random, 1 + static_cast<int>(random() % 8), 8);
     for (Buffer& b : buffers) {
-      b.outer = false;
+      b.external = false;
       if (round % 2 == 1) b.bytes = 64 * (1 + b.bytes % 4);  // few sizes leave more gaps
     }
     const int64_t bound = LowerBound(buffers), best = BruteForce(buffers).Optimum();
@@ -203,7 +203,7 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
   MESSAGE("worst ratio of arena to bound: " << worst << "; " << met << " at the bound, " << proven << " proven, of " << NumNets());
 }
 
-TEST_CASE("the same buffers lie at the same offsets every time; no buffers need no bytes") {
+TEST_CASE("the same buffers get the same offsets every time; no buffers need no bytes") {
   std::mt19937 random(4);
   std::vector<Buffer> a = NetLikeBuffers(random, 40), b = a;
   AssignOffsets(&a, LowerBound(a));

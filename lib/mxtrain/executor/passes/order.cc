@@ -1,6 +1,7 @@
-// ChooseOrder: depth first, and at each node that input first whose making takes the most bytes beyond those that it leaves, since what was
-// made before has to be held meanwhile. On a tree no depth-first order takes less (Sethi and Ullman 1970; Liu 1986); on other graphs it is
-// a try, taken only when its lifetimes have a lower bound below that of the order that is there.
+// ChooseOrder: depth first, visiting at each node first the input whose computation needs the most
+// bytes beyond its result, since earlier results must be held meanwhile. On a tree no depth-first
+// order needs less (Sethi and Ullman 1970; Liu 1986). On other graphs it is a heuristic, used only
+// if its lower bound is below that of the existing order.
 #include "mxtrain/executor/passes/order.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace mxtrain::executor {
 namespace {
 
-// Orders the forward pass; the backward pass follows as it stands.
+// Orders the forward pass; the backward pass keeps its order.
 class DepthFirst {
  public:
   explicit DepthFirst(const ExecGraph& graph)
@@ -40,7 +41,7 @@ class DepthFirst {
   }
 
  private:
-  // The bytes that a node and what it follows take, were it a tree, and those that it leaves.
+  // The bytes that a node with its ancestors needs, assuming a tree, and those it leaves.
   void Weigh(int id) {
     const ExecNode& node = graph_.nodes[id];
     std::vector<int>& before = before_[id];
@@ -74,7 +75,7 @@ class DepthFirst {
   }
 
   const ExecGraph& graph_;
-  std::vector<std::vector<int>> before_;  // [node]: what it follows, in the order of visits
+  std::vector<std::vector<int>> before_;  // [node]: its predecessors, in order of visits
   std::vector<int64_t> needed_, left_;    // [node]: bytes
   std::map<int, int> last_user_;          // of an auxiliary state
   std::vector<bool> done_;

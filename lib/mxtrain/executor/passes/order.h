@@ -1,10 +1,11 @@
 #pragma once
-// The order of execution: any topological order gives the same bits, but not every one needs the same memory.
+// Execution order: all topological orders give the same bits, but they differ in memory use.
 #include "mxtrain/executor/passes.h"
 
 namespace mxtrain::executor {
 
-// The graph with its nodes in another order, where that lowers the most bytes alive at one time; else as it was. Deterministic.
+// Reorders the nodes if that lowers the peak of live bytes; else returns the graph unchanged.
+// Deterministic.
 MXTRAIN_API ExecGraph ChooseOrder(ExecGraph graph);
 
 }  // namespace mxtrain::executor

@@ -19,10 +19,10 @@ Symbol Dense(const std::string& name, const Symbol& x, int width) {
   return Layer("FullyConnected", name, {{"num_hidden", std::to_string(width)}}, {x});
 }
 
-TEST_CASE("of two branches the one that takes more goes first, however they were written") {
+TEST_CASE("of two branches the one that needs more memory runs first, however they were written") {
   const auto runtime = NewRuntime("naive", 1);
   const Symbol data = Symbol::Variable("data");
-  // One leaves a large array; the other takes a larger one on its way and leaves a small one.
+  // One leaves a large array; the other needs a larger one temporarily and leaves a small one.
   const Symbol wide = Dense("wide", data, 1000);
   const Symbol thin = Dense("thin", Dense("huge", data, 5000), 10);
   for (const auto& branches : {std::vector<Symbol>{wide, thin}, std::vector<Symbol>{thin, wide}}) {
@@ -37,7 +37,7 @@ TEST_CASE("of two branches the one that takes more goes first, however they were
   }
 }
 
-TEST_CASE("another order gives the same bits and takes no more") {
+TEST_CASE("another order gives the same bits and needs no more memory") {
   const auto runtime = NewRuntime("naive", 1);
   int lower = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {

@@ -1,5 +1,5 @@
-// Graphs that the usual nets do not have: scratch and draws in evaluation, heads that follow from parameters alone, branches that no
-// gradient reaches, half precision.
+// Unusual graphs: scratch and draws in evaluation, heads that depend only on parameters, branches
+// that no gradient reaches, half precision.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ BindRequest Evaluation(const std::map<std::string, TShape>& shapes, std::set<std
 
 bool IsPrecomputed(const Executor& executor, const std::string& name) {
   for (const auto& node : executor.graph().nodes) {
-    if (node.name == name) return node.derived;
+    if (node.name == name) return node.precomputed;
   }
   FAIL("no node " << name);
   return false;
@@ -47,7 +47,7 @@ TEST_CASE("an operator whose scratch depends on its shapes runs in an evaluation
   CHECK(GetValues(executor->outputs()[0])[0] == doctest::Approx(std::log(2) + std::log(1 + std::exp(2))));
 }
 
-TEST_CASE("what reads a head is computed after it, even where both follow from parameters alone") {
+TEST_CASE("what reads a head is computed after it, even if both follow from parameters alone") {
   const auto runtime = NewRuntime();
   const Symbol weight = Symbol::Variable("weight");
   const Symbol head = Layer("Activation", "head", {weight}, {{"act_type", "relu"}});
@@ -70,7 +70,8 @@ TEST_CASE("what reads a head is computed after it, even where both follow from p
   }
 }
 
-// A fold that takes the wide statistics for narrow ones gives other numbers altogether; rounding alone stays within some units of 2^-8.
+// A fold that treats the wide statistics as narrow ones gives completely different numbers;
+// rounding stays within some units of 2^-8.
 TEST_CASE("a batch norm folds into a convolution in half precision too, with its statistics in float32") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
@@ -82,7 +83,7 @@ TEST_CASE("a batch norm folds into a convolution in half precision too, with its
     const auto folded = BindWithValues(*runtime, net.features, request);
     const auto& nodes = folded->graph().nodes;
     CHECK(std::any_of(nodes.begin(), nodes.end(),
-                      [](const auto& node) { return node.derived && node.op->TypeString() == "_FoldBatchNorm"; }));
+                      [](const auto& node) { return node.precomputed && node.op->TypeString() == "_FoldBatchNorm"; }));
     request.fuse = false;
     const auto apart = BindWithValues(*runtime, net.features, request);
     const auto inputs = MakeInputs(*runtime, net, folded->input_names(), type);
@@ -129,7 +130,8 @@ TEST_CASE("kernels that no gradient reaches save nothing for a backward pass") {
   }
 }
 
-// The identity; its kernel asks for scratch of no bytes and for a random stream, and says whether it got just that.
+// The identity; its kernel requests zero bytes of scratch and a random stream, and reports whether
+// it got exactly that.
 class AsksForNothing final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "AsksForNothing"; }
@@ -154,7 +156,7 @@ class AsksForNothingCpu final : public Operator {
   }
 };
 
-TEST_CASE("scratch of no bytes stays scratch") {
+TEST_CASE("scratch of zero bytes stays scratch") {
   auto registry = BuiltinOperators();
   registry->AddProperty("AsksForNothing", {}, [] { return std::make_unique<AsksForNothing>(); });
   registry->AddKernel(ReferenceKernel<AsksForNothing, AsksForNothingCpu>("AsksForNothing"));

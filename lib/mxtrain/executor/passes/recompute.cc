@@ -1,6 +1,6 @@
-// Recompute: trades time for memory. When the arena is over its budget, some of what the forward pass made is not kept for the backward
-// pass but made again there (Chen et al. 2016, arXiv 1604.06174). The same kernels run on the same bytes, so results are the same bit for
-// bit.
+// Recompute: trades time for memory. If the arena exceeds its budget, some results of the forward
+// pass are not kept but recomputed in the backward pass (Chen et al. 2016, arXiv 1604.06174). The
+// same kernels run on the same bytes, so results are bit-identical.
 #include "mxtrain/executor/passes/recompute.h"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ class CopyMaker {
   }
 
  private:
-  // A copy of an auxiliary state as it is before the first run: what the second run reads, and may change without effect.
+  // A copy of an auxiliary state before the first run, for the second run to read, and change
+  // without effect.
   NodeEntry Snapshot(NodeEntry state) {
     const NodeEntry now = rewriter_.Map(state);
     ExecNode node;
@@ -83,13 +84,14 @@ double CostOfCopies(const ExecGraph& graph) {
   return cost;
 }
 
-// Tries choices and keeps the one of least cost that fits.
+// Tries choices and keeps the cheapest that fits.
 class BudgetSearch {
  public:
   BudgetSearch(const ExecGraph& graph, const MemoryPlan& plain, int64_t budget)
       : graph_(graph), plain_(plain.lower_bound), budget_(budget), choice_(graph, plain) {}
 
-  // Halves the distance between estimates that are too much and those that fit; the first try takes them at their word.
+  // Bisects between estimates that exceed the budget and those that fit, starting with the budget
+  // itself.
   void Bisect() {
     int64_t fits = 0, too_much = plain_;
     for (int step = 0; step < kSteps; ++step) {
@@ -98,7 +100,8 @@ class BudgetSearch {
       (peak == kNone || peak <= budget_ ? fits : too_much) = aim;
     }
   }
-  // Tries from the least estimate upwards for which there is a choice, the same for every budget. Returns the least peak.
+  // Tries upwards from the smallest feasible estimate, the same for every budget. Returns the
+  // smallest peak.
   int64_t Sweep() {
     int64_t none = 0, some = plain_;
     for (int step = 0; step < kSteps; ++step) {
@@ -118,7 +121,7 @@ class BudgetSearch {
  private:
   static constexpr int64_t kNone = -1;
 
-  // The peak of the graph that the choice for so many estimated bytes makes; kNone when there is none.
+  // The peak of the graph for the choice with this estimate; kNone if there is no choice.
   int64_t Try(int64_t aim) {
     const std::vector<bool> again = choice_.Within(aim);
     if (again.empty()) return kNone;
@@ -145,7 +148,7 @@ std::vector<bool> Repeatable(const ExecGraph& graph) {
   std::vector<bool> repeatable(graph.nodes.size());
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const ExecNode& node = graph.nodes[id];
-    if (node.backward_pass || node.derived) continue;
+    if (node.backward_pass || node.precomputed) continue;
     repeatable[id] = node.kind == Node::Kind::kReorder || node.kind == Node::Kind::kForward;
   }
   for (const NodeEntry& head : graph.heads) repeatable[head.node] = false;
@@ -169,7 +172,7 @@ ExecGraph Recompute(ExecGraph graph, const BindRequest& request) {
     if (search.found()) return search.Take();
   }
   Throw(ErrorKind::kConfig,
-        "a memory budget of {} cannot be met: with recomputation the net needs {} at least (without, {}); raise memory_budget or lower the "
+        "a memory budget of {} cannot be met: the net needs at least {} with recomputation ({} without); raise memory_budget or lower the "
         "batch size",
         FormatBytes(budget), FormatBytes(least), FormatBytes(plain.lower_bound));
 }

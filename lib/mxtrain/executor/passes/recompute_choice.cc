@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMaxParts = 400;
 constexpr int kBuckets = 128;        // of bytes held, in the dynamic program
-constexpr double kCheapness = 1.25;  // cost of what counts as cheap, over the cost of moving its arrays once
+constexpr double kCheapness = 1.25;  // maximum cost of a cheap node, relative to moving its arrays once
 
 int64_t BytesOf(const std::vector<TensorSpec>& specs) {
   int64_t bytes = 0;
@@ -17,11 +17,11 @@ int64_t BytesOf(const std::vector<TensorSpec>& specs) {
   return bytes;
 }
 
-// The cheapest way to get past some cut with so many bytes held.
+// The cheapest way to pass a cut point with a given number of bytes held.
 struct State {
   double cost = std::numeric_limits<double>::infinity();
   int64_t held = 0;
-  int part = -1, bucket = -1, mode = 0;  // where from: the first part of the last stretch, and the bucket before it
+  int part = -1, bucket = -1, mode = 0;  // predecessor: the first part of the last segment, and the bucket before it
 };
 
 }  // namespace
@@ -54,7 +54,7 @@ double RecomputeChoice::CostOf(int id) const {
   return node.plan ? node.plan->cost : MoveCost(static_cast<double>(2 * BytesOf(node.specs)));
 }
 
-// Of running again those of a part that may be, as far as the backward pass or the next part needs them.
+// Cost of recomputing the repeatable nodes of a part that the backward pass or the next part needs.
 double RecomputeChoice::CostOf(const Part& part, const std::vector<bool>& may, bool with_last) const {
   std::vector<bool> read(static_cast<size_t>(part.end - part.begin));
   read.back() = with_last;
@@ -70,8 +70,9 @@ double RecomputeChoice::CostOf(const Part& part, const std::vector<bool>& may, b
   return cost;
 }
 
-// Cheap is what only moves its arrays once, out of arrays that wait for the backward pass anyway or are cheap themselves. What lies at a
-// cut never is: it would be made again for the sake of the part behind it, long before its own.
+// A node is cheap if it only moves its arrays once, from arrays that are held for the backward pass
+// anyway or are cheap themselves. Arrays at cut points are never cheap: they would be recomputed
+// for the next part, long before their own.
 void RecomputeChoice::FindCheap() {
   for (const Part& part : parts_) {
     for (int id = part.begin; id + 1 < part.end; ++id) {
@@ -89,14 +90,14 @@ void RecomputeChoice::FindCheap() {
   }
 }
 
-// Cuts after nodes whose output alone is read further on.
+// Cut points: after nodes whose output is the only one read later.
 void RecomputeChoice::FindParts() {
   std::vector<std::vector<int>> last_reader(forward_nodes_);
   for (int id = 0; id < forward_nodes_; ++id) {
     last_reader[id].assign(graph_.nodes[id].specs.size(), id);
     for (const NodeEntry& e : graph_.nodes[id].inputs) last_reader[e.node][e.index] = id;
   }
-  std::vector<int> change(forward_nodes_);  // of the number of arrays that are read further on
+  std::vector<int> change(forward_nodes_);  // of the number of arrays read later
   for (int id = 0; id < forward_nodes_; ++id) {
     if (graph_.nodes[id].is_variable()) continue;
     for (int reader : last_reader[id]) {
@@ -126,16 +127,16 @@ void RecomputeChoice::FindParts() {
 
 void RecomputeChoice::MeasureBytes() {
   const int n = static_cast<int>(graph_.nodes.size());
-  std::vector<int> part_of(n);  // of backward nodes too
+  std::vector<int> part_of(n);  // including backward nodes
   for (int p = 0; p < static_cast<int>(parts_.size()); ++p)
     std::fill(part_of.begin() + parts_[p].begin, part_of.begin() + parts_[p].end, p);
   for (int id = forward_nodes_; id < n; ++id)
     part_of[id] = graph_.nodes[id].forward >= 0 ? part_of[graph_.nodes[id].forward] : part_of[id - 1];
 
-  auto waits = [this](const Buffer& b) { return !b.outer && b.first < forward_nodes_ && b.last >= forward_nodes_; };
+  auto waits = [this](const Buffer& b) { return !b.external && b.first < forward_nodes_ && b.last >= forward_nodes_; };
   std::vector<int64_t> passing(n + 1);
   for (const Buffer& b : plain_.buffers) {
-    if (b.outer) continue;
+    if (b.external) continue;
     if (!waits(b)) {
       passing[b.first] += b.bytes;
       passing[b.last + 1] -= b.bytes;
@@ -168,23 +169,23 @@ std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
   std::vector<std::vector<State>> states(n + 1, std::vector<State>(kBuckets + 1));  // [parts done][bucket of bytes held]
   states[0][0] = {0, 0, -1, -1, kKeep};
   auto reach = [&](int to, const State& state) {
-    if (state.held > bytes) return;  // what lies at the last cut may be more than all that lived before it
+    if (state.held > bytes) return;  // the array at the last cut point may exceed everything before it
     const int bucket = static_cast<int>(state.held * kBuckets / std::max<int64_t>(bytes, 1));
     State& known = states[to][bucket];
     if (state.cost < known.cost || (state.cost == known.cost && state.held < known.held)) known = state;
   };
   for (int from = 0; from < n; ++from) {
-    const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary : 0;  // kept for kAll's sake
+    const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary : 0;  // kept because of kAll
     for (int bucket = 0; bucket <= kBuckets; ++bucket) {
       const State state = states[from][bucket];
       if (state.cost == std::numeric_limits<double>::infinity()) continue;
       const Part& next = parts_[from];
       const int64_t kept = state.held + next.waiting[kKeep], cheap = state.held + next.waiting[kCheap];
-      if (kept + next.passing <= bytes) {  // brought back one by one, cheap ones need no more than kept ones
+      if (kept + next.passing <= bytes) {  // recomputed one by one, cheap ones need no more than kept ones
         reach(from + 1, {state.cost, kept, from, bucket, kKeep});
         reach(from + 1, {state.cost + next.cost[kCheap], cheap, from, bucket, kCheap});
       }
-      // A longer and longer stretch of which everything runs again.
+      // Extends a segment in which everything is recomputed.
       const bool kept_already = from == 0 || state.mode == kAll;
       const int64_t held = state.held + (kept_already ? 0 : extra);
       int64_t inside = 0, passing = 0, fixed = 0;
@@ -205,7 +206,7 @@ std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
   std::vector<bool> again(graph_.nodes.size());
   int to = n;
   for (const State* state = &*best; to > 0;) {
-    const int last = to == n ? -1 : parts_[to - 1].end - 1;  // lies at the cut, and is kept
+    const int last = to == n ? -1 : parts_[to - 1].end - 1;  // at the cut point, kept
     for (int id = parts_[state->part].begin; id < parts_[to - 1].end && state->mode != kKeep; ++id) {
       again[id] = state->mode == kCheap ? cheap_[id] : repeatable_[id] && id != last;
     }

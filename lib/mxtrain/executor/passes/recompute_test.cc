@@ -1,4 +1,4 @@
-// Recomputation: any nodes may run again and nothing changes but the memory.
+// Recomputation: any nodes may be recomputed, and only the memory changes.
 #include "mxtrain/executor/passes/recompute.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ int CountCopies(const ExecGraph& graph) {
   return copies;
 }
 
-TEST_CASE("whatever runs again, outputs, gradients and auxiliary states are the same bit for bit") {
+TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are bit-identical") {
   const auto runtime = NewRuntime("threaded", 1);
   std::mt19937 random(11);
   int copies = 0;
@@ -81,7 +81,7 @@ Symbol DeepNet(int layers) {
   return Layer("SoftmaxOutput", "softmax", {}, {x});
 }
 
-TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bits; less than possible is refused with what is") {
+TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bits; an impossible budget is rejected with the smallest possible one") {
   const auto runtime = NewRuntime("threaded", 1);
   const Symbol net = DeepNet(60);
   BindRequest request;
@@ -119,11 +119,12 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
     CHECK(arena <= plain / part);
   }
   int64_t arena = 0;
-  CHECK_THROWS_WITH_AS(train(4096, &arena), doctest::Contains("a memory budget of 4 KiB cannot be met: with recomputation the net needs"),
+  CHECK_THROWS_WITH_AS(train(4096, &arena), doctest::Contains("a memory budget of 4 KiB cannot be met: the net needs at least"),
                        Error);
 }
 
-// What lies at a cut is an alias of what an earlier part made, or larger than all that waits behind it.
+// The array at a cut point aliases a result of an earlier part, or is larger than everything held
+// after it.
 std::vector<SmallNet> NetsOfViews() {
   const Symbol data = Symbol::Variable("data");
   auto scaled = [&](const Symbol& x, const std::string& name) { return Layer("_mul_scalar", name, {{"scalar", "0.5"}}, {x}); };
@@ -151,12 +152,12 @@ BindRequest AllGradients(const SmallNet& net, const Symbol& symbol) {
   return request;
 }
 
-TEST_CASE("every budget is met or refused") {
+TEST_CASE("every budget is met or rejected") {
   const auto runtime = NewRuntime("threaded", 1);
   std::vector<SmallNet> nets = NetsOfViews();
   for (SmallNet& net : SmallNets(TestRegistry())) nets.push_back(std::move(net));
   for (unsigned seed = 0; seed < NumRandomNets(60); ++seed) nets.push_back(RandomNet(TestRegistry(), seed, false));
-  int met = 0, refused = 0;
+  int met = 0, rejected = 0;
   for (const SmallNet& net : nets) {
     for (const Symbol& symbol : {net.losses, net.features}) {
       CAPTURE(net.name);
@@ -179,13 +180,13 @@ TEST_CASE("every budget is met or refused") {
           CHECK(peak <= request.memory_budget.Of(plain.lower_bound));
         } catch (const Error& e) {
           CHECK_MESSAGE(std::string(e.what()).starts_with("a memory budget of "), e.what());
-          ++refused;
+          ++rejected;
         }
       }
     }
   }
   CHECK(met > 50);
-  CHECK(refused > 50);
+  CHECK(rejected > 50);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ int Rewriter::Keep(int old_id) {
   for (NodeEntry& e : node.inputs) e = Map(e);
   for (NodeEntry& e : node.adds_to) e = Map(e);
   if (node.forward >= 0) {
-    // Output 0 of a forward node always follows its node.
+    // Output 0 of a forward node is always kept with its node.
     node.forward = map_[node.forward][0].node;
   }
   const int id = Add(std::move(node));
@@ -33,13 +33,14 @@ void Rewriter::Redirect(NodeEntry old, NodeEntry now) { map_[old.node][old.index
 NodeEntry Rewriter::Reordered(NodeEntry entry, Layout layout) {
   const TensorSpec from = spec(entry);
   if (from.layout == layout) return entry;
-  // A form of a variable is made from the variable itself, so that one form need not live until the next is made.
+  // Conversions of a variable start from the variable itself, so one conversion need not live until
+  // the next.
   if (const ExecNode& node = graph_.nodes[entry.node]; node.kind == Node::Kind::kReorder && graph_.nodes[node.inputs[0].node].is_variable()) {
     entry = node.inputs[0];
     if (spec(entry).type == from.type && spec(entry).layout == layout) return entry;
   }
-  for (const Form& form : reordered_) {
-    if (form.from == entry && form.type == from.type && form.layout == layout) return form.to;
+  for (const Reorder& reorder : reordered_) {
+    if (reorder.from == entry && reorder.type == from.type && reorder.layout == layout) return reorder.to;
   }
   ExecNode node;
   node.kind = Node::Kind::kReorder;

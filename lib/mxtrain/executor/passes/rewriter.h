@@ -1,6 +1,7 @@
 #pragma once
-// How a pass builds its result: nodes are added in topological order, entries of the old graph are mapped to entries of the new one, and Finish
-// drops what nothing reads any more (variables stay: they are the user's lists).
+// Builds a pass's result: nodes are added in topological order, entries of the old graph are mapped
+// to entries of the new one, and Finish drops unread nodes (variables stay: they are the user's
+// lists).
 #include <vector>
 
 #include "mxtrain/executor/passes.h"
@@ -19,7 +20,7 @@ class Rewriter {
   void Redirect(NodeEntry old, NodeEntry now);
   ExecGraph& graph() { return graph_; }
   const TensorSpec& spec(NodeEntry e) const { return graph_.spec(e); }
-  // `entry` in another layout; one node per entry and layout. `name` is that of the array.
+  // `entry` in another layout; one node per entry and layout. `name`: the array's.
   NodeEntry Reordered(NodeEntry entry, Layout layout);
 
   ExecGraph Finish();
@@ -28,13 +29,13 @@ class Rewriter {
   const ExecGraph& old_;
   ExecGraph graph_;
   std::vector<std::vector<NodeEntry>> map_;
-  struct Form {
+  struct Reorder {
     NodeEntry from;
     DType type;
     Layout layout;
     NodeEntry to;
   };
-  std::vector<Form> reordered_;
+  std::vector<Reorder> reordered_;
 };
 
 }  // namespace mxtrain::executor

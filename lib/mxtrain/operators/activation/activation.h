@@ -1,6 +1,7 @@
 #pragma once
-// Activation: an elementary function of every element. Gradients come from the output, so that forward may run in place; softsign's comes
-// from the input, where the output has lost the digits that the gradient of a large element needs.
+// Activation: an element-wise function. Gradients are computed from the output, so forward may run
+// in place. The exception is softsign, whose gradient is computed from the input: for large
+// elements the output has lost the digits it needs.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/activation/activation_loops.h"
 
 MXTRAIN_OPERATOR(activation_cpu, registry) {
-  registry.AddKernel(mxtrain::ActivationRow<mxtrain::OnCpu>());
+  registry.AddKernel(mxtrain::ActivationKernel<mxtrain::OnCpu>());
 }

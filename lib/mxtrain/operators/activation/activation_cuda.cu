@@ -2,5 +2,5 @@
 #include "mxtrain/operators/activation/activation_loops.h"
 
 MXTRAIN_OPERATOR(activation_cuda, registry) {
-  registry.AddKernel(mxtrain::ActivationRow<mxtrain::OnGpu>());
+  registry.AddKernel(mxtrain::ActivationKernel<mxtrain::OnGpu>());
 }

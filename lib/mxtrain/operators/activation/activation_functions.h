@@ -1,6 +1,7 @@
 #pragma once
-// The functions on one element, for host and device. T is float or double. Gradient is the derivative, given whichever of input x and
-// output y the property declares (the other is a dummy).
+// The functions on one element, for host and device. T is float or double. Gradient is the
+// derivative; it gets the one of input x and output y that the property declares (the other is a
+// dummy).
 #include <cmath>
 
 #include "mxtrain/base/macros.h"

@@ -1,5 +1,6 @@
 #pragma once
-// Activation as a loop over stored elements, whatever the layout; written once for both devices: Device is OnCpu or OnGpu.
+// Activation as a loop over stored elements, for any layout; written once for both devices: Device
+// is OnCpu or OnGpu.
 #include <memory>
 
 #include "mxtrain/operator/elementwise.h"
@@ -34,7 +35,7 @@ struct ActivationValue {
     return Function().Value(x);
   }
 };
-// `v` is the input or the output, whichever the property declares.
+// `v` is the input or the output, as the property declares.
 template <typename Function>
 struct ActivationGradient {
   template <typename C>
@@ -74,7 +75,7 @@ class ActivationLoop final : public Operator {
 };
 
 template <typename Device>
-KernelEntry ActivationRow() {
+KernelEntry ActivationKernel() {
   return LastKernel<Device>("Activation", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     const auto& property = static_cast<const ActivationProperty&>(base);
     Plan plan = FlatPlan(property, request, property.elementwise() == Elementwise::kZeroToZero);

@@ -1,5 +1,6 @@
-// ReLU on float32 and bfloat16, a run over stored elements. Compiled once per instruction set; the best one that the machine has is chosen
-// when the program runs. The loops are plain: the compiler vectorises them for each set.
+// ReLU on float32 and bfloat16 over stored elements. Compiled once per instruction set; the best
+// supported set is selected at run time. The loops are plain; the compiler vectorizes them for each
+// set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/activation/activation_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -32,7 +33,8 @@ void ReLUBackward(const float* g, const float* y, float* dx, int64_t n, bool acc
   }
 }
 
-// The same on bfloat16, as bits: negative are those above 0x8000 that are no NaN, positive those from 1 to infinity.
+// The same on bfloat16 as bits: values above 0x8000 that are not NaN are negative, 1 to infinity
+// are positive.
 void ReLUForwardNarrow(const bfloat16* x, bfloat16* y, int64_t n, bool accumulate) {
   if (accumulate) {
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(y[i]) + (static_cast<float>(x[i]) < 0 ? 0.0f : static_cast<float>(x[i]));

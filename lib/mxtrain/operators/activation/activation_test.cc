@@ -24,7 +24,7 @@ void Run(const std::string& act_type, const Function& f, const std::vector<doubl
     if (shape.Size() < 10000) {
       c.types = kAllFloatingTypes;
     } else {
-      c.backward = false;  // differences of so many elements take long
+      c.backward = false;  // central differences of this many elements are slow
       c.types = {DType::kFloat32};
     }
     RunCase(c);
@@ -47,11 +47,11 @@ TEST_CASE("Activation: softsign") {
   Run("softsign", [](double x) { return x / (1 + std::abs(x)); }, {0}, {8, "a division"});
 }
 
-TEST_CASE("Activation: the edges of float") {
+TEST_CASE("Activation: the limits of float") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const auto run = [&](const std::string& act_type, const Values& x, const Values& y, const Values& gradient) {
     OperatorCase c;
-    c.name = act_type + " at the edges";
+    c.name = act_type + " at the limits";
     c.op = "Activation";
     c.kwargs = {{"act_type", act_type}};
     c.shapes = {TShape{static_cast<int64_t>(x.size())}};
@@ -70,7 +70,7 @@ TEST_CASE("Activation: parameters") {
   CHECK_THROWS_WITH_AS(TestRegistry().Create("Activation", {{"act_type", "rleu"}}), doctest::Contains("relu"), Error);
 }
 
-TEST_CASE("Activation: shapes go both ways") {
+TEST_CASE("Activation: shapes are inferred both ways") {
   const auto property = TestRegistry().Create("Activation", {{"act_type", "relu"}});
   std::vector<TShape> in = {TShape{-1, 3}}, out = {TShape{4, -1}}, aux;
   CHECK(property->InferShape(&in, &out, &aux));

@@ -5,7 +5,8 @@
 namespace mxtrain {
 namespace {
 
-// "none" for a sum, "relu" or "relu6" for an activation, "" for an operator that cannot stand behind a layer in one kernel.
+// "none" for a sum, "relu" or "relu6" for an activation, "" for an operator that cannot be fused
+// behind a layer.
 std::string ActOf(const OperatorProperty& property) {
   if (property.TypeString() == "Activation") return ParamOf(property, "act_type") == "relu" ? "relu" : "";
   if (property.TypeString() == "clip") return ParamOf(property, "a_min") == "0" && ParamOf(property, "a_max") == "6" ? "relu6" : "";

@@ -1,7 +1,8 @@
 #pragma once
-// argmax and argmin: where along an axis the largest or smallest element lies, the first of equals, in the type of the data. Without an
-// axis the array counts as one row. argmax_channel: argmax along axis 1 of [N, K, ...]. The gradient is zero. Written once for both devices:
-// Device is OnCpu or OnGpu.
+// argmax and argmin: the index along an axis of the largest or smallest element, the first of ties,
+// in the type of the data. Without an axis the array counts as one row. argmax_channel: argmax
+// along axis 1 of [N, K, ...]. The gradient is zero. Written once for both devices: Device is OnCpu
+// or OnGpu.
 #include <optional>
 
 #include "mxtrain/operator/axes.h"
@@ -17,7 +18,7 @@ struct ArgParam : Parameter<ArgParam> {
   std::optional<int> axis;
   bool keepdims = false;
   static void Declare(Fields<ArgParam>& f) {
-    f.Add("axis", &ArgParam::axis).Default(std::nullopt).Help("axis that is searched, negative from the end; None: the whole array");
+    f.Add("axis", &ArgParam::axis).Default(std::nullopt).Help("axis to search, negative from the end; None: the whole array");
     f.Add("keepdims", &ArgParam::keepdims).Default(false).Help("the searched axis stays, with length 1");
   }
 };
@@ -37,7 +38,7 @@ inline ArgParam ChannelParam() {
   return param;
 }
 
-// An element and its place. A NaN wins, so that it is not overlooked.
+// An element and its index. A NaN wins, so it is not overlooked.
 struct Found {
   double value = 0;
   int64_t place = -1;  // none yet

@@ -3,12 +3,12 @@
 namespace mxtrain::argmax {
 namespace {
 
-// Throws where the axis has no elements: there is no place to tell.
+// Throws if the axis has no elements: there is no index to return.
 void CheckLength(const TShape& src, const ArgParam& param, const char* who) {
   const int64_t length = param.axis ? src[CheckAxis(*param.axis, src, who)] : src.Size();
   if (length > 0) return;
   const std::string where = param.axis ? format("axis {} of {}", *param.axis, src.ToString()) : src.ToString();
-  Throw(ErrorKind::kConfig, "{}: {} has no elements, but at least one was expected to choose from", who, where);
+  Throw(ErrorKind::kConfig, "{}: {} has no elements; expected at least one", who, where);
 }
 
 TShape Without(const TShape& src, const ArgParam& param, const char* who) {
@@ -41,16 +41,16 @@ MXTRAIN_OPERATOR(argmax_cpu, registry) {
       .set_shape_function(Shape<Largest>)
       .set_types(kFloatingTypes)
       .set_kwargs_struct<ArgParam>()
-      .describe("where along an axis the largest element lies");
+      .describe("index along an axis of the largest element");
   SimpleOp(registry, "argmin")
       .set_shape_function(Shape<Smallest>)
       .set_types(kFloatingTypes)
       .set_kwargs_struct<ArgParam>()
-      .describe("where along an axis the smallest element lies");
+      .describe("index along an axis of the smallest element");
   SimpleOp(registry, "argmax_channel")
       .set_shape_function(ChannelShape)
       .set_types(kFloatingTypes)
-      .describe("where along axis 1 the largest element lies");
+      .describe("index along axis 1 of the largest element");
 }
 
 }  // namespace mxtrain::argmax

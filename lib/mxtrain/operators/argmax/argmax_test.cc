@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-// Along axis 1 of [outer, length, inner]; the first of equals.
+// Along axis 1 of [outer, length, inner]; the first of ties.
 OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t length, int64_t inner) {
   OperatorCase c;
   c.op = op;
@@ -67,7 +67,7 @@ TEST_CASE("argmax: shapes") {
   CHECK_THROWS_WITH(shape("argmax", {{"axis", "3"}}), "argmax: axis 3 is out of range for shape [2, 3, 4]");
 }
 
-TEST_CASE("argmax of nothing is refused with its shape") {
+TEST_CASE("argmax of nothing is rejected with its shape") {
   const auto message = [](const char* op, const Kwargs& kwargs, const TShape& shape) -> std::string {
     std::vector<TShape> in{shape}, out(1), aux;
     try {
@@ -77,9 +77,9 @@ TEST_CASE("argmax of nothing is refused with its shape") {
     }
     return "";
   };
-  CHECK(message("argmax", {{"axis", "1"}}, {2, 0, 3}) == "argmax: axis 1 of [2, 0, 3] has no elements, but at least one was expected to choose from");
-  CHECK(message("argmin", {}, {0}) == "argmin: [0] has no elements, but at least one was expected to choose from");
-  CHECK(message("argmax_channel", {}, {4, 0}) == "argmax_channel: axis 1 of [4, 0] has no elements, but at least one was expected to choose from");
+  CHECK(message("argmax", {{"axis", "1"}}, {2, 0, 3}) == "argmax: axis 1 of [2, 0, 3] has no elements; expected at least one");
+  CHECK(message("argmin", {}, {0}) == "argmin: [0] has no elements; expected at least one");
+  CHECK(message("argmax_channel", {}, {4, 0}) == "argmax_channel: axis 1 of [4, 0] has no elements; expected at least one");
   CHECK(message("argmax", {{"axis", "0"}}, {2, 0, 3}) == "");
 }
 

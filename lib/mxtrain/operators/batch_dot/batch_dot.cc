@@ -18,12 +18,12 @@ bool BatchDotProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* 
     Throw(ErrorKind::kConfig, "batch_dot: lhs {} and rhs {} must {}", a.ToString(), b.ToString(), what);
   };
   const int n = a.ndim();
-  if (n < 3 || b.ndim() != n) fail("both have the same number of axes, three or more");
+  if (n < 3 || b.ndim() != n) fail("have the same number of axes, three or more");
   for (int i = 0; i < n - 2; ++i) {
-    if (a[i] != b[i]) fail("agree in all axes but the last two");
+    if (a[i] != b[i]) fail("match in all axes except the last two");
   }
   const MatrixView left = BatchView(a, param_.transpose_a), right = BatchView(b, param_.transpose_b);
-  if (left.columns != right.rows) fail("have equally long axes to sum over");
+  if (left.columns != right.rows) fail("have summed axes of equal length");
   TShape result = a;
   result[n - 2] = left.rows;
   result[n - 1] = right.columns;

@@ -1,6 +1,7 @@
 #pragma once
-// batch_dot: for every index of the leading axes a product of two matrices: [B.., m, k] x [B.., k, n] -> [B.., m, n]; with transpose_a the
-// left ones lie as [k, m], with transpose_b the right ones as [n, k].
+// batch_dot: one matrix product for every index of the leading axes: [B.., m, k] x [B.., k, n] ->
+// [B.., m, n]; with transpose_a the left matrices are [k, m], with transpose_b the right ones [n,
+// k].
 #include "mxtrain/operator/property.h"
 #include "mxtrain/operators/dot/matrix_product.h"
 
@@ -9,8 +10,8 @@ namespace mxtrain::dot {
 struct BatchDotParam : Parameter<BatchDotParam> {
   bool transpose_a = false, transpose_b = false;
   static void Declare(Fields<BatchDotParam>& f) {
-    f.Add("transpose_a", &BatchDotParam::transpose_a).Default(false).Help("the last two axes of a change places");
-    f.Add("transpose_b", &BatchDotParam::transpose_b).Default(false).Help("the last two axes of b change places");
+    f.Add("transpose_a", &BatchDotParam::transpose_a).Default(false).Help("swap the last two axes of a");
+    f.Add("transpose_b", &BatchDotParam::transpose_b).Default(false).Help("swap the last two axes of b");
     f.Ignored("forward_stype", "arrays are dense");
   }
 };
@@ -21,7 +22,7 @@ MXTRAIN_API MatrixView BatchView(const TShape& shape, bool transpose);
 class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
  public:
   std::string TypeString() const override { return "batch_dot"; }
-  std::string Description() const override { return "products of matrices, one for every index of the leading axes"; }
+  std::string Description() const override { return "matrix products, one for every index of the leading axes"; }
   std::vector<std::string> ListArguments() const override { return {"lhs", "rhs"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,

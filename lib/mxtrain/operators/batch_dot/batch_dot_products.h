@@ -1,5 +1,5 @@
 #pragma once
-// batch_dot as products of matrices, written once for both devices: Device is OnCpu or OnGpu.
+// batch_dot as matrix products, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
 
 #include "mxtrain/operator/plans.h"

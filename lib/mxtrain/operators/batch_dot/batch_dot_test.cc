@@ -49,14 +49,14 @@ TEST_CASE("batch_dot") {
   Examine({2}, 3, 0, 4);
 }
 
-TEST_CASE("batch_dot: shapes that do not fit are named") {
+TEST_CASE("batch_dot: errors name mismatched shapes") {
   const auto infer = [](const TShape& a, const TShape& b) {
     std::vector<TShape> in = {a, b}, out(1), aux;
     TestRegistry().Create("batch_dot", {})->InferShape(&in, &out, &aux);
   };
-  CHECK_THROWS_WITH(infer({2, 3}, {3, 4}), "batch_dot: lhs [2, 3] and rhs [3, 4] must both have the same number of axes, three or more");
-  CHECK_THROWS_WITH(infer({2, 3, 4}, {1, 4, 5}), "batch_dot: lhs [2, 3, 4] and rhs [1, 4, 5] must agree in all axes but the last two");
-  CHECK_THROWS_WITH(infer({2, 3, 4}, {2, 3, 4}), "batch_dot: lhs [2, 3, 4] and rhs [2, 3, 4] must have equally long axes to sum over");
+  CHECK_THROWS_WITH(infer({2, 3}, {3, 4}), "batch_dot: lhs [2, 3] and rhs [3, 4] must have the same number of axes, three or more");
+  CHECK_THROWS_WITH(infer({2, 3, 4}, {1, 4, 5}), "batch_dot: lhs [2, 3, 4] and rhs [1, 4, 5] must match in all axes except the last two");
+  CHECK_THROWS_WITH(infer({2, 3, 4}, {2, 3, 4}), "batch_dot: lhs [2, 3, 4] and rhs [2, 3, 4] must have summed axes of equal length");
 }
 
 }  // namespace

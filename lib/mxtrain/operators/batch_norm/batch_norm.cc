@@ -8,12 +8,12 @@ namespace {
 template <typename P>
 void DeclareSettings(Fields<P>& f) {
   f.Add("eps", &P::eps).Default(1e-3f).Range(0).Help("added to the variance");
-  f.Add("momentum", &P::momentum).Default(0.9f).Help("share of the moving averages that a step keeps");
+  f.Add("momentum", &P::momentum).Default(0.9f).Help("fraction of the moving averages that a step keeps");
   f.Add("fix_gamma", &P::fix_gamma).Default(true).Help("scale by 1; gamma is not read and not trained");
-  f.Add("use_global_stats", &P::use_global_stats).Default(false).Help("normalise by the moving averages in training too");
+  f.Add("use_global_stats", &P::use_global_stats).Default(false).Help("normalize by the moving averages in training too");
   f.Add("output_mean_var", &P::output_mean_var).Default(false).Help("show mean and inverse standard deviation as outputs");
   f.Add("axis", &P::axis).Default(1).Help("axis of the channels; negative counts from the end");
-  f.Ignored("cudnn_off", "another implementation than cuDNN's");
+  f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
   f.Ignored("min_calib_range", "quantisation");
   f.Ignored("max_calib_range", "quantisation");
 }
@@ -72,7 +72,7 @@ bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
     UnifyShape(*shape, &channels, TypeString(), what);
     *shape = channels;
   };
-  for (int round = 0; round < 2; ++round) {  // what the last array knows reaches the first
+  for (int round = 0; round < 2; ++round) {  // facts from the last array reach the first
     per_channel("gamma", &(*in)[kGamma]);
     per_channel("beta", &(*in)[kBeta]);
     per_channel("mean", &(*out)[kMean]);
@@ -110,7 +110,8 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   return true;
 }
 
-// Without a sum the activation's part in the gradient follows from the data once more, for which beta is read.
+// Without a sum the activation's part of the gradient is recomputed from the data, which reads
+// beta.
 std::vector<int> BatchNormProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                                               const std::vector<int>&) const {
   std::vector<int> reads = {out_grad[kOutput], in_data[kData], in_data[kGamma]};
@@ -138,11 +139,11 @@ std::vector<InplacePair> BatchNormProperty::BackwardIdentityOption() const {
 MXTRAIN_OPERATOR(batch_norm, registry) {
   using namespace mxtrain;
   registry.AddProperty("BatchNorm", {"BatchNorm_v1", "CuDNNBatchNorm"}, [] {
-    return std::make_unique<BatchNormOf<BatchNormParam>>("BatchNorm", "batch normalisation over every axis but that of the channels");
+    return std::make_unique<BatchNormOf<BatchNormParam>>("BatchNorm", "batch normalization over every axis except the channel axis");
   });
   registry.AddProperty("_BatchNormActivation", {}, [] {
     return std::make_unique<BatchNormOf<BatchNormActivationParam>>("_BatchNormActivation",
-                                                                   "BatchNorm, addition and activation in one (made by the fusion pass)");
+                                                                   "BatchNorm, addition and activation in one (created by the fusion pass)");
   });
   AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
                     [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });

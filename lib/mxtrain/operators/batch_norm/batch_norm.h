@@ -1,13 +1,16 @@
 #pragma once
-// BatchNorm (Ioffe, Szegedy 2015, arXiv 1502.03167): every channel is shifted and scaled to mean 0 and variance 1 over the batch, then by
-// beta and gamma. In training the moving averages take up the batch's statistics when the gradient is computed; variances are the biased
-// ones throughout. Otherwise, and with use_global_stats, the moving averages stand in for the statistics.
+// BatchNorm (Ioffe, Szegedy 2015, arXiv 1502.03167): shifts and scales every channel to mean 0 and
+// variance 1 over the batch, then by beta and gamma. In training the moving averages are updated by
+// the batch's statistics when the gradient is computed; variances are always biased. Otherwise, and
+// with use_global_stats, the moving averages replace the statistics.
 //
-// Outputs: output, mean [C], var [C]; the last holds 1 / sqrt(variance + eps), and both are hidden unless output_mean_var. With fix_gamma
-// the scale is 1 and its gradient 0, whatever the array holds. Narrow types keep statistics and parameters in float32.
+// Outputs: output, mean [C], var [C]; the last holds 1 / sqrt(variance + eps), and both are hidden
+// unless output_mean_var. With fix_gamma the scale is 1 and its gradient 0, whatever the array
+// holds. For narrow types, statistics and parameters are float32.
 //
-// _BatchNormActivation, which the fusion pass makes, is the same operator with an addition and an activation behind it:
-// output = act(BatchNorm(data) [+ sum]). Its gradient does not read the sum; kernels may read the output in its place.
+// _BatchNormActivation, created by the fusion pass, is the same operator with an epilogue of an
+// addition and an activation: output = act(BatchNorm(data) [+ sum]). Its gradient does not read the
+// sum; kernels may read the output instead.
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operators/activation/epilogue.h"
 
@@ -19,7 +22,7 @@ struct BatchNormSettings : Epilogue {
   int axis = 1;
 };
 
-// What BatchNorm and _BatchNormActivation share: all but the reading of parameters.
+// Shared by BatchNorm and _BatchNormActivation: everything except the parsing of parameters.
 class BatchNormProperty : public OperatorProperty {
  public:
   enum Argument { kData, kGamma, kBeta, kSum };
@@ -41,7 +44,7 @@ class BatchNormProperty : public OperatorProperty {
   std::vector<InplacePair> BackwardIdentityOption() const override;
 };
 
-// Axis of the channels in an array of `ndim` axes; throws kConfig.
+// The channel axis of an array of `ndim` axes; throws kConfig.
 MXTRAIN_API int ChannelAxis(const BatchNormSettings& settings, int ndim);
 
 }  // namespace mxtrain

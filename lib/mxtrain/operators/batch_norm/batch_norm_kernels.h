@@ -1,12 +1,13 @@
 #pragma once
-// The passes of batch normalisation over memory, by vectors. Every one works on a range of *pieces* of a fixed size, so that sums do not
-// depend on how many threads share the pieces.
+// The vectorized memory passes of batch normalization. Each works on a range of *pieces* of fixed
+// size, so sums do not depend on how many threads share the pieces.
 //
-// Statistics are gathered in one pass: within a piece as float sums of x - s and (x - s)^2, s being the piece's first values, from piece to
-// piece in double (Chan, Golub, LeVeque 1979). With n <= kPieceCells values to a sum the relative error of a variance is about
-// sqrt(n) 2^-24 (1 + (s - mean)^2 / variance), whatever the mean; that of the plain E[x^2] - E[x]^2 grows with mean^2 / variance.
+// Statistics take one pass: within a piece float sums of x - s and (x - s)^2, where s is the
+// piece's first values; across pieces in double (Chan, Golub, LeVeque 1979). With n <= kPieceCells
+// values per sum the relative error of a variance is about sqrt(n) 2^-24 (1 + (s - mean)^2 /
+// variance), whatever the mean; that of the plain E[x^2] - E[x]^2 grows with mean^2 / variance.
 //
-// T is the type in which data lie, float or bfloat16; sums and coefficients are float.
+// T is the storage type of the data, float or bfloat16; sums and coefficients are float.
 #include <algorithm>
 #include <cstdint>
 
@@ -14,15 +15,16 @@ namespace mxtrain::batch_norm {
 
 inline constexpr int64_t kPieceCells = 512;
 
-// An array as lines, each an image's share of one group of channels, and lines as pieces of equal length. A cell is `width` neighbouring
-// elements: of as many channels where the layout has them side by side, else of one channel (`broadcast`).
+// An array as lines, each an image's part of one group of channels, and lines as pieces of equal
+// length. A cell is `width` adjacent elements: of as many channels if the layout stores them side
+// by side, else of one channel (`broadcast`).
 struct Lines {
   int64_t images = 0, groups = 0;
   int64_t image_stride = 0, group_stride = 0, stride = 0;  // elements from one image, group, cell to the next
-  int64_t cells = 0;                                       // whole ones of a line
+  int64_t cells = 0;                                       // whole cells of a line
   int width = 16;                                          // 16 or 8
   int rest = 0;                                            // broadcast: elements of a line beyond its whole cells
-  int last_width = 16;                                     // elements that are there of a cell of the last group
+  int last_width = 16;  // valid elements of a cell of the last group
   bool broadcast = false;                                  // a group is one channel
 
   int64_t pieces_of_line() const { return cells == 0 ? 1 : (cells + kPieceCells - 1) / kPieceCells; }
@@ -37,8 +39,8 @@ struct Lines {
 struct Piece {
   int64_t group = 0, offset = 0;  // of its first element
   int64_t cells = 0;
-  int width = 0;  // elements that are there of a cell
-  int rest = 0;   // elements behind the last cell
+  int width = 0;  // valid elements of a cell
+  int rest = 0;   // elements after the last cell
 
   Piece(const Lines& lines, int64_t number) {
     const int64_t pieces = lines.pieces_of_line(), line = number / pieces, first = number % pieces * lines.cells_of_piece();
@@ -50,15 +52,15 @@ struct Piece {
   }
 };
 
-// How the activation lets a gradient pass.
+// How the activation passes a gradient.
 enum class Gate {
   kOpen,   // everywhere
-  kRelu,   // where the value, computed again, is above 0
+  kRelu,   // where the recomputed value is above 0
   kRelu6,  // where it is within 0 .. 6
-  kBits,   // where forward has set a bit
+  kBits,   // where forward set a bit
 };
 
-// Of every channel; zero for padding.
+// One value per channel; zero for padding.
 struct Coefficients {
   const float *mean, *scale, *shift;  // value = (x - mean) * scale + shift
 };
@@ -70,7 +72,7 @@ struct Application {
   T* y;                              // may be x or sum
   uint8_t* bits;                     // null: not wanted
   bool relu = false, relu6 = false;  // one at most
-  bool stream = false;               // y goes past the caches
+  bool stream = false;               // write y around the caches
 };
 
 template <typename T>
@@ -85,20 +87,20 @@ struct Gradient {
   bool stream_dx = false, stream_dsum = false;
 };
 
-// The passes, over pieces [begin, end). Partial sums: for each piece two floats a channel of its group, the first ones of all channels,
-// then the second ones.
+// The passes, over pieces [begin, end). Partial sums: two floats per channel of a piece's group,
+// first all first sums, then all second sums.
 template <typename T>
 struct Kernels {
-  // The mean, and the sum of squared distances from it.
+  // The mean, and the sum of squared deviations from it.
   void (*moments)(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end);
   void (*apply)(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
-  // The gradient g behind the gate: its sum, and that of g * (x - mean).
+  // Of the gradient g after the gate: its sum, and that of g * (x - mean).
   void (*gradient_sums)(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end);
   // dx as above; dsum = g.
   void (*differentiate)(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end);
 };
 
-// Of the best instruction set that the machine has.
+// For the best instruction set of the machine.
 template <typename T>
 const Kernels<T>& KernelsOf();
 

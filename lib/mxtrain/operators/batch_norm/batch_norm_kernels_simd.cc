@@ -1,4 +1,5 @@
-// batch_norm_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+// batch_norm_kernels.h, compiled once per instruction set; the best supported set is selected at
+// run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/batch_norm/batch_norm_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -22,7 +23,7 @@ using Tag = hn::CappedTag<float, kWidth>;
 template <int kWidth>
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<kWidth>()));
 
-// A vector from and to memory. Narrow values are rounded to the nearest, as bfloat16(float) does it.
+// Loads and stores of vectors. Narrow values are rounded to nearest, as by bfloat16(float).
 template <int kWidth>
 HWY_INLINE auto LoadVector(const float* from) {
   return hn::LoadU(Tag<kWidth>(), from);
@@ -57,7 +58,7 @@ HWY_INLINE void StreamVector(hn::Vec<Tag<kWidth>> value, float* to) {
 }
 template <int kWidth>
 HWY_INLINE void StreamVector(hn::Vec<Tag<kWidth>> value, bfloat16* to) {
-  if constexpr (kLanes<kWidth> >= 8) {  // nothing shorter than 16 bytes can be streamed
+  if constexpr (kLanes<kWidth> >= 8) {  // streaming stores need at least 16 bytes
     hn::Stream(Narrowed<kWidth>(value), hn::Rebind<uint16_t, Tag<kWidth>>(), &to->bits);
   } else {
     StoreVector<kWidth>(value, to);
@@ -89,7 +90,7 @@ struct Cell {
   void Stream(T* to) const {
     for (int i = 0; i < kVectors; ++i) StreamVector<kWidth>(v[i], to + i * kLanes<kWidth>);
   }
-  // The first `count` elements, zero behind them.
+  // The first `count` elements, zeros after them.
   template <typename T>
   static Cell LoadPart(const T* from, int count) {
     alignas(64) T whole[kWidth] = {};
@@ -109,7 +110,7 @@ struct Cell {
   }
 };
 
-// f of the vectors of cells, one by one.
+// f applied to the vectors of cells, one by one.
 template <int kWidth, typename F, typename... Cells>
 HWY_INLINE Cell<kWidth> Each(F f, const Cell<kWidth>& first, const Cells&... more) {
   Cell<kWidth> result;
@@ -147,7 +148,7 @@ HWY_INLINE auto PassesRelu6(hn::Vec<Tag<kWidth>> value) {
   return hn::And(hn::Ge(value, hn::Zero(Tag<kWidth>())), hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
 }
 
-// A bit an element of a cell; vectors of fewer than eight lanes share a byte.
+// One bit per element of a cell; vectors of fewer than eight lanes use one byte.
 template <int kWidth>
 struct Bits {
   static constexpr int kOfVector = kLanes<kWidth>, kBytes = kOfVector < 8 ? 1 : kOfVector / 8;
@@ -187,14 +188,14 @@ struct Bits {
   }
 };
 
-// The coefficient of a piece's channels.
+// The coefficients of a piece's channels.
 template <int kWidth>
 HWY_INLINE Cell<kWidth> CoefficientOf(const Lines& lines, int64_t group, const float* values) {
   return lines.broadcast ? Cell<kWidth>::Of(values[group]) : Cell<kWidth>::Load(values + group * kWidth);
 }
 
-// f(place, number of the cell, std::true_type) for the whole cells of a piece, f(place, number, std::false_type, count) for those of which
-// only `count` elements are there.
+// f(offset, cell number, std::true_type) for the whole cells of a piece; f(offset, cell number,
+// std::false_type, count) for cells with only `count` elements.
 template <int kWidth, typename F>
 HWY_INLINE void ForCells(const Lines& lines, const Piece& piece, F f) {
   if (piece.width == kWidth) {
@@ -284,7 +285,7 @@ void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t
   if (a.stream) hwy::FlushStream();
 }
 
-// The gradient behind the gate, for one cell; `centred` is x - mean.
+// The gradient after the gate, for one cell; `centred` is x - mean.
 template <int kWidth, typename T, Gate kGate>
 struct GateOf {
   using C = Cell<kWidth>;
@@ -298,7 +299,7 @@ struct GateOf {
   HWY_INLINE C operator()(const C& head, const C& centred, int64_t cell) const {
     if constexpr (kGate == Gate::kBits) return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
     if constexpr (kGate == Gate::kOpen) return head;
-    const C value = MulAdd(centred, scale, shift);  // as ApplyTo forms it, bit for bit
+    const C value = MulAdd(centred, scale, shift);  // bit for bit as in ApplyTo
     if constexpr (kGate == Gate::kRelu) {
       return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu<kWidth>(v), g); }, head, value);
     } else {
@@ -402,7 +403,7 @@ void DifferentiateByGate(const Lines& lines, const Gradient<T>& g, int64_t begin
   ByGate(lines, g.gate, [&](auto width, auto gate) { DifferentiateBy<width(), T, gate()>(lines, g, begin, end); });
 }
 
-// A table of one type's kernels, since what is chosen when the program runs must have a name without angle brackets.
+// A table of one type's kernels: run-time selection needs names without angle brackets.
 template <typename T>
 constexpr Kernels<T> kKernels = {MomentsByWidth<T>, ApplyByWidth<T>, GradientSumsByGate<T>, DifferentiateByGate<T>};
 const Kernels<float>& KernelsOfFloat() {

@@ -1,7 +1,9 @@
 #pragma once
-// The meaning of BatchNorm, and of its fusion with a sum and an activation, in loops. Written once for both devices: Device is OnCpu or OnGpu.
+// The reference loops of BatchNorm and of its fusion with a sum and an activation. Written once for
+// both devices: Device is OnCpu or OnGpu.
 //
-// Forward: sums over every channel, what follows from them for the channel (Line), then every element by itself. Backward likewise (Slope).
+// Forward: sums over every channel, the values derived from them per channel (Line), then every
+// element. Backward likewise (Slope).
 #include <cmath>
 #include <memory>
 
@@ -14,8 +16,8 @@ namespace mxtrain::batch_norm {
 using P = BatchNormProperty;
 enum Saved { kSavedMean, kSavedVariance, kSavedGate };
 
-// From what backward knows which elements pass the activation: all do, from the channel's Line (saved) and x, from the output, or from a
-// byte for each element (saved).
+// How backward knows which elements pass the activation: all do; from the channel's Line (saved)
+// and x; from the output; or from one byte per element (saved).
 enum class GateBy { kNothing, kLine, kOutput, kMask };
 inline GateBy GateOf(const BatchNormSettings& settings) {
   if (settings.act == BatchNormSettings::kNone) return GateBy::kNothing;
@@ -29,7 +31,8 @@ struct Sums {
   MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) { return {a.first + b.first, a.second + b.second}; }
 };
 
-// Of the distances from one element of the channel, and of their squares: numbers near the spread, wherever the mean lies.
+// Sums of the deviations from one element of the channel, and of their squares: numbers near the
+// spread, whatever the mean.
 template <typename T>
 struct Distances {
   ChannelView view;
@@ -45,7 +48,8 @@ struct Distances {
 struct Activation {
   int act;
   MXTRAIN_HD bool on() const { return act != BatchNormSettings::kNone; }
-  // Whether the gradient passes, as Activation and clip have it: a bound of clip belongs to it, that of ReLU does not.
+  // Whether the gradient passes, as for Activation and clip: clip includes its bounds, ReLU does
+  // not.
   template <typename A>
   MXTRAIN_HD bool Passes(A value) const {
     return act == BatchNormSettings::kRelu6 ? value >= 0 && value <= 6 : value > 0;
@@ -65,15 +69,15 @@ struct Line {
   MXTRAIN_HD A operator()(A x) const { return (x - mean) * scale + shift; }
 };
 
-// What the sums say of a channel.
+// The values of a channel derived from the sums.
 template <typename T>
 struct MakeLine {
   using A = AccumulatorOf<T>;
   Distances<T> distances;
-  const Sums* sums;  // null: the moving averages stand in
+  const Sums* sums;  // null: use the moving averages
   const A *gamma, *beta, *moving_mean, *moving_variance;  // gamma: null for 1
   A eps;
-  A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null where no backward follows
+  A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null without a backward pass
   OpReqType mean_req, inverse_req;
   Line<A>* lines;
 
@@ -95,8 +99,9 @@ struct MakeLine {
   }
 };
 
-// The last pass, element by element. ForElements (below) asks for Of(channel) once for many elements of a channel, and for Read(at) of several
-// elements before it gives the first of them to Write(at, of, read).
+// The last pass, element by element. ForElements (below) calls Of(channel) once for many elements
+// of a channel, and Read(at) for several elements before it passes the first of them to Write(at,
+// of, read).
 template <typename T>
 struct Normalise {
   using A = AccumulatorOf<T>;
@@ -104,9 +109,9 @@ struct Normalise {
     T x, sum;
   };
   const Line<A>* lines;
-  const T *x, *sum;  // sum: null without one
+  const T *x, *sum;  // sum: null if absent
   Activation activation;
-  uint8_t* mask;  // of what passes; null: not wanted
+  uint8_t* mask;  // of passing elements; null: not wanted
   T* y;
   OpReqType req;
   MXTRAIN_HD Line<A> Of(int64_t channel) const { return lines[channel]; }
@@ -119,8 +124,8 @@ struct Normalise {
   }
 };
 
-// What backward reads of an element, and the head gradient where it passes the activation. Of lines, output and mask GateOf names one or none; the
-// others are null.
+// What backward reads of an element, and the head gradient if it passes the activation. GateOf
+// selects at most one of lines, output and mask; the others are null.
 template <typename T>
 struct Heads {
   using A = AccumulatorOf<T>;
@@ -139,7 +144,7 @@ struct Heads {
     return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
   }
 };
-// Sums of the gradient, and of the gradient times the distance from the mean.
+// Sums of the gradient, and of the gradient times the deviation from the mean.
 template <typename T>
 struct GradientTerms {
   Heads<T> heads;
@@ -156,7 +161,8 @@ struct GradientTerms {
   }
 };
 
-// dx = scale (g - mean_gradient - (x - mean) inverse mean_along), of one channel. The shift is that of lines, where these stand.
+// dx = scale (g - mean_gradient - (x - mean) inverse mean_along), of one channel. The shift is that
+// of lines, if given.
 template <typename A>
 struct Slope : Line<A> {
   A inverse, mean_gradient, mean_along;
@@ -210,7 +216,8 @@ struct Differentiate {
 // f of the elements first, first + step, ... of one channel, before `end`.
 template <typename F>
 MXTRAIN_HD inline void ForElementsOf(int64_t channel, int64_t first, int64_t end, int64_t step, const F& f) {
-  constexpr int kAhead = kLoadsAhead / 2;  // an element is several numbers, and more registers mean fewer threads
+  // An element is several numbers, and more registers mean fewer threads.
+  constexpr int kAhead = kLoadsAhead / 2;
   const auto of = f.Of(channel);
   int64_t at = first;
   for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
@@ -231,7 +238,7 @@ struct PlaneRow {
     ForElementsOf(plane % view.channels, first + team.rank(), first + view.inner, team.size(), f);
   }
 };
-// Channels that lie side by side: some rows of one.
+// Contiguous channels: some rows of one plane.
 template <typename F>
 struct ColumnPiece {
   static constexpr int64_t kRows = 16;

@@ -1,8 +1,9 @@
-// BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes forward (statistics; apply, with sum and activation),
-// two backward (sums; gradients of data and sum). Over blocks of channels, plain arrays, channels last, and blocks of images.
+// BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes in forward
+// (statistics; apply, with sum and activation), two in backward (sums; gradients of data and sum).
+// For blocked channels, plain arrays, channels last, and blocked images.
 //
-// Backward finds where an activation let values through from the data once more; only where a sum went in as well does forward save a bit
-// an element.
+// Backward recomputes from the data which values passed the activation; only with a sum does
+// forward save one bit per element.
 #include <cmath>
 
 #include "mxtrain/device/blocked_layout.h"
@@ -20,10 +21,11 @@ using P = BatchNormProperty;
 using Settings = BatchNormSettings;
 enum Saved { kSavedMean, kSavedVariance, kSavedBits };
 
-// Arrays larger than this many last-level caches are written past them: what reads them next would not find them there.
+// Arrays larger than this many last-level caches are written around them: the next reader would not
+// find them there.
 constexpr int64_t kStreamCaches = 1;
 
-// [outer, channels, inner] with the elements of a channel side by side.
+// [outer, channels, inner] with contiguous elements of a channel.
 Lines LinesOfChannels(int64_t outer, int64_t channels, int64_t inner) {
   Lines lines{.images = outer, .groups = channels, .image_stride = channels * inner, .group_stride = inner, .stride = 16};
   lines.broadcast = true;
@@ -44,14 +46,14 @@ Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
   const int64_t outer = shape.Product(0, axis), channels = shape[axis], inner = shape.Product(axis + 1, shape.ndim());
   if (layout.plain()) return inner == 1 ? LinesOfRows(outer, channels) : LinesOfChannels(outer, channels, inner);
   const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
-  if (!blocked || axis != 1) return Refusal{"no loops for this layout"};
+  if (!blocked || axis != 1) return Refusal{"unsupported layout"};
   std::vector<int> order = blocked->order();
   if (blocked->blocks().empty() && order.size() > 1 && order.back() == 1) {
     order.pop_back();
     order.insert(order.begin() + 1, 1);
     if (std::is_sorted(order.begin(), order.end())) return LinesOfRows(outer * inner, channels);
   }
-  if (!std::is_sorted(order.begin(), order.end()) || blocked->blocks().size() != 1) return Refusal{"no loops for this layout"};
+  if (!std::is_sorted(order.begin(), order.end()) || blocked->blocks().size() != 1) return Refusal{"unsupported layout"};
   const auto [block_axis, block] = blocked->blocks()[0];
   if (block_axis == 0 && outer % block == 0) return LinesOfChannels(outer / block, channels, inner * block);
   if (block_axis != 1 || (block != 16 && block != 8)) return Refusal{"blocks of 8 or 16 channels only"};
@@ -61,7 +63,7 @@ Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
   return lines;
 }
 
-// What a plan has planned.
+// What a plan decided.
 struct Planned {
   Settings settings;
   Lines lines;
@@ -74,7 +76,7 @@ struct Planned {
     if (settings.with_sum) return Gate::kBits;
     return settings.act == Settings::kRelu ? Gate::kRelu : Gate::kRelu6;
   }
-  // Arrays of the workspace, in floats, behind each other: coefficients, then partial sums.
+  // Arrays of the workspace, in floats, consecutive: coefficients, then partial sums.
   int64_t coefficients() const { return (lines.coefficients() + 15) / 16 * 16; }
   int64_t WorkspaceBytes(int arrays) const {
     return (arrays * coefficients() + lines.pieces() * lines.partials_of_piece()) * static_cast<int64_t>(sizeof(float));
@@ -90,7 +92,7 @@ class BatchNormSimd final : public Operator {
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
                std::span<const TBlob> aux) override {
     float* const mean = Array(ctx, 0);
-    float* const variance = Array(ctx, 1);  // until the scale takes its place
+    float* const variance = Array(ctx, 1);  // until overwritten by the scale
     const T* x = in[P::kData].dptr<T>();
     if (s_.batch_statistics) {
       float* partials = Array(ctx, kForwardArrays);
@@ -210,7 +212,7 @@ class BatchNormSimd final : public Operator {
 
   float InverseDeviation(float variance) const { return 1 / std::sqrt(variance + s_.settings.eps); }
 
-  // Coefficients of the normalisation; `variance` may lie where the scale will.
+  // Coefficients of the normalization; `variance` may share memory with the scale.
   Coefficients Prepare(const OpContext& ctx, std::span<const TBlob> in, const float* mean, const float* variance) const {
     float* scale = Array(ctx, 1);
     float* shift = Array(ctx, 2);
@@ -232,7 +234,8 @@ class BatchNormSimd final : public Operator {
     });
   }
 
-  // From the partial sums to the gradients of gamma and beta and the coefficients of the data's.
+  // Computes the gradients of gamma and beta and the coefficients of the data's gradient from the
+  // partial sums.
   void CombineGradients(const float* partials, const float* variance, const float* scale, std::span<const OpReqType> req,
                         std::span<const TBlob> in_grad, float* offset, float* slope) const {
     const int64_t width = lines_.channels_of_group(), step = lines_.partials_of_piece();
@@ -276,8 +279,8 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   const Settings& settings = static_cast<const BatchNormProperty&>(base).settings();
   const TensorSpec& data = request.in[P::kData];
   if (data.type != DType::kFloat32 && data.type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
-  if (data.shape.Size() == 0) return Refusal{"an empty array"};
-  if (request.out_req[P::kOutput] == OpReqType::kAddTo) return Refusal{"only writes its output"};
+  if (data.shape.Size() == 0) return Refusal{"empty array"};
+  if (request.out_req[P::kOutput] == OpReqType::kAddTo) return Refusal{"kAddTo of the output is not supported"};
   const int axis = ChannelAxis(settings, data.shape.ndim());
   Layout layout = request.in_layout[P::kData].value_or(Layout());
   if (!request.in_layout[P::kData] && settings.with_sum) layout = request.in_layout[P::kSum].value_or(Layout());

@@ -59,7 +59,8 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   const int64_t channels = net.data[net.axis];
   c.shapes = {net.data, {channels}, {channels}};
   c.inputs = {Distinct(-2, 3), Uniform(0.5, 1.5), Uniform(0.5, 1.5)};
-  if (net.act == "relu6") c.inputs = {Distinct(-2, 3), Uniform(2.5, 3.5), Uniform(2.5, 3.5)};  // some values pass 6
+  // Some values exceed 6.
+  if (net.act == "relu6") c.inputs = {Distinct(-2, 3), Uniform(2.5, 3.5), Uniform(2.5, 3.5)};
   if (net.sum) c.shapes.push_back(net.data), c.inputs.push_back(Distinct(-1, 1.5));
   c.aux = {Uniform(0.5, 1.5)};
   c.forward = [net](const Arrays& in, const Arrays& aux) { return Normalise(net, in, aux); };
@@ -102,7 +103,7 @@ TEST_CASE("BatchNorm: narrow types keep float32 statistics") {
   RunCase(c);
 }
 
-TEST_CASE("BatchNorm: vectors take every arrangement of float32 and bfloat16") {
+TEST_CASE("BatchNorm: vectors take every layout of float32 and bfloat16") {
   const auto run = [](const std::string& name, const Net& net) {
     OperatorCase c = CaseOf(name, net);
     c.types = {DType::kFloat32};
@@ -161,7 +162,7 @@ TEST_CASE("BatchNorm: shapes, hidden outputs, fusion") {
   CHECK(in[1] == TShape{6});
 }
 
-// The fused operator's parameters when a pattern of these operators fits.
+// The fused operator's parameters if a pattern matches these operators.
 std::optional<Kwargs> Fused(const std::vector<std::shared_ptr<const OperatorProperty>>& ops) {
   std::vector<const OperatorProperty*> chain;
   for (const auto& op : ops) chain.push_back(op.get());

@@ -1,5 +1,5 @@
 #pragma once
-// BlockGrad: the identity, through which no gradient flows. A head that is blocked needs no head gradient.
+// BlockGrad: the identity, but no gradient flows through it. A blocked head needs no head gradient.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -7,7 +7,7 @@ namespace mxtrain {
 class BlockGradProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "BlockGrad"; }
-  std::string Description() const override { return "passes its input on and stops the gradient (it is zero)"; }
+  std::string Description() const override { return "the identity; stops the gradient (it is zero)"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);
   }

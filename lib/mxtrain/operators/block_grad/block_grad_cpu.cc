@@ -1,5 +1,5 @@
 #include "mxtrain/operators/block_grad/block_grad_loops.h"
 
 MXTRAIN_OPERATOR(block_grad_cpu, registry) {
-  registry.AddKernel(mxtrain::BlockGradRow<mxtrain::OnCpu>());
+  registry.AddKernel(mxtrain::BlockGradKernel<mxtrain::OnCpu>());
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/block_grad/block_grad_loops.h"
 
 MXTRAIN_OPERATOR(block_grad_cuda, registry) {
-  registry.AddKernel(mxtrain::BlockGradRow<mxtrain::OnGpu>());
+  registry.AddKernel(mxtrain::BlockGradKernel<mxtrain::OnGpu>());
 }

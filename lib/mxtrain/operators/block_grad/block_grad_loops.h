@@ -15,7 +15,7 @@ class BlockGradCopy final : public Operator {
 };
 
 template <typename Device>
-KernelEntry BlockGradRow() {
+KernelEntry BlockGradKernel() {
   return LastKernel<Device>("BlockGrad", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     if (request.needs_backward) return Refusal{"has no gradient"};
     Plan plan = FlatPlan(property, request, true);

@@ -20,7 +20,7 @@ TEST_CASE("BlockGrad passes values") {
   }
 }
 
-TEST_CASE("BlockGrad needs no head gradient and gives none") {
+TEST_CASE("BlockGrad needs no head gradient and returns none") {
   const auto property = TestRegistry().Create("stop_gradient", {});
   CHECK(!property->NeedsHeadGradient());
   CHECK(!property->HasGradient(0));

@@ -1,4 +1,4 @@
-// The functions of two arrays whose axes are equally long or 1. Shapes of fewer axes do not grow.
+// Functions of two arrays whose axes have equal length or length 1. The ranks must be equal.
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 #include "mxtrain/operators/elemwise_binary/formula.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 TShape BroadcastShape(const TShape& lhs, const TShape& rhs, const EnvArguments&) {
   const auto fail = [&] {
-    Throw(ErrorKind::kConfig, "shapes {} and {} do not broadcast: each axis must be equally long, or 1 in one of them", lhs.ToString(),
+    Throw(ErrorKind::kConfig, "shapes {} and {} do not broadcast: each axis must have the same length in both, or length 1 in one", lhs.ToString(),
           rhs.ToString());
   };
   if (lhs.ndim() != rhs.ndim()) fail();

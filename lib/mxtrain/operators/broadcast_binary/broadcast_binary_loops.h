@@ -1,12 +1,13 @@
 #pragma once
-// The loops of functions of arrays that broadcast, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of broadcasting binary functions, written once for both devices: Device is OnCpu or
+// OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/rows.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
 namespace mxtrain::broadcast_binary {
 
-// Some axes of the output, with what one step along each adds to an offset in the output, in one operand and in the other.
+// Some axes of the output, with the strides of each in the output, in one operand and in the other.
 struct Axes {
   struct Offsets {
     int64_t out = 0, own = 0, other = 0;
@@ -34,7 +35,7 @@ struct Axes {
   }
 };
 
-// What one step along axis i of the output adds in an operand: nothing where it is repeated.
+// The stride of axis i of the output in an operand: 0 if it is repeated.
 inline int64_t StrideIn(const TShape& operand, const TShape& out, int i) {
   return operand[i] != out[i] ? 0 : operand.Product(i + 1, operand.ndim());
 }

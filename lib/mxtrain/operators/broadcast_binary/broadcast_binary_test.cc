@@ -9,7 +9,7 @@ namespace {
 
 using Function = double (*)(double, double);
 
-// [2, 1, 3] with [1, 4, 3], by its definition.
+// [2, 1, 3] with [1, 4, 3], by definition.
 Values Broadcast(const Values& a, const Values& b, Function f) {
   Values out;
   for (int i = 0; i < 2; ++i) {

@@ -5,10 +5,10 @@
 namespace mxtrain::broadcast_to {
 namespace {
 
-// Axis `axis` of `out`, which has length 1 or `length` in `src`, becomes `length` long.
+// Extends axis `axis` of `out`, which has length 1 or `length` in `src`, to `length`.
 void Repeat(const TShape& src, int axis, int64_t length, const char* who, TShape* out) {
   if (src[axis] != 1 && src[axis] != length) {
-    Throw(ErrorKind::kConfig, "{}: axis {} of shape {} cannot be repeated to the length {}: it must have length 1", who, axis,
+    Throw(ErrorKind::kConfig, "{}: axis {} of shape {} cannot be repeated to length {}; it must have length 1", who, axis,
           src.ToString(), length);
   }
   (*out)[axis] = length;
@@ -17,7 +17,7 @@ void Repeat(const TShape& src, int axis, int64_t length, const char* who, TShape
 TShape AxisShape(const TShape& src, const EnvArguments& env) {
   const auto& param = env.As<BroadcastAxisParam>();
   if (param.axis.ndim() != param.size.ndim()) {
-    Throw(ErrorKind::kConfig, "broadcast_axis: axis = {} and size = {} must be equally many", param.axis.ToTuple(), param.size.ToTuple());
+    Throw(ErrorKind::kConfig, "broadcast_axis: axis = {} and size = {} must have equally many entries", param.axis.ToTuple(), param.size.ToTuple());
   }
   TShape out = src;
   for (int i = 0; i < param.axis.ndim(); ++i) {
@@ -43,14 +43,14 @@ TShape LikeShape(const TShape& lhs, const TShape& rhs, const EnvArguments& env) 
   TShape out = lhs;
   if (!param.lhs_axes && !param.rhs_axes) {
     if (lhs.ndim() != rhs.ndim()) {
-      Throw(ErrorKind::kConfig, "broadcast_like: lhs {} and rhs {} must have equally many axes, or lhs_axes and rhs_axes be given",
+      Throw(ErrorKind::kConfig, "broadcast_like: lhs {} and rhs {} must have equally many axes; otherwise give lhs_axes and rhs_axes",
             lhs.ToString(), rhs.ToString());
     }
     for (int i = 0; i < lhs.ndim(); ++i) Repeat(lhs, i, rhs[i], "broadcast_like", &out);
     return out;
   }
   if (!param.lhs_axes || !param.rhs_axes || param.lhs_axes->ndim() != param.rhs_axes->ndim()) {
-    Throw(ErrorKind::kConfig, "broadcast_like: lhs_axes and rhs_axes must be given together and be equally many");
+    Throw(ErrorKind::kConfig, "broadcast_like: lhs_axes and rhs_axes must be given together, with equally many entries");
   }
   for (int i = 0; i < param.lhs_axes->ndim(); ++i) {
     const int from = CheckAxis((*param.rhs_axes)[i], rhs, "broadcast_like");
@@ -66,15 +66,15 @@ MXTRAIN_OPERATOR(broadcast_to, registry) {
       .set_kwargs_struct<BroadcastAxisParam>()
       .set_shape_function(AxisShape)
       .add_alias("broadcast_axes")
-      .describe("axes of length one repeated to given lengths");
+      .describe("repeats axes of length one to given lengths");
   SimpleOp(registry, "broadcast_to")
       .set_kwargs_struct<BroadcastToParam>()
       .set_shape_function(ToShape)
-      .describe("axes of length one repeated, to a shape");
+      .describe("repeats axes of length one to a shape");
   SimpleOp(registry, "broadcast_like")
       .set_kwargs_struct<BroadcastLikeParam>()
       .set_shape_function(LikeShape)
-      .describe("axes of length one repeated, to the shape of another array");
+      .describe("repeats axes of length one to the shape of another array");
 }
 
 }  // namespace mxtrain::broadcast_to

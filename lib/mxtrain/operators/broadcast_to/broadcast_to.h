@@ -1,7 +1,8 @@
 #pragma once
-// An array repeated along axes of length one: broadcast_axis (broadcast_axes: which axes, to which sizes), broadcast_to (to a shape; 0
-// keeps a size) and broadcast_like (to the shape of another array, or of some of its axes). The gradient is summed over the repeated axes;
-// the array that only lends its shape has none (zero).
+// Repeats an array along axes of length one: broadcast_axis (broadcast_axes: axes and sizes),
+// broadcast_to (to a shape; 0 keeps a size) and broadcast_like (to the shape of another array, or
+// of some of its axes). The gradient is summed over the repeated axes; the array that only provides
+// its shape has none (zero).
 #include <optional>
 
 #include "mxtrain/operator/simple_op.h"
@@ -12,7 +13,7 @@ struct BroadcastAxisParam : Parameter<BroadcastAxisParam> {
   TShape axis, size;
   static void Declare(Fields<BroadcastAxisParam>& f) {
     const TShape none{std::span<const int64_t>()};
-    f.Add("axis", &BroadcastAxisParam::axis).Default(none).Help("axes of length 1; negative ones from the end");
+    f.Add("axis", &BroadcastAxisParam::axis).Default(none).Help("axes of length 1; negative from the end");
     f.Add("size", &BroadcastAxisParam::size).Default(none).Help("their lengths in the output");
   }
 };
@@ -22,15 +23,15 @@ struct BroadcastToParam : Parameter<BroadcastToParam> {
   static void Declare(Fields<BroadcastToParam>& f) {
     f.Add("shape", &BroadcastToParam::shape)
         .Default(TShape(std::span<const int64_t>()))
-        .Help("of the output, with as many axes; 0 keeps a length");
+        .Help("output shape, with as many axes; 0 keeps a length");
   }
 };
 
 struct BroadcastLikeParam : Parameter<BroadcastLikeParam> {
   std::optional<TShape> lhs_axes, rhs_axes;
   static void Declare(Fields<BroadcastLikeParam>& f) {
-    f.Add("lhs_axes", &BroadcastLikeParam::lhs_axes).Default(std::nullopt).Help("axes that are repeated; None: all");
-    f.Add("rhs_axes", &BroadcastLikeParam::rhs_axes).Default(std::nullopt).Help("axes of rhs, as many, that give their lengths");
+    f.Add("lhs_axes", &BroadcastLikeParam::lhs_axes).Default(std::nullopt).Help("axes to repeat; None: all");
+    f.Add("rhs_axes", &BroadcastLikeParam::rhs_axes).Default(std::nullopt).Help("equally many axes of rhs, which give the lengths");
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The loops of repeating and of its gradient, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of broadcasting and of its gradient, written once for both devices: Device is OnCpu or
+// OnGpu.
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/strided_view.h"
 #include "mxtrain/operators/broadcast_to/broadcast_to.h"

@@ -5,7 +5,7 @@
 namespace mxtrain::test {
 namespace {
 
-// [a, b, c], each length 1 or that of `out`, by its definition.
+// [a, b, c], each of length 1 or as in `out`, by definition.
 Values Repeated(const Values& x, const TShape& shape, const TShape& out) {
   Values y;
   const auto at = [&](int axis, int64_t i) { return shape[axis] == 1 ? 0 : i; };
@@ -42,15 +42,15 @@ TEST_CASE("broadcast_axis, broadcast_to and broadcast_like") {
   RunCase(Case("broadcast_like", {{"lhs_axes", "(0,)"}, {"rhs_axes", "(-1,)"}}, {{1, 3, 1}, {4, 2}}, {2, 3, 1}));
 }
 
-TEST_CASE("broadcast_axis, broadcast_to and broadcast_like: shapes that do not fit") {
+TEST_CASE("broadcast_axis, broadcast_to and broadcast_like: mismatched shapes") {
   const auto infer = [](const char* op, const Kwargs& kwargs, std::vector<TShape> in) {
     std::vector<TShape> out(1), aux;
     TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
   };
   CHECK_THROWS_WITH(infer("broadcast_axis", {{"axis", "1"}, {"size", "4"}}, {TShape{2, 3}}),
-                    "broadcast_axis: axis 1 of shape [2, 3] cannot be repeated to the length 4: it must have length 1");
+                    "broadcast_axis: axis 1 of shape [2, 3] cannot be repeated to length 4; it must have length 1");
   CHECK_THROWS_WITH(infer("broadcast_axis", {{"axis", "1"}}, {TShape{2, 1}}),
-                    "broadcast_axis: axis = (1,) and size = () must be equally many");
+                    "broadcast_axis: axis = (1,) and size = () must have equally many entries");
   CHECK_THROWS_WITH(infer("broadcast_to", {{"shape", "(2, 3, 4)"}}, {TShape{3, 4}}),
                     "broadcast_to: shape = (2, 3, 4) must have as many axes as the data of shape [3, 4]");
   CHECK_THROWS_WITH(infer("broadcast_like", {}, {TShape{1, 2}, TShape{2}}), doctest::Contains("must have equally many axes"));

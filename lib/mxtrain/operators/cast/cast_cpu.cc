@@ -1,5 +1,5 @@
 #include "mxtrain/operators/cast/cast_loops.h"
 
 MXTRAIN_OPERATOR(cast_cpu, registry) {
-  registry.AddKernel(mxtrain::CastRow<mxtrain::OnCpu>());
+  registry.AddKernel(mxtrain::CastKernel<mxtrain::OnCpu>());
 }

@@ -2,5 +2,5 @@
 #include "mxtrain/operators/cast/cast_loops.h"
 
 MXTRAIN_OPERATOR(cast_cuda, registry) {
-  registry.AddKernel(mxtrain::CastRow<mxtrain::OnGpu>());
+  registry.AddKernel(mxtrain::CastKernel<mxtrain::OnGpu>());
 }

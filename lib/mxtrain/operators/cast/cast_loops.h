@@ -1,6 +1,6 @@
 #pragma once
-// Cast over the stored elements of both arrays, which lie alike: zero stays zero, so padding does too. Written once for both devices: Device is
-// OnCpu or OnGpu.
+// Cast over the stored elements of two arrays of the same layout: zero stays zero, so padding does
+// too. Written once for both devices: Device is OnCpu or OnGpu.
 #include <limits>
 #include <memory>
 
@@ -56,7 +56,7 @@ class CastLoop final : public Operator {
 };
 
 template <typename Device>
-KernelEntry CastRow() {
+KernelEntry CastKernel() {
   return LastKernel<Device>("Cast", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = FlatPlan(property, request, true);
     plan.make = [] { return std::make_unique<CastLoop<Device>>(); };

@@ -1,5 +1,6 @@
-// Cast between float32 and bfloat16, a run over stored elements. Compiled once per instruction set; the best one that the machine has is
-// chosen when the program runs. The loops are plain: the compiler vectorises them for each set.
+// Cast between float32 and bfloat16 over stored elements. Compiled once per instruction set; the
+// best supported set is selected at run time. The loops are plain; the compiler vectorizes them for
+// each set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/cast/cast_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others

@@ -27,7 +27,7 @@ TEST_CASE("Cast between floating types rounds once, and so does its gradient") {
     for (DType to : {DType::kFloat32, DType::kFloat64}) RunCase(Case(to, shape));
     OperatorCase c = Case(DType::kBfloat16, shape);
     c.must_accept = {"simd"};
-    c.tolerance = {65536, "half of bfloat16's last bit, in epsilons of float"};
+    c.tolerance = {65536, "half of the last bit of bfloat16, in float epsilons"};
     RunCase(c);
     c.kwargs = {{"dtype", "float16"}};
     c.must_accept = {};
@@ -47,7 +47,7 @@ TEST_CASE("Cast rounds to the nearest bfloat16, ties to even, and keeps NaN and 
   RunCase(c);
 }
 
-TEST_CASE("Cast to whole numbers cuts fractions off and stays within the range") {
+TEST_CASE("Cast to whole numbers truncates fractions and saturates") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const Values x{1.75, -1.75, 255.5, 300, -3, inf, -inf, nan};
   const std::vector<std::pair<DType, Values>> expected = {{DType::kUint8, {1, 0, 255, 255, 0, 255, 0, 0}},

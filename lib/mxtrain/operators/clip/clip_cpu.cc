@@ -8,7 +8,7 @@ MXTRAIN_OPERATOR(clip_cpu, registry) {
       .set_gradient(DeviceType::kCPU, Backward<OnCpu>, kInplaceOutIn)
       .set_kwargs_struct<ClipParam>()
       .set_elementwise(Elementwise::kYes)
-      .describe("every element, but no less than a_min and no more than a_max");
+      .describe("clamps every element to [a_min, a_max]");
 }
 
 }  // namespace mxtrain::clip

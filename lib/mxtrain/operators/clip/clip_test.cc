@@ -24,7 +24,7 @@ TEST_CASE("clip") {
   RunCase(Clip());
 }
 
-TEST_CASE("the gradient of clip passes on the bounds themselves") {
+TEST_CASE("the gradient of clip passes at the bounds") {
   OperatorCase c = Clip();
   c.shapes = {TShape{4}};
   c.inputs = {Cycle({-0.5, 1, -1, 2})};

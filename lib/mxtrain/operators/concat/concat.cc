@@ -23,7 +23,7 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
   if (ndim < 0) return false;
   const int axis = Axis(ndim);
 
-  // What all arrays have in common: every dimension but one.
+  // The common part of all shapes: every dimension but one.
   const auto without_axis = [axis](TShape shape) {
     if (shape.ndim() > axis) shape[axis] = TShape::kUnknown;
     return shape;
@@ -48,7 +48,7 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
   }
   if (unknown == 1 && whole[axis] != TShape::kUnknown) {
     if (whole[axis] < sum) {
-      Throw(ErrorKind::kConfig, "Concat: output has length {} along axis {}, but its known inputs alone have {}", whole[axis], axis, sum);
+      Throw(ErrorKind::kConfig, "Concat: output has length {} along axis {}, but the known inputs sum to {}", whole[axis], axis, sum);
     }
     (*which)[axis] = whole[axis] - sum;
     unknown = 0;

@@ -9,7 +9,7 @@ struct ConcatParam : Parameter<ConcatParam> {
   int num_args, dim;
   static void Declare(Fields<ConcatParam>& f) {
     f.Add("num_args", &ConcatParam::num_args).Required().Range(1, kMostArguments).Help("number of inputs");
-    f.Add("dim", &ConcatParam::dim).Default(1).Help("axis along which the inputs are joined; negative counts from the last");
+    f.Add("dim", &ConcatParam::dim).Default(1).Help("axis along which the inputs are joined; negative counts from the end");
   }
 };
 

@@ -42,7 +42,8 @@ TEST_CASE("Concat") {
   RunCase(Case({{0, 1}, {0, 3}}, 1));
 }
 
-// Offered images in blocks of eight channels: those that can be joined as they lie are, others come plain.
+// Offered images in blocks of eight channels: those whose blocks can be joined keep the layout,
+// others are plain.
 TEST_CASE("Concat of blocks of channels") {
   RunCase(Case({{2, 8, 3, 5}, {2, 24, 3, 5}, {2, 16, 3, 5}}, 1));
   RunCase(Case({{2, 8, 3, 5}, {2, 4, 3, 5}, {2, 4, 3, 5}}, 1));

@@ -11,36 +11,36 @@ template <typename P>
 void DeclareSettings(Fields<P>& f) {
   const TShape empty = TShape::OfRank(0);
   f.Add("kernel", &P::kernel).Required().Help("window, (h, w)");
-  f.Add("stride", &P::stride).Default(empty).Help("step of the window, (h, w); 1 by default");
-  f.Add("dilate", &P::dilate).Default(empty).Help("distance of neighbouring taps, (h, w); 1 by default");
-  f.Add("pad", &P::pad).Default(empty).Help("zeros around the image on either side, (h, w); 0 by default");
+  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, (h, w); 1 by default");
+  f.Add("dilate", &P::dilate).Default(empty).Help("dilation, (h, w); 1 by default");
+  f.Add("pad", &P::pad).Default(empty).Help("zero padding on either side, (h, w); 0 by default");
   f.Add("num_filter", &P::num_filter).Required().Range(1).Help("output channels");
-  f.Add("num_group", &P::num_group).Default(1).Range(1).Help("groups of channels that do not see each other");
-  f.Add("no_bias", &P::no_bias).Default(false).Help("leave the bias out");
+  f.Add("num_group", &P::num_group).Default(1).Range(1).Help("number of channel groups");
+  f.Add("no_bias", &P::no_bias).Default(false).Help("no bias");
   f.Add("layout", &P::layout)
       .Enum({{"NCW", P::kNCW}, {"NCHW", P::kNCHW}, {"NCDHW", P::kNCDHW}, {"NHWC", P::kNHWC}, {"NDHWC", P::kNDHWC}})
       .Default(std::nullopt)
       .Help("order of the axes; NCHW is supported");
-  f.Ignored("workspace", "scratch memory in MiB; the memory plan knows it exactly");
-  f.Ignored("cudnn_tune", "choice of the algorithm by measurement");
-  f.Ignored("cudnn_off", "another implementation than cuDNN's");
+  f.Ignored("workspace", "scratch memory in MiB; the memory plan computes it exactly");
+  f.Ignored("cudnn_tune", "choose the algorithm by measuring");
+  f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
 }
 
 // Windows of two numbers; relations between parameters. Throws kConfig.
 void Validate(const std::string& who, ConvolutionSettings* s) {
   if (s->kernel.ndim() != 2) {
-    Throw(ErrorKind::kConfig, "{}: kernel = {} has {} axes; 2-D convolution (a kernel of two numbers) is supported", who,
+    Throw(ErrorKind::kConfig, "{}: kernel = {} has {} axes; only 2-D convolution (a kernel of two numbers) is supported", who,
           s->kernel.ToTuple(), s->kernel.ndim());
   }
   if (s->layout && *s->layout != ConvolutionSettings::kNCHW) {
-    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; how arrays lie in memory is chosen by the kernels", who);
+    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; the kernels choose the memory layout", who);
   }
   s->kernel = WindowParam(s->kernel, 2, 1, 1, who, "kernel");
   s->stride = WindowParam(s->stride, 2, 1, 1, who, "stride");
   s->dilate = WindowParam(s->dilate, 2, 1, 1, who, "dilate");
   s->pad = WindowParam(s->pad, 2, 0, 0, who, "pad");
   if (s->num_filter % s->num_group != 0) {
-    Throw(ErrorKind::kConfig, "{}: num_filter = {} is no multiple of num_group = {}", who, s->num_filter, s->num_group);
+    Throw(ErrorKind::kConfig, "{}: num_filter = {} is not a multiple of num_group = {}", who, s->num_filter, s->num_group);
   }
 }
 
@@ -100,7 +100,7 @@ void ConvolutionProperty::InferChannels(TShape* data, TShape* weight) const {
   const int64_t groups = settings().num_group;
   if ((*data)[1] >= 0) {
     if ((*data)[1] % groups != 0) {
-      Throw(ErrorKind::kConfig, "{}: data {} has {} channels, no multiple of num_group = {}", TypeString(), data->ToString(), (*data)[1],
+      Throw(ErrorKind::kConfig, "{}: data {} has {} channels, not a multiple of num_group = {}", TypeString(), data->ToString(), (*data)[1],
             groups);
     }
     UnifyShape({settings().num_filter, (*data)[1] / groups, settings().kernel[0], settings().kernel[1]}, weight, TypeString(), "weight");
@@ -139,7 +139,7 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
   UnifyShape(batch, &output, who, "output");
   data[0] = output[0];
   for (int i = 0; i < 2; ++i) {
-    // A step of one loses nothing, so the size of the output tells that of the data.
+    // Stride 1 loses nothing, so the output size determines the data size.
     if (data[2 + i] >= 0 || output[2 + i] < 0 || settings().stride[i] != 1) continue;
     data[2 + i] = output[2 + i] - 1 + DilatedSize(settings().kernel[i], settings().dilate[i]) - 2 * settings().pad[i];
   }
@@ -172,8 +172,8 @@ double ConvolutionProperty::ForwardFlops(const std::vector<TShape>& in, const st
 
 std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request) {
   if (settings.act == Epilogue::kNone && !settings.with_sum) return "";
-  if (request.needs_backward) return "with a sum or an activation, has no gradient";
-  if (request.out_req[0] == OpReqType::kAddTo) return "with a sum or an activation, is not added to an array";
+  if (request.needs_backward) return "no gradient with a sum or an activation";
+  if (request.out_req[0] == OpReqType::kAddTo) return "no kAddTo with a sum or an activation";
   return "";
 }
 
@@ -181,15 +181,15 @@ std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanReques
 
 MXTRAIN_OPERATOR(convolution, registry) {
   using namespace mxtrain;
-  const auto [plain, finished] = ConvolutionProperty::kOperators;
+  const auto plain = ConvolutionProperty::kOperators[0], fused = ConvolutionProperty::kOperators[1];
   registry.AddProperty(plain, {"Convolution_v1"}, [plain] {
     return std::make_unique<ConvolutionOf<ConvolutionParam>>(plain, "2-D convolution of images [N, C, H, W]");
   });
-  registry.AddProperty(finished, {}, [finished] {
+  registry.AddProperty(fused, {}, [fused] {
     return std::make_unique<ConvolutionOf<ConvolutionActivationParam>>(
-        finished, "Convolution, addition and activation in one, for inference (made by the fusion pass)");
+        fused, "Convolution, addition and activation in one, for inference (created by the fusion pass)");
   });
   FusePattern in_inference;
   in_inference.for_training = false;
-  AddEpiloguePatterns(registry, plain, finished, /*sums=*/true, in_inference);
+  AddEpiloguePatterns(registry, plain, fused, /*sums=*/true, in_inference);
 }

@@ -4,8 +4,9 @@
 // out[n, o, y, x] = bias[o] + sum over c, i, j of data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j], zero outside the
 // image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1.
 //
-// _ConvolutionActivation, which the fusion pass makes in inference, is the same operator with an addition and an activation behind it:
-// output = act(Convolution(data) [+ sum]). It has no gradient.
+// _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
+// epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no
+// gradient.
 #include "mxtrain/operators/activation/epilogue.h"
 
 namespace mxtrain {
@@ -18,7 +19,7 @@ struct ConvolutionSettings : Epilogue {
   std::optional<int> layout;
 };
 
-// A convolution of given shapes in numbers; arrays of two are (h, w).
+// The numbers of a convolution of given shapes; arrays of two are (h, w).
 struct MXTRAIN_API ConvolutionGeometry {
   int64_t batch, in_channels, out_channels, groups;
   int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
@@ -28,11 +29,11 @@ struct MXTRAIN_API ConvolutionGeometry {
   MXTRAIN_HD int64_t group_out() const { return out_channels / groups; }
 };
 
-// What Convolution and _ConvolutionActivation share: all but the reading of parameters.
+// Shared by Convolution and _ConvolutionActivation: everything except the parsing of parameters.
 class ConvolutionProperty : public OperatorProperty {
  public:
   enum Argument { kData, kWeight, kBias };  // the sum comes last
-  // Rows serve both operators.
+  // Kernels serve both operators.
   static constexpr const char* kOperators[] = {"Convolution", "_ConvolutionActivation"};
 
   virtual const ConvolutionSettings& settings() const = 0;
@@ -50,7 +51,7 @@ class ConvolutionProperty : public OperatorProperty {
   void InferSpace(const TShape& data, TShape* out) const;
 };
 
-// Why a kernel that finishes sums where they are to lie cannot do what is asked, or "".
+// Why a kernel that applies the epilogue in place cannot serve the request, or "".
 MXTRAIN_API std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request);
 
 }  // namespace mxtrain

@@ -1,5 +1,5 @@
 #include "mxtrain/operators/convolution/convolution_loops.h"
 
 MXTRAIN_OPERATOR(convolution_cpu, registry) {
-  mxtrain::convolution::AddReferenceRows<mxtrain::OnCpu>(registry);
+  mxtrain::convolution::AddReferenceKernels<mxtrain::OnCpu>(registry);
 }

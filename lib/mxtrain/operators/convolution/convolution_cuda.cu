@@ -2,5 +2,5 @@
 #include "mxtrain/operators/convolution/convolution_loops.h"
 
 MXTRAIN_OPERATOR(convolution_cuda, registry) {
-  mxtrain::convolution::AddReferenceRows<mxtrain::OnGpu>(registry);
+  mxtrain::convolution::AddReferenceKernels<mxtrain::OnGpu>(registry);
 }

@@ -1,4 +1,5 @@
-// Convolution by cuDNN. What is added to the products (bias, sum) is laid into the output before they are added to it.
+// Convolution by cuDNN. Addends (bias, sum) are written to the output first; the products are then
+// accumulated.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +12,7 @@ namespace mxtrain::convolution {
 namespace {
 
 constexpr int kCudnnRank = 100;
-constexpr int64_t kAlignment = 256;  // bytes, of a workspace of cuDNN
+constexpr int64_t kAlignment = 256;  // bytes, of a cuDNN workspace
 
 template <typename T>
 struct BiasAndSum {
@@ -20,7 +21,7 @@ struct BiasAndSum {
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0)); }
 };
 
-// A value of NaN stays.
+// NaN stays NaN.
 template <typename C>
 struct Bounded {
   C low, high;
@@ -105,7 +106,8 @@ bool Wanted(const PlanRequest& request, int argument) {
   return request.needs_backward && request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
 }
 
-// The units that multiply matrices of narrow elements take channels side by side; other arrays would be turned before and after.
+// Matrix units for narrow types expect channels last; other layouts would be converted before and
+// after.
 Layout BestLayout(const PlanRequest& request, Backend& backend) {
   const DType type = request.in[P::kData].type;
   const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) || (type == DType::kFloat32 && request.math == Math::kTf32);
@@ -133,7 +135,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
     options.channels_last = false;
     kernel = cuda::CudnnConvolution::Make(backend, request.ctx.id, ShapeOf(geometry), options);
   }
-  if (!kernel) return Refusal{"cuDNN has no algorithm for it"};
+  if (!kernel) return Refusal{"cuDNN has no algorithm for this convolution"};
   Plan plan = PlainPlan(base, request);
   LieAs(layout, base, request, &plan);
   plan.forward_workspace = kernel->forward_workspace() + kAlignment;

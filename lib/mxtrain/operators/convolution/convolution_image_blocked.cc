@@ -1,7 +1,9 @@
-// Convolution over images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by the loops of image_blocked_kernels.h: for few channels, where
-// oneDNN's blocks of channels would be half empty. Master form of the weight: plain.
+// Image-blocked convolution: images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by
+// the loops of image_blocked_kernels.h. For few channels, where oneDNN's blocks of channels would
+// be half empty. Canonical layout of the weight: plain.
 //
-// An element of a gradient is summed by one thread in one order: the same bits with any number of threads.
+// An element of a gradient is summed by one thread in one order: the same bits with any number of
+// threads.
 #include <algorithm>
 
 #include "mxtrain/device/blocked_layout.h"
@@ -20,11 +22,11 @@ int64_t CeilDivide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-class LaneConvolution final : public Operator {
+class ImageBlockedConvolution final : public Operator {
  public:
-  LaneConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings) : g_(geometry), settings_(settings) {}
+  ImageBlockedConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings) : g_(geometry), settings_(settings) {}
 
-  // Floats of the packed filters, seen from the forward pass or from the gradient of the data.
+  // Floats of the packed filters, for the forward pass or for the gradient of the data.
   static int64_t PackedFloats(const ConvolutionGeometry& g, bool forward) {
     const int64_t filters = forward ? g.out_channels : g.in_channels, channels = forward ? g.in_channels : g.out_channels;
     const int64_t tile = image_blocked::TileOf(filters);
@@ -77,7 +79,8 @@ class LaneConvolution final : public Operator {
     return c;
   }
 
-  // Puts weight_at(filter, channel, cell of the window) into the workspace, as the loops read it.
+  // Writes weight_at(filter, channel, cell of the window) into the workspace, in the order of the
+  // loops.
   template <typename F>
   void Pack(image_blocked::Correlation* c, const OpContext& ctx, F weight_at) const {
     auto* packed = static_cast<float*>(ctx.workspace.data);
@@ -94,7 +97,7 @@ class LaneConvolution final : public Operator {
     c->packed = packed;
   }
 
-  // Tiles outermost, then images, then rows: a tile's filters stay in the first cache.
+  // Tiles outermost, then images, then rows: a tile's filters stay in the first-level cache.
   void Run(const image_blocked::Correlation& c) const {
     const int64_t blocks = Blocks(), groups = CeilDivide(blocks, image_blocked::kBlocksAtATime);
     ParallelFor(CeilDivide(c.filters, c.tile) * groups * c.out_height, 1, [&](int64_t begin, int64_t end) {
@@ -142,7 +145,8 @@ class LaneConvolution final : public Operator {
   ConvolutionSettings settings_;
 };
 
-// What oneDNN's blocks of eight channels would add in zeros. It has kernels of its own for three input channels, none for one or two.
+// Whether oneDNN's blocks of eight channels would be nearly full. It has its own kernels for three
+// input channels, none for one or two.
 bool FillsBlocks(const ConvolutionGeometry& g) {
   constexpr int64_t kBlock = 8;
   constexpr double kWorthwhile = 1.2;
@@ -154,15 +158,15 @@ bool FillsBlocks(const ConvolutionGeometry& g) {
 std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g, const PlanRequest& request) {
   for (const TensorSpec& spec : request.in) {
     if (spec.type != DType::kFloat32) return "float32 only";
-    if (spec.shape.Size() == 0) return "an empty array";
+    if (spec.shape.Size() == 0) return "empty array";
   }
-  if (g.groups != 1) return "for one group";
-  if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1}) return "for windows at every cell, without dilation";
-  if (g.kernel[0] * g.kernel[1] > image_blocked::kMaxWindow) return format("a window of more than {} cells", image_blocked::kMaxWindow);
-  if (g.batch % image_blocked::Width() != 0) return format("a batch that is no multiple of {}", image_blocked::Width());
-  if (FillsBlocks(g)) return "the channels fill oneDNN's blocks";
+  if (g.groups != 1) return "one group only";
+  if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1}) return "stride 1 and dilation 1 only";
+  if (g.kernel[0] * g.kernel[1] > image_blocked::kMaxWindow) return format("windows of at most {} cells only", image_blocked::kMaxWindow);
+  if (g.batch % image_blocked::Width() != 0) return format("batch sizes that are a multiple of {} only", image_blocked::Width());
+  if (FillsBlocks(g)) return "enough channels for oneDNN's blocks";
   const std::optional<Layout>& weight = request.in_layout[P::kWeight];
-  if (weight && !weight->plain()) return "a plain weight only";
+  if (weight && !weight->plain()) return "plain weights only";
   return "";
 }
 
@@ -176,10 +180,10 @@ Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const Pla
   const BlockedLayout::Block images{0, image_blocked::Width()};
   plan.in[P::kData] = plan.out[0] = backend.Intern(std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
   if (settings.with_sum) plan.in.back() = plan.out[0];
-  const auto bytes = [&](bool forward) { return LaneConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
+  const auto bytes = [&](bool forward) { return ImageBlockedConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
   plan.forward_workspace = bytes(true);
   if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp) plan.backward_workspace = bytes(false);
-  plan.make = [geometry, settings] { return std::make_unique<LaneConvolution>(geometry, settings); };
+  plan.make = [geometry, settings] { return std::make_unique<ImageBlockedConvolution>(geometry, settings); };
   return plan;
 }
 

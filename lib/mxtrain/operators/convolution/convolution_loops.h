@@ -1,5 +1,6 @@
 #pragma once
-// The meaning of Convolution in loops, each element of a result by itself. Written once for both devices: Device is OnCpu or OnGpu.
+// The reference loops of Convolution, each result element by itself. Written once for both devices:
+// Device is OnCpu or OnGpu.
 #include <memory>
 
 #include "mxtrain/operator/plans.h"
@@ -10,7 +11,7 @@ namespace mxtrain::convolution {
 
 using P = ConvolutionProperty;
 
-// Places of an axis whose windows contain `in` cell `i`: the output index for tap `k`, or -1.
+// Along an axis: the output index whose window has `in` cell `i` under tap `k`, or -1.
 MXTRAIN_HD inline int64_t OutputOfTap(const ConvolutionGeometry& g, int axis, int64_t i, int64_t k) {
   const int64_t at = i + g.pad[axis] - k * g.dilate[axis];
   if (at < 0 || at % g.stride[axis] != 0 || at / g.stride[axis] >= g.out[axis]) return -1;
@@ -181,14 +182,14 @@ class ConvolutionReference final : public Operator {
   ConvolutionSettings settings_;
 };
 
-// Bytes of scratch for the gradient of the bias.
+// Scratch bytes for the gradient of the bias.
 inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequest& request) {
   if (!request.needs_backward || settings.no_bias) return 0;
   return weighted::BytesOfBiasSums(request.in[P::kData].type, ChannelView(request.out[0].shape, 1));
 }
 
 template <typename Device>
-void AddReferenceRows(OperatorRegistry& registry) {
+void AddReferenceKernels(OperatorRegistry& registry) {
   for (const char* op : P::kOperators) {
     registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
       const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();

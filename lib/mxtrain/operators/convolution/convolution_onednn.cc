@@ -15,8 +15,9 @@ class Planner {
 
   const weighted::Wanted& wanted() const { return wanted_; }
 
-  // The offered form of the data first, then the one that oneDNN likes best, then everything plain: with blocks on one side only, a first
-  // layer of one channel has no kernel for the gradient of its weights but loops over elements.
+  // Tries the offered layout of the data first, then oneDNN's preferred one, then all plain: with
+  // blocks on one side only, oneDNN computes the weight gradient of a first layer of one channel by
+  // loops over elements.
   Expected<Choice, Refusal> Best() const {
     const std::optional<Layout> data = request_.in_layout[P::kData], weight = request_.in_layout[P::kWeight];
     std::optional<Choice> best;
@@ -30,18 +31,18 @@ class Planner {
       choice->penalty += extra;
       if (!best || choice->penalty < best->penalty) best = *choice;
     };
-    const bool master_form = !request_.is_train && weight && !weight->plain();
-    if (master_form) consider(Describe(data, weight, std::nullopt), 0);
+    const bool canonical = !request_.is_train && weight && !weight->plain();
+    if (canonical) consider(Describe(data, weight, std::nullopt), 0);
     consider(Describe(data, std::nullopt, std::nullopt), 0);
     if (data) consider(Describe(std::nullopt, std::nullopt, std::nullopt), kReorderPenalty);
     consider(Describe(Layout(), Layout(), Layout()), data && !data->plain() ? kReorderPenalty : 0);
     if (!best) return refusal;
-    if (best->penalty >= weighted::kReferencePenalty) return Refusal{"oneDNN has only loops over elements for this shape"};
+    if (best->penalty >= weighted::kReferencePenalty) return Refusal{"oneDNN has only reference loops for this shape"};
     return *best;
   }
 
  private:
-  static constexpr int kReorderPenalty = 1;  // of data that do not lie as they are offered
+  static constexpr int kReorderPenalty = 1;  // of data whose layout differs from the offered one
   static constexpr weighted::Builders<onednn::Convolution> kBuilders{true, onednn::ConvolutionForward,
                                                                      onednn::ConvolutionBackwardData, onednn::ConvolutionBackwardWeights};
 

@@ -26,7 +26,7 @@ TShape OutputShape(const Net& net) {
   return out;
 }
 
-// Every product is carried from the input to the output that it belongs to.
+// Adds every product to its output.
 Values Convolve(const Net& net, const Values& data, const Values& weight, const Values* bias) {
   const TShape out = OutputShape(net);
   const int64_t channels = net.data[1], in_group = channels / net.groups, out_group = net.filters / net.groups;
@@ -55,7 +55,7 @@ Values Convolve(const Net& net, const Values& data, const Values& weight, const 
   return result;
 }
 
-// Gradients of data, weight and bias: every product is carried back the way that it came.
+// Gradients of data, weight and bias: every product is propagated back along its path.
 Arrays ConvolveBack(const Net& net, const Values& data, const Values& weight, const Values& head) {
   const TShape out = OutputShape(net);
   const int64_t channels = net.data[1];
@@ -114,14 +114,15 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
 void Run(const std::string& name, const Net& net, const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
   OperatorCase c = CaseOf(name, net);
   c.must_accept = must_accept;
-  c.any_gradients = must_accept.back() != "shallow";  // which exists for the gradient of the weights alone
+  // A kernel for the gradient of the weights only.
+  c.any_gradients = must_accept.back() != "shallow";
   RunCase(c);
 }
 
 TEST_CASE("Convolution: kernels, strides, pads") {
   Run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
   Run("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = false});
-  Run("channels that are no multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
+  Run("channels that are not a multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
   Run("uneven in every parameter", {.data = {1, 8, 9, 7}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .filters = 8});
   Run("dilated", {.data = {1, 8, 9, 8}, .kernel = {3, 2}, .pad = {2, 1}, .dilate = {2, 3}, .filters = 8});
   Run("rows that no window reaches", {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
@@ -132,24 +133,26 @@ TEST_CASE("Convolution: first layers") {
   Run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
 }
 
-TEST_CASE("Convolution: few channels, blocks of images") {
-  const std::vector<std::string> rows = {"ref", "image_blocked"};
-  Run("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, rows);
-  Run("an odd number of vectors, uneven windows", {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 13}, rows);
-  Run("padding on all sides", {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false}, rows);
-  Run("more padding than image", {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, rows);
-  Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11}, rows);
+TEST_CASE("Convolution: few channels, image-blocked") {
+  const std::vector<std::string> kernels = {"ref", "image_blocked"};
+  Run("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, kernels);
+  Run("an odd number of vectors, uneven windows", {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 13}, kernels);
+  Run("padding on all sides", {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false}, kernels);
+  Run("more padding than image", {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, kernels);
+  Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11}, kernels);
 }
 
-// Central differences would take minutes for shapes that are worth it. Tolerance: Winograd's sums round up to four times as much as plain ones.
+// Central differences would take minutes for shapes of a useful size. Tolerance: Winograd's sums
+// have up to four times the rounding error of plain ones.
 void RunWinograd(const std::string& name, const Net& net, bool inference = false) {
   OperatorCase c = CaseOf(name, net);
   c.types = {DType::kFloat32};
   c.must_accept = {"ref", "onednn"};
-  const auto rows = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
-  const bool built = std::any_of(rows.begin(), rows.end(), [](const KernelEntry* row) { return row->name == "winograd"; });
+  const auto kernels = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
+  const bool built = std::any_of(kernels.begin(), kernels.end(), [](const KernelEntry* kernel) { return kernel->name == "winograd"; });
   if (built && __builtin_cpu_supports("avx2")) c.must_accept.push_back("winograd");
-  if (!inference) c.may_allocate.push_back("winograd");  // oneDNN, for the gradient of the weights
+  // oneDNN allocates for the gradient of the weights.
+  if (!inference) c.may_allocate.push_back("winograd");
   c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) { return ConvolveBack(net, in[0], in[1], head[0]); };
   const int64_t terms = c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3];
   c.tolerance = {64 + static_cast<double>(terms), "sums of as many products by Winograd's method"};
@@ -163,13 +166,13 @@ void RunWinograd(const std::string& name, const Net& net, bool inference = false
 TEST_CASE("Convolution: Winograd") {
   RunWinograd("whole tiles", {.data = {2, 32, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
   RunWinograd("many tiles", {.data = {3, 32, 50, 43}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
-  RunWinograd("tiles that reach over the edges", {.data = {1, 48, 23, 21}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
-  RunWinograd("channels that are no multiple of a block", {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
+  RunWinograd("tiles that extend over the edges", {.data = {1, 48, 23, 21}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
+  RunWinograd("channels that are not a multiple of a block", {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
   RunWinograd("no padding", {.data = {3, 48, 21, 22}, .kernel = {3, 3}, .filters = 33, .bias = false});
   RunWinograd("more padding on one side than on the other", {.data = {3, 35, 22, 18}, .kernel = {3, 3}, .pad = {0, 2}, .filters = 48});
 }
 
-TEST_CASE("Convolution: Winograd in inference, with weights packed before") {
+TEST_CASE("Convolution: Winograd in inference, with prepacked weights") {
   RunWinograd("whole blocks", {.data = {1, 64, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64}, true);
   RunWinograd("odd sizes", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50}, true);
 }
@@ -190,8 +193,8 @@ TEST_CASE("Convolution: small, empty, other types") {
   RunCase(c);
 }
 
-// Products of bfloat16 are exact in float32; what is rounded are sums and, once, what is written in bfloat16.
-TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN where the processor can") {
+// Products of bfloat16 are exact in float32; only sums and, once, the bfloat16 results are rounded.
+TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN if the processor supports it") {
   const auto run = [](const std::string& name, const Net& net, bool always) {
     OperatorCase c = CaseOf("bfloat16, " + name, net);
     c.types = {DType::kBfloat16};
@@ -203,11 +206,11 @@ TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN where the proces
   run("1x1", {.data = {2, 32, 4, 4}, .kernel = {1, 1}, .filters = 16, .bias = false}, true);
   run("1x1, strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .bias = false}, true);
   run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16}, true);
-  run("channels that are no multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
+  run("channels that are not a multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
   run("depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16}, false);
 }
 
-TEST_CASE("Convolution: one type, but for a float32 bias beside narrow data") {
+TEST_CASE("Convolution: one type, except for a float32 bias with narrow data") {
   const auto conv = TestRegistry().Create("Convolution", {{"kernel", "(3, 3)"}, {"num_filter", "8"}});
   std::vector<DType> in{DType::kBfloat16, DType::kUnknown, DType::kFloat32}, out{DType::kUnknown}, aux;
   CHECK(conv->InferType(&in, &out, &aux));
@@ -255,14 +258,14 @@ TEST_CASE("_ConvolutionActivation: with and without sum") {
   }
 }
 
-// oneDNN's activations, behind its convolutions in inference, give 0 for it, which no order of its operands changes.
+// oneDNN's fused activations in inference return 0 for NaN, whatever the operand order.
 void RunButOneDnn(const OperatorCase& c) {
   for (const std::string& problem : ExamineCase(c, TestRegistry(), TestBackend()).problems) {
-    if (problem.find("row 'onednn'") == std::string::npos) FAIL_CHECK(problem);
+    if (problem.find("kernel 'onednn'") == std::string::npos) FAIL_CHECK(problem);
   }
 }
 
-TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our own kernels") {
+TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our kernels") {
   for (const char* act : {"relu", "relu6"}) {
     for (const Net& net : {Net{.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act},
                            Net{.data = {2, 16, 5, 5}, .kernel = {1, 1}, .filters = 32, .act = act},
@@ -271,7 +274,8 @@ TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our own kerne
                            Net{.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act},
                            Net{.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50, .act = act}}) {
       OperatorCase c = CaseOf(std::string(act) + " of NaN", net);
-      c.inputs = {Uniform(-1, 1), Uniform(-1, 1), Cycle({0.5, std::nan(""), -0.5})};  // of a filter: it spoils no neighbours
+      // Of one filter: the others are not affected.
+      c.inputs = {Uniform(-1, 1), Uniform(-1, 1), Cycle({0.5, std::nan(""), -0.5})};
       RunButOneDnn(c);
       c.types = {DType::kBfloat16};
       c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
@@ -280,23 +284,24 @@ TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our own kerne
   }
 }
 
-TEST_CASE("_ConvolutionActivation: no gradient, and no row that pretends to have one") {
+TEST_CASE("_ConvolutionActivation: no gradient, and no kernel that claims one") {
   OperatorCase c = CaseOf("no gradient", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .filters = 16, .act = "relu"});
   c.backward = true;
   const CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
-  CHECK(!report.rows.empty());
-  for (const KernelOutcome& row : report.rows) CHECK_MESSAGE(!row.refusal.empty(), row.row);
+  CHECK(!report.kernels.empty());
+  for (const KernelOutcome& kernel : report.kernels) CHECK_MESSAGE(!kernel.refusal.empty(), kernel.kernel);
 }
 
 std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::string& name = "Convolution") {
   return TestRegistry().Create(name, kwargs);
 }
 
-// Sixteen channels are one block, and the order of the axes around one block is open: oneDNN 3 tells it from another where 2 does not say.
+// Sixteen channels are one block, so the axis order around it is open: oneDNN 3 distinguishes the
+// orders, oneDNN 2 does not.
 TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one block") {
   if (OneDnnVersion().empty()) return;
   const KernelEntry* onednn = nullptr;
-  for (const KernelEntry* row : TestRegistry().Kernels("Convolution", DeviceType::kCPU)) onednn = row->name == "onednn" ? row : onednn;
+  for (const KernelEntry* kernel : TestRegistry().Kernels("Convolution", DeviceType::kCPU)) onednn = kernel->name == "onednn" ? kernel : onednn;
   REQUIRE(onednn);
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{32, 16}, {16, 96}, {192, 16}}) {
     CAPTURE(from);
@@ -321,7 +326,7 @@ TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one 
   }
 }
 
-TEST_CASE("Convolution: shapes follow in both directions") {
+TEST_CASE("Convolution: shapes are inferred in both directions") {
   const auto conv = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}}, "Convolution_v1");
   std::vector<TShape> in(3), out(1), aux;
   in[0] = {-1, 4, 10, 12};
@@ -345,7 +350,7 @@ TEST_CASE("Convolution: shapes follow in both directions") {
   CHECK(in[0] == TShape{5, 3, -1, -1});
 }
 
-TEST_CASE("Convolution: what cannot be is refused by name") {
+TEST_CASE("Convolution: invalid parameters are rejected by name") {
   CHECK_THROWS_WITH_AS(Make({{"kernel", "(3,)"}, {"num_filter", "8"}}), doctest::Contains("2-D"), Error);
   CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}), doctest::Contains("NCHW"), Error);
   CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}), doctest::Contains("num_group"), Error);

@@ -1,6 +1,6 @@
-// Convolution of 3x3 windows by Winograd's method under Math::kFast: the forward pass and the gradient of the data by winograd.h, the
-// gradient of the weights by oneDNN. In training the weights are packed in each pass, from their master form; in inference they arrive
-// packed.
+// 3x3 convolution by Winograd's method under Math::kFast: the forward pass and the gradient of the
+// data by winograd.h, the gradient of the weights by oneDNN. In training the weights are packed in
+// each pass, from their canonical layout; in inference they are prepacked.
 #include <algorithm>
 
 #include "mxtrain/device/cpu/parallel.h"
@@ -22,15 +22,16 @@ int64_t RoundUp(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// What a plan settled.
+// The decisions of a plan.
 struct Setup {
   winograd::Pass forward, backward;
   Wanted wanted;
   weighted::Arguments arguments;
-  float low, high;      // of the result
-  bool packed = false;  // the weights arrive packed
+  float low, high;      // bounds of the result
+  bool packed = false;  // the weights are prepacked
   std::optional<onednn::Descriptor> weights;
-  // Bytes of the gradients of weights and bias, which oneDNN cannot add to what is there: they are made in the workspace then.
+  // Bytes of the gradients of weights and bias when oneDNN cannot accumulate: they are computed in
+  // the workspace.
   int64_t weight_bytes = 0, bias_bytes = 0;
 
   int64_t forward_workspace() const { return (packed ? 0 : RoundUp(forward.packed_bytes())) + forward.workspace_bytes(); }
@@ -116,11 +117,11 @@ Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionSettings
   c.winograd_weights = true;
   onednn::Result result = onednn::ConvolutionBackwardWeights(backend, c);
   if (!result) return result.error();
-  if (weighted::Penalty(*result) > 0) return Refusal{"oneDNN has no direct kernel for the gradient of these weights"};
+  if (weighted::Penalty(*result) > 0) return Refusal{"oneDNN has no direct kernel for the weight gradient"};
   return *result;
 }
 
-// "" where this row is at least a tenth faster than direct kernels, by the model.
+// "" if this kernel is at least a tenth faster than direct kernels, by the model.
 std::string WhySlow(const Setup& setup, bool training) {
   constexpr double kWorthwhile = 0.9;
   double cost = setup.forward.Cost(training), direct = setup.forward.DirectCost();
@@ -129,7 +130,7 @@ std::string WhySlow(const Setup& setup, bool training) {
     direct += setup.backward.DirectCost();
   }
   if (cost <= kWorthwhile * direct) return "";
-  return format("the direct kernel is faster: {:.0f} against {:.0f} microseconds of a core", direct / 1000, cost / 1000);
+  return format("the direct kernel is faster: {:.0f} versus {:.0f} core microseconds", direct / 1000, cost / 1000);
 }
 
 Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {

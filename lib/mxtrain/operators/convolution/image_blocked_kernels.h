@@ -1,19 +1,20 @@
 #pragma once
-// Loops of a convolution over images that lie in blocks of neighbours, [N / b, C, H, W, b]: a vector holds the same cell of b images, so that
-// no number of channels leaves lanes empty. Windows stand at every cell, without dilation.
+// Loops of a convolution over blocked images, [N / b, C, H, W, b]: a vector holds the same cell of
+// b images, so vectors are full with any number of channels. Stride 1, dilation 1.
 //
-// Each function runs on the calling thread and writes places of its own: callers divide the work.
+// Each function runs on the calling thread and writes disjoint outputs: callers divide the work.
 #include <cstdint>
 
 namespace mxtrain::image_blocked {
 
 // Images of a block, which fill a vector.
 int64_t Width();
-// Filters that CorrelateRow takes at a time: the tile that wastes least of `filters`.
+// Filters that CorrelateRow processes at a time: the tile that wastes least of `filters`.
 int64_t TileOf(int64_t filters);
 
 // out[f, y, x, n] = bias[f] + sum over c, i, j of source[c, y + i - shift, x + j - shift, n] * weight[f, c, i, j], zero outside the source.
-// Forward: shift = pad. Gradient of the data: the roles of channels and filters exchanged, the filters turned round, shift = kernel - 1 - pad.
+// Forward: shift = pad. Gradient of the data: channels and filters exchanged, filters rotated by
+// 180 degrees, shift = kernel - 1 - pad.
 struct Correlation {
   const float* source;
   int64_t channels, height, width;
@@ -23,10 +24,10 @@ struct Correlation {
   int64_t filters, tile, out_height, out_width;
   int64_t kernel[2], shift[2];
   bool accumulate;  // out += ...
-  float low, high;  // out is kept within, after that; NaN stays
+  float low, high;  // bounds of out, applied last; NaN stays NaN
 };
 inline constexpr int64_t kBlocksAtATime = 2;
-// Row y of the outputs of one tile, for `blocks` (1 or 2) blocks of images from `block` on.
+// Row y of the outputs of one tile, for `blocks` (1 or 2) blocks of images starting at `block`.
 void CorrelateRow(const Correlation& c, int64_t tile, int64_t y, int64_t block, int64_t blocks);
 
 // sums[f, i, j] = sum over y, x, n of head[first + f, y, x, n] * image[channel, y + i - pad, x + j - pad, n].
@@ -36,7 +37,7 @@ struct WeightGradient {
   int64_t kernel[2], pad[2];
 };
 inline constexpr int64_t kMaxWindow = 64;  // cells of a window
-// Filters that GradientOf takes at a time: this many, or one.
+// Filters that GradientOf processes at a time: this many, or one.
 int64_t GradientTile();
 void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters, float* sums);
 

@@ -1,4 +1,5 @@
-// image_blocked_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+// image_blocked_kernels.h, compiled once per instruction set; the best supported set is selected at
+// run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/image_blocked_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -17,11 +18,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
-// The sums of a tile stay in registers: 32 of them with the widest vectors, else 16.
+// The sums of a tile stay in registers: 32 with the widest vectors, else 16.
 constexpr bool kManyRegisters = kLanes >= 16;
 constexpr int kTiles[] = {kManyRegisters ? 12 : 6, kManyRegisters ? 10 : 5, kManyRegisters ? 8 : 4};
 constexpr int kGradientTile = kManyRegisters ? 5 : 2;
-constexpr int64_t kMaxTaps = 5;  // of a row of a window that are summed at a time
+constexpr int64_t kMaxTaps = 5;  // of a window row, summed at a time
 
 int64_t LaneCount() {
   return kLanes;
@@ -34,7 +35,7 @@ int64_t FilterTileOfGradient() {
   return kGradientTile;
 }
 
-// Taps [first, last) of a window at `at` that lie inside `size` cells.
+// Taps [first, last) of a window at `at` that are inside `size` cells.
 struct Taps {
   int64_t first, last;
   Taps(int64_t at, int64_t shift, int64_t kernel, int64_t size)
@@ -82,7 +83,7 @@ HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t
       float* to = out + (v * c.filters + f) * plane;
       Vector sum = hn::Add(sums[f][v], bias);
       if (c.accumulate) sum = hn::Add(hn::LoadU(d, to), sum);
-      hn::StoreU(hn::Min(high, hn::Max(low, sum)), d, to);  // in this order NaN stays
+      hn::StoreU(hn::Min(high, hn::Max(low, sum)), d, to);  // this operand order keeps NaN
     }
   }
 }
@@ -144,7 +145,7 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const flo
   }
 }
 
-// Taps [j, j + kTaps) of row i: together where all of them lie inside the image, each by itself at its sides.
+// Taps [j, j + kTaps) of row i: together if all are inside the image, one by one at its borders.
 template <int kFilters, int kTaps>
 void AddKernel(const WeightGradient& g, const float* image, const float* head, int64_t i, int64_t j, float* sums) {
   const int64_t step = g.kernel[0] * g.kernel[1];

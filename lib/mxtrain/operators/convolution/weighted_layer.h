@@ -1,7 +1,8 @@
 #pragma once
-// Layers of data, a weight and perhaps a bias by oneDNN: Convolution and FullyConnected. The weight has one master form, that of the
-// forward pass, which its gradient shares; backward data reads a second one where it wants another. A bfloat16 weight has a float32
-// gradient, in the form that oneDNN sums in; bias and its gradient are float32 beside either type.
+// Layers with data, a weight and an optional bias by oneDNN: Convolution and FullyConnected. The
+// weight has one canonical layout, that of the forward pass, which its gradient shares; backward
+// data reads a second layout if it prefers another. A bfloat16 weight has a float32 gradient, in
+// the layout in which oneDNN sums; bias and its gradient are float32 for either type.
 #include <optional>
 
 #include "mxtrain/device/cpu/onednn/onednn.h"
@@ -11,27 +12,28 @@ namespace mxtrain::weighted {
 
 enum Argument { kData, kWeight, kBias };
 
-// The gradients that a plan was asked for.
+// The gradients that a plan must provide.
 struct Wanted {
   bool data = false, weight = false, bias = false;
 
   explicit Wanted(const PlanRequest& request);
-  bool weights() const { return weight || bias; }  // one primitive makes both
+  bool weights() const { return weight || bias; }  // one primitive computes both
 };
 
-// The primitives of one layer and what speaks against them.
+// The primitives of one layer and their penalties.
 struct Choice {
   onednn::Descriptor forward;
   std::optional<onednn::Descriptor> backward_data, backward_weights;
   int penalty = 0;
 };
-inline constexpr int kReferencePenalty = 1000;  // of one primitive that loops over elements
+inline constexpr int kReferencePenalty = 1000;  // of one primitive with reference loops
 
-// Builds the primitives that are wanted for a record of onednn.h (Convolution, InnerProduct); the layouts that the forward pass leaves open
-// are those of backward too.
+// Builds the requested primitives for a struct of onednn.h (Convolution, InnerProduct); the layouts
+// that the forward pass chooses also apply to backward.
 template <typename Record>
 struct Builders {
-  bool second_form;  // backward data is asked for the form of the weight that it likes best, not for that of the forward pass
+  // Backward data chooses its own layout of the weight instead of that of the forward pass.
+  bool second_layout;
   onednn::Result (*forward)(Backend&, const Record&);
   onednn::Result (*backward_data)(Backend&, const Record&);
   onednn::Result (*backward_weights)(Backend&, const Record&);
@@ -52,15 +54,16 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
     return true;
   };
   if (wanted.data) {
-    record.weights.layout = build.second_form ? std::nullopt : std::optional(forward->LayoutOf(onednn::Arg::kWeights));
+    record.weights.layout = build.second_layout ? std::nullopt : std::optional(forward->LayoutOf(onednn::Arg::kWeights));
     const onednn::Result data = build.backward_data(backend, record);
     if (!add(data, &choice.backward_data)) return data.error();
   }
   if (wanted.weights()) {
-    // The gradient of a narrow weight has a form of its own, but a plain weight is best changed into from a plain one.
-    const Layout form = forward->LayoutOf(onednn::Arg::kWeights);
+    // The gradient of a narrow weight has its own layout, but a plain weight is best converted from
+    // a plain gradient.
+    const Layout layout = forward->LayoutOf(onednn::Arg::kWeights);
     const bool narrow = record.weights.type != DType::kFloat32;
-    record.weights = {record.weights.shape, narrow && !form.plain() ? std::nullopt : std::optional(form), DType::kFloat32};
+    record.weights = {record.weights.shape, narrow && !layout.plain() ? std::nullopt : std::optional(layout), DType::kFloat32};
     record.bias = wanted.bias;
     const onednn::Result weights = build.backward_weights(backend, record);
     if (!add(weights, &choice.backward_weights)) return weights.error();
@@ -68,12 +71,13 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
   return choice;
 }
 
-// Which arguments a layer has beside data and weight. The sum is the last one: the result is added to it.
+// The arguments of a layer in addition to data and weight. The sum is the last one: the result is
+// added to it.
 struct Arguments {
   bool bias = false, sum = false;
 };
 
-// "" when oneDNN may be asked.
+// "" if oneDNN can be tried.
 std::string WhyNot(const PlanRequest& request, const Arguments& arguments);
 // The plan of a choice, complete with `make`.
 Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted,

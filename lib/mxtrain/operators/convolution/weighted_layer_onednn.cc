@@ -40,7 +40,7 @@ class WeightedLayer final : public Operator {
   void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
                 std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (wanted_.weights()) {
-      // The bias alone is wanted: the gradient of the weights goes into the workspace.
+      // Only the bias is wanted: the gradient of the weights goes into the workspace.
       void* spare = static_cast<char*>(ctx.workspace.data) + spare_offset_;
       backward_weights_->Execute({{Arg::kSrc, in[kData].data},
                                   {Arg::kDiffDst, out_grad[0].data},
@@ -71,8 +71,8 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
   reads[kWeight] = wanted.data;
   plan->backward_reads = BackwardReads{{true}, reads, {false}};
   if (choice.backward_data) {
-    const Layout form = choice.backward_data->LayoutOf(Arg::kWeights);
-    if (form != plan->in[kWeight]) plan->backward_in[kWeight] = form;
+    const Layout layout = choice.backward_data->LayoutOf(Arg::kWeights);
+    if (layout != plan->in[kWeight]) plan->backward_in[kWeight] = layout;
     plan->backward_workspace = choice.backward_data->scratchpad_bytes();
   }
   if (choice.backward_weights) {
@@ -111,10 +111,10 @@ int Penalty(const onednn::Descriptor& descriptor) {
 
 std::string WhyNot(const PlanRequest& request, const Arguments& arguments) {
   for (const TensorSpec& spec : request.in) {
-    if (spec.shape.Size() == 0) return "an empty array";
+    if (spec.shape.Size() == 0) return "empty array";
   }
   if (std::string why = onednn::WhyNotType(request.in[kData].type); !why.empty()) return why;
-  if (arguments.bias && request.in[kBias].type != DType::kFloat32) return "a bias of float32 only";
+  if (arguments.bias && request.in[kBias].type != DType::kFloat32) return "float32 bias only";
   return "";
 }
 
@@ -127,7 +127,7 @@ Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const 
   if (arguments.sum) plan.in.back() = plan.out[0];
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
-  constexpr double kMultiplyAddsPerNanosecond = 25;  // of a core
+  constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
   const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape}, {request.out[0].shape});
   plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
   plan.make = [choice, wanted, arguments] { return std::make_unique<WeightedLayer>(choice, wanted, arguments); };

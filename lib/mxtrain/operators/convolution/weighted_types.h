@@ -1,5 +1,5 @@
 #pragma once
-// Types of layers with data, a weight and perhaps a bias.
+// Types of layers with data, a weight and an optional bias.
 #include <vector>
 
 #include "mxtrain/operator/channel_sums.h"
@@ -7,17 +7,18 @@
 
 namespace mxtrain::weighted {
 
-// InferType of Convolution and FullyConnected: one type for all, but a bias beside narrow data may be float32.
+// InferType of Convolution and FullyConnected: one type for all, except that the bias of narrow
+// data may be float32.
 bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DType>* in, std::vector<DType>* out);
 
-// Element i of a bias, or 0 without one (data == nullptr), as a T or as what T is summed in.
+// Element i of a bias, or 0 without one (data == nullptr), as a T or as its accumulator type.
 template <typename T, typename A>
 MXTRAIN_HD A BiasAt(const TBlob& bias, int64_t i) {
   if (!bias.data) return 0;
   return bias.type == DTypeOf<T>::value ? A(bias.dptr<T>()[i]) : A(bias.dptr<float>()[i]);
 }
 
-// Element i of a layer's output before anything is added to it: the bias of its channel, or 0.
+// The initial value of element i of a layer's output: the bias of its channel, or 0.
 template <typename T>
 struct BiasOfChannel {
   TBlob bias;
@@ -25,7 +26,7 @@ struct BiasOfChannel {
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return BiasAt<T, AccumulatorOf<T>>(bias, view.ChannelOf(i)); }
 };
 
-// The gradient of a bias: the sums of the head gradient over its channels, in the bias's own type.
+// The gradient of a bias: the sums of the head gradient over its channels, in the type of the bias.
 template <typename T>
 struct HeadOfPlace {
   const T* head;
@@ -48,7 +49,7 @@ void SumToBias(const Device& device, const TBlob& head, const ChannelView& view,
     MapOn<float>(device, bias_grad, req, ElementOf<A>{sums});
   }
 }
-// Bytes of its scratch.
+// Size in bytes of its scratch space.
 inline int64_t BytesOfBiasSums(DType type, const ChannelView& view) {
   return type == DType::kFloat64 ? BytesOfChannelSums<double>(view) : BytesOfChannelSums<float>(view);
 }

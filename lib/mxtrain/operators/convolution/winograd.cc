@@ -10,7 +10,8 @@ namespace mxtrain::winograd {
 namespace {
 
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
-// Tiles of a piece: enough to use a vector of weights often, few enough for the arrays of the 36 cells to stay in the outer caches.
+// Tiles of a piece: enough to reuse a vector of weights often, few enough to keep the arrays of the
+// 36 cells in the outer caches.
 constexpr int64_t kPieceTiles = 112, kFewTiles = 42;
 
 int64_t CeilDivide(int64_t a, int64_t b) {
@@ -63,11 +64,11 @@ class Packed final : public DerivedLayout {
 }  // namespace
 
 std::string WhyNot(const ConvolutionGeometry& g) {
-  if (BlockSize() == 0) return "for vectors of at least eight floats";
-  if (g.groups != 1) return "for one group";
+  if (BlockSize() == 0) return "vectors of at least eight floats only";
+  if (g.groups != 1) return "one group only";
   for (int i = 0; i < 2; ++i) {
-    if (g.kernel[i] != kWindow || g.stride[i] != 1 || g.dilate[i] != 1) return "for windows of 3x3 at every cell, without dilation";
-    if (g.pad[i] >= kWindow) return "for less padding than the window is wide";
+    if (g.kernel[i] != kWindow || g.stride[i] != 1 || g.dilate[i] != 1) return "3x3 windows with stride 1 and dilation 1 only";
+    if (g.pad[i] >= kWindow) return "padding smaller than the window only";
   }
   return "";
 }
@@ -173,9 +174,9 @@ void Pass::Run(const float* source, const float* packed, float* out, const Endin
 
 namespace {
 
-// The model's constants, by measurement. The unit is a multiply-add of vectors.
+// Measured constants of the model. Unit: one vector multiply-add.
 constexpr double kNanosecond = 0.28;
-constexpr double kTransform = 500;  // of a tile, for each block of channels or filters
+constexpr double kTransform = 500;  // of a tile, per block of channels or filters
 constexpr double kFetch = 6;        // of a vector of weights, once for all tiles
 constexpr double kPack = 22;        // of a vector of packed weights
 
@@ -185,14 +186,16 @@ double Pass::Cost(bool pack) const {
   const auto tiles = static_cast<double>(batch_ * rows_ * columns_);
   const auto channel_blocks = static_cast<double>(Blocks(channels_)), filter_blocks = static_cast<double>(Blocks(filters_));
   const double weights = kCells * channel_blocks * static_cast<double>(BlockSize()) * filter_blocks;
-  const double product = BlockSize() == kMaxBlock ? 1.1 : 1.4;  // of a multiply-add of tiles, with the sums of runs
+  // Of a multiply-add of tiles, including the run sums.
+  const double product = BlockSize() == kMaxBlock ? 1.1 : 1.4;
   return kNanosecond * (weights * (tiles * product + kFetch + (pack ? kPack : 0)) + tiles * (channel_blocks + filter_blocks) * kTransform);
 }
 
 double Pass::DirectCost() const {
   double cells = static_cast<double>(batch_), weights = static_cast<double>(channels_ * Blocks(filters_) * kTaps);
   for (int axis = 0; axis < 2; ++axis) {
-    double taps = 0;  // of the windows along an axis that lie inside the image: direct kernels leave the others out
+    // Of the windows along an axis inside the image: direct kernels skip the others.
+    double taps = 0;
     for (int64_t i = 0; i < kWindow; ++i)
       taps += static_cast<double>(std::min(out_[axis], in_[axis] + pad_[axis] - i) - std::max<int64_t>(0, pad_[axis] - i));
     cells *= taps / kWindow;

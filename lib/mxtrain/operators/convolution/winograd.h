@@ -1,6 +1,7 @@
 #pragma once
-// Winograd's convolution over whole arrays by the loops of winograd_kernels.h, on the calling thread's team: the forward pass and, with the
-// roles of channels and filters exchanged, the gradient of the data. One group, windows of 3x3 at every cell, padding of at most two.
+// Winograd convolution over whole arrays by the loops of winograd_kernels.h, on the calling
+// thread's team: the forward pass and, with channels and filters exchanged, the gradient of the
+// data. One group, 3x3 windows, stride 1, padding of at most two.
 #include <memory>
 #include <string>
 
@@ -10,36 +11,38 @@
 
 namespace mxtrain::winograd {
 
-// Why these loops cannot run a convolution, or "".
+// Why these loops do not support a convolution, or "".
 std::string WhyNot(const ConvolutionGeometry& geometry);
 
-// How images lie ("aBcd16b"); how weights lie that are packed at each use ("ABcd16b16a"), and those that were packed once.
+// Layouts of images ("aBcd16b"), of weights packed at each use ("ABcd16b16a"), and of prepacked
+// weights.
 std::unique_ptr<LayoutDesc> ImageLayout();
 std::unique_ptr<LayoutDesc> WeightLayout();
 std::unique_ptr<LayoutDesc> PackedLayout();
 
-// One pass of given shapes, forward or `turned` (the gradient of the data): what it needs and how its work is divided. Immutable.
+// One pass for given shapes, forward or `turned` (the gradient of the data): its memory needs and
+// the division of work. Immutable.
 class Pass {
  public:
   Pass(const ConvolutionGeometry& geometry, bool turned, int threads);
 
   int64_t packed_bytes() const;
-  int64_t workspace_bytes() const;  // beside the packed weights
+  int64_t workspace_bytes() const;  // without the packed weights
 
-  // Packs weights that lie as WeightLayout().
+  // Packs weights in WeightLayout().
   void Pack(const float* weights, float* packed) const;
-  // Padded channels become what the padding of `packed` says: zero.
+  // Padded channels become zero, as the padding of `packed` requires.
   void Run(const float* source, const float* packed, float* out, const Ending& ending, void* workspace) const;
 
-  // Nanoseconds of one core by a model, with or without packing, and those of a direct kernel.
+  // Modelled time in nanoseconds of one core, with or without packing, and that of a direct kernel.
   double Cost(bool pack) const;
   double DirectCost() const;
 
  private:
   int64_t batch_, channels_, filters_, in_[2], out_[2], pad_[2], rows_, columns_;
   bool turned_;
-  // Tiles are worked on in pieces: a thread by itself on each, with arrays of its own, or, where there are too few tiles for that, the
-  // whole team on each.
+  // Tiles are processed in pieces: each thread has its own piece and arrays, or, if there are too
+  // few tiles, the whole team shares each piece.
   bool team_;
   int64_t pieces_, capacity_, slabs_;
 };

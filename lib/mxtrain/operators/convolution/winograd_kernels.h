@@ -1,15 +1,18 @@
 #pragma once
-// Loops of Winograd's convolution F(4x4, 3x3): images in blocks of channels, [N, C / b, H, W, b], windows of 3x3 at every cell.
+// Loops of Winograd's convolution F(4x4, 3x3): images in blocks of channels, [N, C / b, H, W, b],
+// 3x3 windows with stride 1.
 //
-// An image is cut into tiles of 4x4 outputs. The 6x6 patch under a tile, the filter and the product are polynomials' values at six points
-// in either direction: 36 cells, in each of which the convolution is a product of matrices [filters, channels] x [channels, tiles]. 36
-// products stand for 144.
+// An image is divided into tiles of 4x4 outputs. The 6x6 patch under a tile, the filter and the
+// product are values of polynomials at six points in either direction: 36 cells, in each of which
+// the convolution is a matrix product [filters, channels] x [channels, tiles]. 36 products replace
+// 144.
 //
-// The points are 0, +-5/8, +-3/2 and infinity (Barabasz et al., arXiv 1803.10986, on why such points round less than 0, +-1, +-2), and sums
-// over channels are formed in runs of kRun channels, which are then added up: rounding errors stay under four times those of the plain sum.
+// The points are 0, +-5/8, +-3/2 and infinity (Barabasz et al., arXiv 1803.10986, explain why they
+// round less than 0, +-1, +-2). Sums over channels are formed in runs of kRun channels, which are
+// then added: rounding errors stay below four times those of the plain sum.
 //
-// Each function runs on the calling thread and writes places of its own: callers divide the work. An element is summed in one order,
-// however the work is divided.
+// Each function runs on the calling thread and writes disjoint outputs: callers divide the work.
+// The summation order of an element does not depend on this division.
 #include <cstdint>
 #include <limits>
 
@@ -17,20 +20,20 @@ namespace mxtrain::winograd {
 
 inline constexpr int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1, kCells = kPatch * kPatch, kTaps = kWindow * kWindow;
 inline constexpr int64_t kRun = 32;   // channels that are summed in registers
-inline constexpr int64_t kGroup = 2;  // blocks of filters whose packed weights lie together
+inline constexpr int64_t kGroup = 2;  // blocks of filters whose packed weights are adjacent
 inline constexpr int64_t kMaxBlock = 16;
 
-// Channels of a block, which fill a vector; 0 where vectors are too short for these loops.
+// Channels of a block, which fill a vector; 0 if vectors are too short for these loops.
 int64_t BlockSize();
 
-// Floats from one cell to the next in an array of `floats` per cell: an odd number of cache lines, since the 36 places that a transform
-// writes would share a few sets of the cache at a power of two.
+// Floats from one cell to the next in an array of `floats` per cell: an odd number of cache lines.
+// At a power of two the 36 locations that a transform writes would share a few cache sets.
 constexpr int64_t CellStride(int64_t floats) {
   constexpr int64_t kLine = 16;
   return ((floats + kLine - 1) / kLine | 1) * kLine;
 }
 
-// What is done to sums before they are written: out = within low and high (bias + sum [+ out]). NaN stays.
+// The epilogue of sums: out = bias + sum [+ out], clamped to low .. high. NaN stays NaN.
 struct Ending {
   const float* bias = nullptr;  // [filters], or null
   bool accumulate = false;
@@ -46,7 +49,7 @@ struct Correlation {
   int64_t filters, filter_blocks, out_height, out_width;
   int64_t pad[2];
   int64_t rows, columns;  // tiles of an image
-  int64_t capacity;       // tiles that the arrays of Piece hold
+  int64_t capacity;       // tiles that the arrays of Piece can hold
   Ending ending;
 
   int64_t channels_stored() const { return channel_blocks * BlockSize(); }
@@ -67,8 +70,9 @@ void Multiply(const Correlation& c, const Piece& piece, int64_t cell, int64_t gr
 // Outputs under tiles [begin, end) of the piece, of filter block `block`.
 void TransformProducts(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end);
 
-// Packs the weights of `b` filters and `b` channels. Forward: `weights` is [3, 3, channel, filter]. `turned`, for the gradient of the data:
-// the roles of filters and channels are exchanged, [3, 3, filter, channel], and windows turned round.
+// Packs the weights of `b` filters and `b` channels. Forward: `weights` is [3, 3, channel, filter].
+// `turned`, for the gradient of the data: filters and channels are exchanged, [3, 3, filter,
+// channel], and windows rotated by 180 degrees.
 struct Packing {
   int64_t filter_blocks, channel_blocks;
   bool turned;

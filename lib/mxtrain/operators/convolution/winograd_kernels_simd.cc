@@ -1,4 +1,5 @@
-// winograd_kernels.h, compiled once per instruction set; the best one that the machine has is chosen when the program runs.
+// winograd_kernels.h, compiled once per instruction set; the best supported set is selected at run
+// time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/winograd_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -21,7 +22,8 @@ using Tag = hn::CappedTag<float, kMaxBlock>;
 using Vector = hn::Vec<Tag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
 constexpr int64_t kShortest = 8;
-// Tiles of a product at a time: with kGroup vectors of filters their sums fill the registers, 32 of them with the widest vectors, else 16.
+// Tiles per product: with kGroup vectors of filters their sums fill the registers, 32 with the
+// widest vectors, else 16.
 constexpr int64_t kMaxTiles = kLanes >= kMaxBlock ? 14 : 6;
 
 // The points +-kA, +-kB; kSum and kProduct are the coefficients of (x^2 - kA^2)(x^2 - kB^2).
@@ -75,7 +77,7 @@ HWY_INLINE void OutputsFromPoints(const Vector* m, int64_t step, Vector* out) {
   out[3] = hn::MulAdd(hn::Set(tag, kA2 * kA), near_difference, hn::MulAdd(hn::Set(tag, kB2 * kB), far_difference, m[5 * step]));
 }
 
-// Walks the tiles of a run: image, row and column of each.
+// Iterates over the tiles of a run: image, row and column of each.
 struct Walk {
   int64_t rows, columns, image, row, column;
   Walk(const Correlation& c, int64_t first)
@@ -89,7 +91,8 @@ struct Walk {
   }
 };
 
-// `from`: the patch's first cell, which may lie outside the image. Cells [top, bottom) x [left, right) of the patch are inside.
+// `from`: the patch's first cell, which may be outside the image. Cells [top, bottom) x [left,
+// right) of the patch are inside.
 struct Inside {
   int64_t top, bottom, left, right;
   bool All() const { return top == 0 && left == 0 && bottom == kPatch && right == kPatch; }
@@ -165,7 +168,8 @@ HWY_INLINE void TransformProduct(const float* from, int64_t stride, const Ending
       float* cell = to + i * row_stride + j * kLanes;
       Vector sum = hn::Add(result[i], ending.bias);
       if (ending.accumulate) sum = hn::Add(hn::LoadU(tag, cell), sum);
-      hn::StoreU(hn::Min(ending.high, hn::Max(ending.low, sum)), tag, cell);  // in this order NaN stays
+      // This operand order keeps NaN.
+      hn::StoreU(hn::Min(ending.high, hn::Max(ending.low, sum)), tag, cell);
     }
   }
 }
@@ -190,14 +194,14 @@ void Outputs(const Correlation& c, const Piece& piece, int64_t block, int64_t be
   }
 }
 
-// Where one product of a run of channels finds its factors and puts its sums.
+// Factors and result of one product of a run of channels.
 struct Factors {
   const float* weights;  // [channels][kVectors][b]
   const float* patches;  // [channel block][capacity][b]
   int64_t channel_blocks;
   int64_t capacity;
   float* sums;  // [kVectors][capacity][b]
-  bool add;     // to what is there
+  bool add;     // accumulate
 };
 
 template <int kVectors, int kTiles>
@@ -267,10 +271,10 @@ void Products(const Correlation& c, const Piece& piece, int64_t cell, int64_t gr
   }
 }
 
-// Packed weights that no cache will hold go past the caches.
+// Packed weights too large for any cache are written around the caches.
 constexpr int64_t kStreamedBytes = int64_t{16} << 20;
 
-// Weights of one block, [tap][row][b], become [row's place][b] in each cell.
+// Weights of one block, [tap][row][b], become [row index][b] in each cell.
 template <bool kStream>
 HWY_INLINE void PackRow(const float* weights, float* to, int64_t stride) {
   const Tag tag;

@@ -23,7 +23,7 @@ bool DotProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, 
     Throw(ErrorKind::kConfig, "dot: lhs {} and rhs {} need an axis to sum over", a.ToString(), b.ToString());
   const int summed_a = param_.transpose_a ? 0 : a.ndim() - 1, summed_b = param_.transpose_b ? b.ndim() - 1 : 0;
   if (a[summed_a] != b[summed_b]) {
-    Throw(ErrorKind::kConfig, "dot: axis {} of lhs {} and axis {} of rhs {} must be equally long", summed_a, a.ToString(), summed_b,
+    Throw(ErrorKind::kConfig, "dot: axis {} of lhs {} and axis {} of rhs {} must have equal lengths", summed_a, a.ToString(), summed_b,
           b.ToString());
   }
   std::vector<int64_t> dims;

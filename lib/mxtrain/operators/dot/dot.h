@@ -1,7 +1,8 @@
 #pragma once
-// dot(a, b): the inner product of vectors, the product of matrices; for more axes the last axis of a meets the first of b (with transpose_a
-// the first of a, with transpose_b the last of b). Every case is one product of two matrices, C [m, n] = A [m, k] B [k, n], whose rows and
-// columns lie at strides.
+// dot(a, b): the inner product of vectors, the product of matrices; with more axes the last axis of
+// a is multiplied with the first of b (with transpose_a the first of a, with transpose_b the last
+// of b). Every case is one matrix product, C [m, n] = A [m, k] B [k, n], with strided rows and
+// columns.
 #include "mxtrain/operator/property.h"
 #include "mxtrain/operators/dot/matrix_product.h"
 
@@ -10,13 +11,13 @@ namespace mxtrain::dot {
 struct DotParam : Parameter<DotParam> {
   bool transpose_a = false, transpose_b = false;
   static void Declare(Fields<DotParam>& f) {
-    f.Add("transpose_a", &DotParam::transpose_a).Default(false).Help("the first axis of a is summed over, not the last");
-    f.Add("transpose_b", &DotParam::transpose_b).Default(false).Help("the last axis of b is summed over, not the first");
+    f.Add("transpose_a", &DotParam::transpose_a).Default(false).Help("sum over the first axis of a, not the last");
+    f.Add("transpose_b", &DotParam::transpose_b).Default(false).Help("sum over the last axis of b, not the first");
     f.Ignored("forward_stype", "arrays are dense");
   }
 };
 
-// The axes of `shape` in front of (or behind) the summed one become rows (columns).
+// The axes of `shape` before (or after) the summed one become rows (columns).
 MXTRAIN_API MatrixView LeftView(const TShape& shape, bool transpose);
 MXTRAIN_API MatrixView RightView(const TShape& shape, bool transpose);
 

@@ -5,7 +5,8 @@
 namespace mxtrain::test {
 namespace {
 
-// The sum over k of a(i.., k) b(k, j..) by its definition; `m`, `k`, `n`: lengths of the three groups of axes.
+// The sum over k of a(i.., k) b(k, j..) by definition; `m`, `k`, `n`: lengths of the three groups
+// of axes.
 Values Product(const Values& a, const Values& b, int64_t m, int64_t k, int64_t n, bool transpose_a, bool transpose_b) {
   Values c(static_cast<size_t>(m * n), 0.0);
   for (int64_t i = 0; i < m; ++i) {
@@ -42,10 +43,10 @@ TEST_CASE("products of vectors, matrices and more") {
   Examine({1, 1}, {1, 1}, 1, 1, 1);
 }
 
-TEST_CASE("shapes that do not fit are named") {
+TEST_CASE("errors name mismatched shapes") {
   const auto dot = TestRegistry().Create("dot", {{"transpose_b", "1"}});
   std::vector<TShape> in = {TShape{2, 3}, TShape{3, 4}}, out(1), aux;
-  CHECK_THROWS_WITH(dot->InferShape(&in, &out, &aux), "dot: axis 1 of lhs [2, 3] and axis 1 of rhs [3, 4] must be equally long");
+  CHECK_THROWS_WITH(dot->InferShape(&in, &out, &aux), "dot: axis 1 of lhs [2, 3] and axis 1 of rhs [3, 4] must have equal lengths");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace mxtrain::dot {
 namespace {
 
-constexpr int64_t kBlock = 64;  // columns that are summed at one time
+constexpr int64_t kBlock = 64;  // columns that are summed at a time
 
 // sums[j] += a b[j * stride].
 template <typename T>

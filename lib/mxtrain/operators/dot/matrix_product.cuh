@@ -1,5 +1,5 @@
 #pragma once
-// matrix_product.h on the GPU, by cuBLAS. Of every matrix the rows or the columns lie side by side.
+// matrix_product.h on the GPU, by cuBLAS. The rows or the columns of every matrix are contiguous.
 #include "mxtrain/device/cuda/matrix_product.h"
 #include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operators/dot/matrix_product.h"
@@ -15,7 +15,7 @@ inline cuda::Matrices MatricesOf(const TBlob& blob, const MatrixView& v) {
   return {blob.data, {v.rows, v.columns, v.row_stride, v.column_stride}, v.batch_stride};
 }
 
-// Sums in float32, of double in double. The views of c cover its array.
+// Sums in float32, for double in double. The views of c cover its array.
 inline void MultiplyMatrices(const OnGpu& device, Math math, const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb,
                              const TBlob& c, const MatrixView& vc, OpReqType req) {
   if (req == OpReqType::kNullOp) return;

@@ -12,7 +12,7 @@ TShape DropoutProperty::MaskShape(const TShape& data) const {
   TShape mask = data;
   for (const int64_t axis : param_.axes) {
     if (axis < 0 || axis >= data.ndim()) {
-      Throw(ErrorKind::kConfig, "Dropout: axes = {} names axis {}, but data of shape {} has the axes 0 .. {}", param_.axes.ToTuple(), axis,
+      Throw(ErrorKind::kConfig, "Dropout: axes = {} includes axis {}, but data of shape {} has axes 0 .. {}", param_.axes.ToTuple(), axis,
             data.ToString(), data.ndim() - 1);
     }
     mask[static_cast<int>(axis)] = 1;

@@ -1,9 +1,10 @@
 #pragma once
-// Dropout: in training every element is zero with probability p and else multiplied by 1 / (1 - p). The factors are the hidden output
-// `mask`, of the shape of the data, or of length 1 along the axes that share one draw. The gradient is that times the head gradient.
-// Outside of training it is the identity, unless mode is `always`.
+// Dropout: in training every element is zero with probability p, else multiplied by 1 / (1 - p).
+// The factors are the hidden output `mask`, with the shape of the data, or length 1 along axes that
+// share one draw. The gradient is the mask times the head gradient. Outside of training it is the
+// identity, unless mode is `always`.
 //
-// The draw of a mask element depends on its row-major index alone.
+// The draw of a mask element depends only on its row-major index.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -19,9 +20,9 @@ struct DropoutParam : Parameter<DropoutParam> {
     f.Add("mode", &DropoutParam::mode)
         .Enum({{"training", kDropoutTraining}, {"always", kDropoutAlways}})
         .Default(kDropoutTraining)
-        .Help("training: the identity in evaluation; always: drops there too");
+        .Help("training: the identity in evaluation; always: drops in evaluation too");
     f.Add("axes", &DropoutParam::axes).Default(TShape(std::span<const int64_t>())).Help("axes along which one draw is shared");
-    f.Ignored("cudnn_off", "choice of a GPU library");
+    f.Ignored("cudnn_off", "disable cuDNN");
   }
 };
 
@@ -40,7 +41,7 @@ class DropoutProperty final : public PropertyWithParam<DropoutParam> {
   std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override { return {{ResourceRequest::kRandom, 0}}; }
 
-  // Of a run: does it drop, or copy?
+  // Whether a run drops or copies.
   bool Drops(bool is_train) const { return param_.p > 0 && (is_train || param_.mode == kDropoutAlways); }
   TShape MaskShape(const TShape& data) const;
 

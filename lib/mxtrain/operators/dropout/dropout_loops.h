@@ -11,7 +11,7 @@ namespace mxtrain::dropout {
 // Of element i of the mask.
 template <typename T>
 struct Factor {
-  float keep;  // probability to keep an element
+  float keep;  // probability of keeping an element
   bool drops;
   RandomDraws random;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
@@ -45,7 +45,8 @@ class Dropout final : public Operator {
     SwitchFloating(in[0].type, "Dropout", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Factor<T> factor{keep_, drops_, ctx.requested[0].Draws()};
-      // Without a wish for the mask the factors are drawn again where they are needed: a draw is a pure function of its index.
+      // Without a requested mask the factors are drawn again where needed: a draw is a pure
+      // function of its index.
       MapOn<T>(device, out[1], req[1], factor);
       if (!drops_) return CopyBlob(device, req[0], in[0], out[0]);
       MapOn<T>(device, out[0], req[0], Dropped<T>{in[0].dptr<T>(), factor, index_});
@@ -72,7 +73,8 @@ template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const DropoutProperty&>(base);
   const bool drops = property.Drops(request.is_train);
-  // Draws go by the place of an element in the plain array; without them it is a copy, of any layout.
+  // Draws depend on an element's offset in the plain array; without draws this is a copy, for any
+  // layout.
   Plan plan = drops ? PlainPlan(base, request) : FlatPlan(base, request, true);
   plan.out[1] = Layout();
   if (!drops) plan.backward_reads = BackwardReads{{true, false}, {false}, {false, false}};

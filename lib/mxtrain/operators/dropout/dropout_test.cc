@@ -33,7 +33,7 @@ std::vector<std::string> CheckDrop(const CaseResult& r, double p) {
     const double factor = y == 0 ? 0 : scale;
     if (std::abs(y - x * factor) > slack * 4 * scale) problems.push_back(format("element {} is {} for {}", i, y, x));
     if (std::abs(r.in_grad[0][i] - r.head[0][i] * factor) > slack * 4 * scale)
-      problems.push_back(format("gradient {} has another factor", i));
+      problems.push_back(format("gradient {} has a different factor", i));
   }
   const double n = static_cast<double>(r.in[0].size());
   if (std::abs(dropped - n * p) > 5 * std::sqrt(n * p * (1 - p))) problems.push_back(format("{} of {} elements dropped", dropped, n));
@@ -89,7 +89,7 @@ TEST_CASE("Dropout: parameters and shapes") {
   const auto property = TestRegistry().Create("Dropout", {{"axes", "(2,)"}});
   CHECK(property->NumVisibleOutputs() == 1);
   std::vector<TShape> in = {TShape{4, 3}}, out(2), aux;
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("names axis 2"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("includes axis 2"), Error);
   in = {TShape{}}, out = {TShape{4, 3, 5}, TShape{}};
   CHECK(property->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{4, 3, 5});

@@ -27,7 +27,7 @@ void ElementwiseChainProperty::Check() {
       ++values;
     }
   } catch (const Json::exception& e) {
-    Throw(ErrorKind::kConfig, "_ElementwiseChain: steps are no list of steps: {}", e.what());
+    Throw(ErrorKind::kConfig, "_ElementwiseChain: invalid steps: {}", e.what());
   }
   if (steps_.empty()) Throw(ErrorKind::kConfig, "_ElementwiseChain has no steps");
 }
@@ -54,7 +54,7 @@ std::vector<int> ElementwiseChainProperty::DeclareBackwardDependency(const std::
   return reads;
 }
 
-// A block of results is written when nothing of that block is read any more.
+// A block of results is written only after all reads of that block.
 std::vector<InplacePair> ElementwiseChainProperty::ForwardInplaceOption() const {
   std::vector<InplacePair> pairs;
   for (int i = 0; i < param_.num_args; ++i) pairs.push_back({i, 0});

@@ -1,7 +1,8 @@
 #pragma once
-// _ElementwiseChain, which the fusion pass makes: several element-wise operators as one. Its arrays pass through memory once: the kernel takes
-// them in blocks that stay in the first cache and runs every step on a block before the next. Backward runs the steps of a block again, then
-// their gradients, and so reads the arguments alone.
+// _ElementwiseChain, created by the fusion pass: several element-wise operators in one. Arrays pass
+// through memory once: the kernel processes blocks that stay in the first-level cache, running
+// every step on a block before the next. Backward repeats the steps of a block, then runs their
+// gradients, and so reads only the arguments.
 //
 // `steps` is JSON, a list in order: [{"op": "sigmoid", "params": {}, "in": [0]}, {"op": "elemwise_mul", "params": {}, "in": [0, 1]}]. Values are
 // numbered: the arguments first, then the result of each step. The last result is the output.
@@ -21,7 +22,7 @@ class ElementwiseChainProperty final : public PropertyWithParam<ElementwiseChain
  public:
   struct Step {
     std::shared_ptr<const OperatorProperty> op;
-    std::vector<int> in;  // numbers of values
+    std::vector<int> in;  // indices of values
   };
 
   // `registry` must outlive the property.
@@ -31,7 +32,7 @@ class ElementwiseChainProperty final : public PropertyWithParam<ElementwiseChain
   const std::vector<Step>& steps() const { return steps_; }
 
   std::string TypeString() const override { return "_ElementwiseChain"; }
-  std::string Description() const override { return "several element-wise operators in one pass over memory (made by the fusion pass)"; }
+  std::string Description() const override { return "several element-wise operators in one pass over memory (created by the fusion pass)"; }
   std::string NumArgsKey() const override { return "num_args"; }
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;

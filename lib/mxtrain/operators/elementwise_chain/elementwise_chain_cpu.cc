@@ -1,4 +1,4 @@
-// Every step by the best kernel of its own operator, on blocks.
+// Runs every step by the best kernel of its operator, on blocks.
 #include <algorithm>
 #include <cstring>
 
@@ -11,11 +11,12 @@ namespace {
 
 using P = ElementwiseChainProperty;
 
-constexpr int64_t kCacheBytes = 32 << 10;  // that the blocks of all values may fill
+constexpr int64_t kCacheBytes = 32 << 10;  // available for the blocks of all values
 constexpr int64_t kLine = 64;              // bytes
 constexpr int64_t kShortest = 256;         // elements
 
-// Arrays of one block each: values (arguments are read where they lie), their gradients, and one for a gradient that is added to another.
+// Arrays of one block each: values (arguments are read in place), their gradients, and one for a
+// gradient to accumulate.
 struct Room {
   int64_t block;   // elements
   int64_t stride;  // bytes from one array to the next
@@ -71,7 +72,7 @@ Expected<std::vector<StepPlan>, Refusal> PlanSteps(const P& chain, const PlanReq
     }
     const bool plain = std::all_of(made.plan.in.begin(), made.plan.in.end(), [](const Layout& layout) { return layout.plain(); });
     if (!plain || made.plan.forward_workspace > 0 || made.plan.backward_workspace > 0 || !made.plan.saved.empty()) {
-      return Refusal{format("{} needs more than its arrays", step.op->TypeString())};
+      return Refusal{format("{} needs resources", step.op->TypeString())};
     }
     plans.push_back(std::move(made));
   }
@@ -127,7 +128,7 @@ class BlockRunner {
   TBlob BlockOf(void* data, int64_t count) const { return {data, TShape{count}, type_, {}, Context::cpu()}; }
   char* Element(const TBlob& blob, int64_t i) const { return static_cast<char*>(blob.data) + i * SizeOf(type_); }
 
-  // Every value of a block.
+  // Computes every value of a block.
   void Compute(const OpContext& ctx, std::span<const TBlob> in, int64_t begin, int64_t count, char* room) {
     for (int i = 0; i < num_args_; ++i) values_[i] = BlockOf(Element(in[i], begin), count);
     for (size_t s = 0; s < steps_.size(); ++s) {
@@ -140,7 +141,8 @@ class BlockRunner {
     }
   }
 
-  // Gradients of a step's inputs, each written where it is the first of its value, else added.
+  // Computes gradients of a step's inputs, each assigned if it is the first of its value, else
+  // accumulated.
   void StepBack(const OpContext& ctx, size_t s, int64_t count, const TBlob& more) {
     const Step& step = steps_[s];
     if (!given_[num_args_ + s]) return;
@@ -181,9 +183,9 @@ class BlockRunner {
   std::vector<Step> steps_;
   size_t most_inputs_ = 0;
 
-  // Of the block under way.
+  // Of the current block.
   std::vector<TBlob> values_, gradients_, in_, in_grad_;
-  std::vector<bool> given_;  // a value's gradient has something in it
+  std::vector<bool> given_;  // the value's gradient has been assigned
   std::vector<OpReqType> req_;
 };
 
@@ -230,7 +232,7 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
   const auto& chain = static_cast<const P&>(base);
   const DType type = request.out[0].type;
   if (type != DType::kFloat32 && type != DType::kFloat64 && type != DType::kFloat16 && type != DType::kBfloat16) {
-    return Refusal{"for floating types"};
+    return Refusal{"floating types only"};
   }
   Plan plan = FlatPlan(base, request, base.elementwise() == Elementwise::kZeroToZero);
   const int64_t elements = plan.out[0].Bytes(request.out[0].shape, type) / SizeOf(type);

@@ -22,10 +22,10 @@ OperatorCase CaseOf(const std::string& name, int args, const std::string& steps,
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One block and less, whole blocks, blocks and a rest, and enough for several threads.
+// Less than a block, whole blocks, blocks and a remainder, and enough for several threads.
 const TShape kShapes[] = {{7}, {2, 16, 4, 4}, {3, 5, 40, 41}, {2, 16, 64, 65}};
 
-TEST_CASE("_ElementwiseChain: swish, whose argument is read twice") {
+TEST_CASE("_ElementwiseChain: swish, which reads its argument twice") {
   const std::string steps = R"([{"op": "sigmoid", "params": {}, "in": [0]}, {"op": "elemwise_mul", "params": {}, "in": [0, 1]}])";
   for (const TShape& shape : kShapes) {
     OperatorCase c = CaseOf("swish " + shape.ToString(), 1, steps, shape);
@@ -38,7 +38,7 @@ TEST_CASE("_ElementwiseChain: swish, whose argument is read twice") {
     }
     RunCase(c);
     c.types = {DType::kFloat16, DType::kBfloat16};
-    c.tolerance.epsilons = 8;  // what lies between is rounded too
+    c.tolerance.epsilons = 8;  // intermediate values are rounded too
     c.tolerance.reason = "every step rounds to the type";
     RunCase(c);
   }
@@ -73,7 +73,7 @@ TEST_CASE("_ElementwiseChain: several arguments, sums, and a value that two step
   RunCase(c);
 }
 
-TEST_CASE("_ElementwiseChain: steps that are none are refused") {
+TEST_CASE("_ElementwiseChain: invalid steps are rejected") {
   const auto make = [](const std::string& steps) { return TestRegistry().Create("_ElementwiseChain", {{"num_args", "1"}, {"steps", steps}}); };
   CHECK_THROWS_WITH(make("[]"), "_ElementwiseChain has no steps");
   const std::string moves = R"([{"op": "transpose", "params": {}, "in": [0]}])", early = R"([{"op": "sigmoid", "params": {}, "in": [1]}])";

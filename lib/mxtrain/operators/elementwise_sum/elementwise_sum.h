@@ -15,7 +15,7 @@ struct ElementWiseSumParam : Parameter<ElementWiseSumParam> {
 class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumParam> {
  public:
   std::string TypeString() const override { return "ElementWiseSum"; }
-  std::string Description() const override { return "adds its inputs, which have one shape"; }
+  std::string Description() const override { return "adds inputs of one shape"; }
   std::string NumArgsKey() const override { return "num_args"; }
   std::vector<std::string> ListArguments() const override {
     std::vector<std::string> names;
@@ -30,7 +30,7 @@ class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumPara
     return out_grad;
   }
   Elementwise elementwise() const override { return Elementwise::kZeroToZero; }
-  // The first input is the one that an implementation may overwrite.
+  // The first input is the one that a kernel may overwrite.
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<InplacePair> BackwardInplaceOption() const override { return ToEveryInput(); }
   std::vector<InplacePair> ForwardIdentityOption() const override {

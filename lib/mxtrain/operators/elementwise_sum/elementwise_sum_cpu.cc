@@ -9,8 +9,9 @@
 namespace mxtrain {
 namespace {
 
-// Adds block by block, so that a block of partial sums stays in the first-level cache while the inputs stream by; the loops over a block
-// are plain enough for the compiler to vectorise. Runs over stored elements, whatever the layout.
+// Adds block by block, so that a block of partial sums stays in the first-level cache while the
+// inputs stream by. The loops over a block are plain enough for the compiler to vectorize. Runs
+// over stored elements, for any layout.
 class ElementWiseSumCpu final : public Operator {
  public:
   void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,

@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr size_t kMostTerms = 32;  // whose addresses travel with one kernel
+constexpr size_t kMostTerms = 32;  // addresses that fit the arguments of one kernel
 
 struct AddTwo {
   template <typename C>
@@ -29,7 +29,8 @@ struct SumOfTerms {
   }
 };
 
-// Over stored elements, whatever the layout. More terms than a kernel takes are added in further passes over the output.
+// Over stored elements, for any layout. Terms beyond the limit of a kernel are added in further
+// passes over the output.
 class ElementWiseSumCuda final : public Operator {
  public:
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,

@@ -1,5 +1,6 @@
-// ElementWiseSum of float32 and bfloat16, a run over stored elements. Compiled once per instruction set; the best one that the machine has
-// is chosen when the program runs. The loops are plain: the compiler vectorises them for each set.
+// ElementWiseSum of float32 and bfloat16 over stored elements. Compiled once per instruction set;
+// the best supported set is selected at run time. The loops are plain; the compiler vectorizes them
+// for each set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/elementwise_sum/elementwise_sum_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -15,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace mxtrain {
 namespace HWY_NAMESPACE {
 
-// out[begin, end) = the sum of all inputs, or out += it. Block by block, so that partial sums, of float32, stay in the first-level cache;
-// `out` may be the first input.
+// out[begin, end) = the sum of all inputs, or out += it. Runs block by block, so that the float32
+// partial sums stay in the first-level cache; `out` may be the first input.
 template <typename T>
 void SumRangeOf(const TBlob* in, int count, T* out, int64_t begin, int64_t end, bool accumulate) {
   constexpr int64_t kBlock = 2048;

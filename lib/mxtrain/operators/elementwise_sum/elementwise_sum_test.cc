@@ -32,7 +32,7 @@ TEST_CASE("ElementWiseSum") {
   RunCase(Case(3, {5, 7001}));
 }
 
-TEST_CASE("ElementWiseSum: its gradients are its head gradient") {
+TEST_CASE("ElementWiseSum: its gradients equal its head gradient") {
   const auto property = TestRegistry().Create("add_n", {{"num_args", "2"}});
   CHECK(property->ListArguments() == std::vector<std::string>{"arg0", "arg1"});
   CHECK(property->BackwardIdentityOption() == std::vector<InplacePair>{{0, 0}, {0, 1}});

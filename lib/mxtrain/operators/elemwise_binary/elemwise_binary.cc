@@ -25,7 +25,7 @@ MXTRAIN_OPERATOR(elemwise_binary, registry) {
   ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kName);
-    op.describe(format("{}, element by element; both arrays have one shape", Formula(F::kBroadcastName, "lhs", "rhs")));
+    op.describe(format("{}, element-wise; both arrays have the same shape", Formula(F::kBroadcastName, "lhs", "rhs")));
     if (F::kName[0] == '_') op.add_alias(Capitalised(F::kName));
   });
   SimpleOp(registry, "elemwise_add").add_alias("_plus").add_alias("_Plus").add_alias("_add").set_identity({}, {{0, 0}, {0, 1}});

@@ -1,6 +1,7 @@
 #pragma once
-// The functions of two arguments: value and both slopes of each, for host and device. Three families are made of them: arrays of one shape
-// (elemwise_binary), an array and a number (elemwise_scalar), arrays that broadcast (broadcast_binary).
+// Functions of two arguments: value and both slopes of each, for host and device. They define three
+// families: arrays of one shape (elemwise_binary), an array and a number (elemwise_scalar),
+// broadcasting arrays (broadcast_binary).
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -14,8 +15,9 @@ namespace mxtrain::elemwise_binary {
 // What the slopes read. kNone: they are constant.
 enum class Slopes { kNone, kInputs };
 
-// Names: of the elementwise operator (may be ""), of its scalar forms (without "_scalar": "_plus", reversed "_rminus" or ""), of the
-// broadcasting operator. Left and Right are d Value / d a and d Value / d b.
+// Names: of the element-wise operator (may be ""), of its scalar variants (without "_scalar":
+// "_plus", reversed "_rminus" or ""), of the broadcasting operator. Left and Right are d Value / d
+// a and d Value / d b.
 #define MXTRAIN_BINARY(Id, name, scalar, reversed, broadcast, slopes, elementwise, VALUE, LEFT, RIGHT) \
   struct Id {                                                                                          \
     static constexpr const char* kName = name;                                                         \
@@ -38,7 +40,7 @@ enum class Slopes { kNone, kInputs };
     }                                                                                                  \
   };
 
-// Integers are WrappingInt: their division by zero is 0.
+// Integers are WrappingInt: division by zero is 0.
 template <typename T>
 MXTRAIN_HD T FloorDivide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
@@ -104,14 +106,15 @@ MXTRAIN_BINARY(LogicalXor,   "_logical_xor", "_logical_xor",   "",          "bro
 // clang-format on
 #undef MXTRAIN_BINARY
 
-// v(Functor{}) for every one of them.
+// v(Functor{}) for every function.
 template <typename V>
 void ForEachBinary(V&& v) {
   v(Add{}), v(Subtract{}), v(Multiply{}), v(DivideOp{}), v(Power{}), v(Maximum{}), v(Minimum{}), v(ModOp{}), v(Hypot{}), v(Equal{});
   v(NotEqual{}), v(Greater{}), v(GreaterEqual{}), v(Lesser{}), v(LesserEqual{}), v(LogicalAnd{}), v(LogicalOr{}), v(LogicalXor{});
 }
 
-// "_greater_equal" as older files write it: "_Greater_Equal", and without the inner underscores "_GreaterEqual".
+// "_greater_equal" as older files spell it: "_Greater_Equal", and without the inner underscores
+// "_GreaterEqual".
 std::string Capitalised(const std::string& name);
 std::string CamelCase(const std::string& name);
 

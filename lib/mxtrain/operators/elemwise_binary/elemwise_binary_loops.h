@@ -1,5 +1,6 @@
 #pragma once
-// The loops of the functions of two arrays of one shape, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of binary functions of arrays of one shape, written once for both devices: Device is
+// OnCpu or OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -26,8 +27,8 @@ struct HeadTimesRight {
     return head * F::Right(a, b);
   }
 };
-// A slope of 1 passes every bit on, as the identity options of addition promise. After a slope of -1 a zero is added, which keeps padding
-// from becoming -0.
+// A slope of 1 passes every bit, as the identity options of addition promise. A slope of -1 adds a
+// zero afterwards, which keeps padding from becoming -0.
 template <typename F>
 struct HeadTimesConstantLeft {
   template <typename C>
@@ -50,7 +51,7 @@ void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret
   SwitchType(ret->type, F::kName, [&](auto tag) { MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, lhs, rhs); });
 }
 
-// The left gradient may be the head gradient's memory, so the right one comes first.
+// The left gradient may share memory with the head gradient, so the right one comes first.
 template <typename Device, typename F>
 void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
               OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
@@ -81,7 +82,7 @@ void AddKernel(OperatorRegistry& registry, const char* name) {
   }
 }
 
-// The rows of every function, and of the sum of two gradients.
+// The kernels of every function, and of the sum of two gradients.
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
   ForEachBinary([&registry](auto f) { AddKernel<Device, decltype(f)>(registry, f.kName); });

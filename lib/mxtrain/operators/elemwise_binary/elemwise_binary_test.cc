@@ -1,4 +1,5 @@
-// Element-wise functions of two arrays and of an array and a number, against their definitions in double.
+// Element-wise functions of two arrays and of an array and a number, compared with their
+// definitions in double.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,7 +14,7 @@ namespace {
 using Function = double (*)(double, double);
 
 struct BinaryCase {
-  const char* name;  // of the operator of equal shapes
+  const char* name;  // of the operator for equal shapes
   const char* scalar;
   const char* reversed;  // or ""
   Function f;
@@ -27,7 +28,7 @@ double Remainder(double a, double b) {
 
 const std::vector<BinaryCase>& Cases() {
   static const Generator any = Uniform(-2, 2), positive = Uniform(0.5, 2);
-  // Values that neither meet nor change their order under small changes.
+  // Distinct values whose order does not change under small changes.
   static const Generator low = Cycle({-1.5, 0.25, 1.75, -0.25, 0.75}), high = Cycle({-1, -0.5, 1.25, 1.5, 0.5, 2, -1.75});
   static const std::vector<BinaryCase> cases = {
       {"elemwise_add", "_plus_scalar", "", [](double a, double b) { return a + b; }, any, any, 0.75},
@@ -97,7 +98,7 @@ TEST_CASE("functions of an array and a number") {
   }
 }
 
-TEST_CASE("where both are equal, a maximum's gradient goes to the first") {
+TEST_CASE("the gradient of a maximum of equal elements goes to the first") {
   OperatorCase c = Binary(Cases()[5], {3});
   REQUIRE(c.op == "_maximum");
   c.inputs = {Constant(0.5), Constant(0.5)};
@@ -115,7 +116,7 @@ TEST_CASE("whole numbers, signs of remainders") {
   RunCase(c);
 }
 
-// What an element-wise operator makes of integers; no reference in double could hold them.
+// Results for integers; no double reference could represent them.
 class Integers {
  public:
   template <typename T>
@@ -141,7 +142,7 @@ class Integers {
   Runtime runtime_{RuntimeOptions(), BuiltinOperators()};
 };
 
-TEST_CASE_FIXTURE(Integers, "integers wrap around, saturate where a real number is cut, and never stop the process") {
+TEST_CASE_FIXTURE(Integers, "integers wrap around, saturate in conversions, and never abort the process") {
   using Long = std::vector<int64_t>;
   const int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
   CHECK(Of<int64_t>("elemwise_add", {{high, 1}, {1, 2}}) == Long{low, 3});

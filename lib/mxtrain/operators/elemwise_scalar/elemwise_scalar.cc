@@ -1,4 +1,4 @@
-// An array and a number: f(x, scalar), and the reversed forms f(scalar, x).
+// An array and a number: f(x, scalar), and the reversed variants f(scalar, x).
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 #include "mxtrain/operators/elemwise_binary/formula.h"
 

@@ -1,5 +1,6 @@
 #pragma once
-// The loops of functions of an array and a number, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of functions of an array and a number, written once for both devices: Device is OnCpu
+// or OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -13,7 +14,7 @@ struct Direct {
   static constexpr bool kProduct = std::is_same_v<F, elemwise_binary::Multiply> || std::is_same_v<F, elemwise_binary::DivideOp>;
   static constexpr bool kSlopeReadsInput = F::kSlopes == Slopes::kInputs && !kProduct;
   static constexpr const char* kName = F::kScalarName;
-  // Zero stays zero whatever the number is.
+  // Zero stays zero for any number.
   static constexpr Elementwise kElementwise = std::is_same_v<F, elemwise_binary::Multiply> ? Elementwise::kZeroToZero : Elementwise::kYes;
   template <typename T>
   MXTRAIN_HD static T Value(T x, T s) {

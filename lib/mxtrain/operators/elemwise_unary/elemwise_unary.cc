@@ -6,17 +6,17 @@
 namespace mxtrain::elemwise_unary {
 namespace {
 
-// What each function computes of an element x, for the operator reference.
+// The formula of each function of an element x, for the operator reference.
 const std::map<std::string_view, const char*> kFormulas = {
     {"_copy", "x"},
     {"abs", "|x|"},
-    {"sign", "1 where x > 0, -1 where x < 0, else 0"},
-    {"round", "the whole number nearest to x; halves go away from zero"},
-    {"rint", "the whole number nearest to x; halves go down"},
-    {"ceil", "the least whole number that is not below x"},
-    {"floor", "the greatest whole number that is not above x"},
-    {"trunc", "x without its fraction: the whole number next to it towards zero"},
-    {"fix", "x without its fraction: the whole number next to it towards zero"},
+    {"sign", "1 if x > 0, -1 if x < 0, else 0"},
+    {"round", "the integer nearest to x; halves round away from zero"},
+    {"rint", "the integer nearest to x; halves round down"},
+    {"ceil", "the least integer >= x"},
+    {"floor", "the greatest integer <= x"},
+    {"trunc", "x truncated to an integer"},
+    {"fix", "x truncated to an integer"},
     {"square", "x^2"},
     {"sqrt", "the square root of x"},
     {"rsqrt", "1 / sqrt(x)"},
@@ -24,11 +24,11 @@ const std::map<std::string_view, const char*> kFormulas = {
     {"rcbrt", "1 / cbrt(x)"},
     {"reciprocal", "1 / x"},
     {"exp", "e^x"},
-    {"expm1", "e^x - 1, exact for small x too"},
+    {"expm1", "e^x - 1, accurate for small x"},
     {"log", "the natural logarithm of x"},
     {"log10", "the logarithm of x to base 10"},
     {"log2", "the logarithm of x to base 2"},
-    {"log1p", "log(1 + x), exact for small x too"},
+    {"log1p", "log(1 + x), accurate for small x"},
     {"sin", "the sine of x in radians"},
     {"cos", "the cosine of x in radians"},
     {"tan", "the tangent of x in radians"},
@@ -43,7 +43,7 @@ const std::map<std::string_view, const char*> kFormulas = {
     {"arctanh", "log((1 + x) / (1 - x)) / 2, for |x| < 1"},
     {"degrees", "x * 180 / pi"},
     {"radians", "x * pi / 180"},
-    {"gamma", "the gamma function of x: (x - 1)! for whole numbers"},
+    {"gamma", "the gamma function of x: (x - 1)! for integers"},
     {"gammaln", "log |gamma(x)|"},
     {"erf", "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x"},
     {"erfinv", "the number whose erf is x, for |x| < 1"},
@@ -51,7 +51,7 @@ const std::map<std::string_view, const char*> kFormulas = {
     {"sigmoid", "1 / (1 + e^-x)"},
     {"softsign", "x / (1 + |x|)"},
     {"negative", "-x"},
-    {"logical_not", "1 where x is 0, else 0"},
+    {"logical_not", "1 if x is 0, else 0"},
     {"zeros_like", "0"},
     {"ones_like", "1"},
 };

@@ -1,5 +1,6 @@
 #pragma once
-// The functions of one argument: value and slope of each, for host and device. ForEachUnary is the table; a file per device registers it.
+// Functions of one argument: value and slope of each, for host and device. ForEachUnary is the
+// table; a file per device registers the kernels.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -10,10 +11,11 @@
 
 namespace mxtrain::elemwise_unary {
 
-// What Slope(v) is a function of; the gradient is head * Slope(v).
+// The argument of Slope(v); the gradient is head * Slope(v).
 enum class SlopeOf { kInput, kOutput, kConstant };
 
-// NAME, where its slope is found, the types that it takes, whether padding stays zero (value and slope at 0), y = VALUE(x), SLOPE(v).
+// NAME, the argument of its slope, its types, whether padding stays zero (value and slope at 0), y
+// = VALUE(x), SLOPE(v).
 #define MXTRAIN_UNARY(Id, name, slope, integers, elementwise, VALUE, SLOPE) \
   struct Id {                                                               \
     static constexpr const char* kName = name;                              \
@@ -34,7 +36,7 @@ template <typename T>
 MXTRAIN_HD T Sign(T x) {
   return static_cast<T>((x > T(0)) - (x < T(0)));
 }
-// Rounds to the nearest whole number; halves go away from zero, or (Rint) down.
+// Rounds to the nearest integer; halves round away from zero, or (Rint) down.
 template <typename T>
 MXTRAIN_HD T Round(T x) {
   if constexpr (std::is_floating_point_v<T>)
@@ -67,7 +69,8 @@ MXTRAIN_HD T Digamma(T argument) {
   const double series = r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
   return static_cast<T>(shift + log(x) - 0.5 / x - series);
 }
-// The inverse of erf: a rational start (Giles, "Approximating the erfinv function", 2010), then two Newton steps.
+// The inverse of erf: a rational initial value (Giles, "Approximating the erfinv function", 2010),
+// then two Newton steps.
 template <typename T>
 MXTRAIN_HD T ErfInv(T argument) {
   const double y = argument;
@@ -136,7 +139,7 @@ MXTRAIN_UNARY(OnesLike,   "ones_like",    kConstant, true,  kYes,        1,     
 // clang-format on
 #undef MXTRAIN_UNARY
 
-// v(Functor{}) for every one of them.
+// v(Functor{}) for every function.
 template <typename V>
 void ForEachUnary(V&& v) {
   v(Copy{}), v(Abs{}), v(SignOp{}), v(RoundOp{}), v(RintOp{}), v(Ceil{}), v(FloorOp{}), v(Trunc{}), v(Fix{}), v(Square{}), v(Sqrt{});

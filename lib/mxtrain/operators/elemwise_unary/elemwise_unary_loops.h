@@ -1,5 +1,5 @@
 #pragma once
-// The loops of the functions of one argument, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of functions of one argument, written once for both devices: Device is OnCpu or OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_unary/elemwise_unary.h"
 
@@ -20,7 +20,8 @@ struct HeadTimesSlope {
     return head * F::Slope(v);
   }
 };
-// Slope reads nothing; a slope of zero gives zero whatever the head gradient is. The zero that is added keeps padding from becoming -0.
+// Slope reads nothing; a slope of zero gives zero for any head gradient. The added zero keeps
+// padding from becoming -0.
 template <typename F>
 struct HeadTimesConstant {
   template <typename C>
@@ -30,7 +31,7 @@ struct HeadTimesConstant {
   }
 };
 
-// body(TypeTag<T>{}) for a type that F takes.
+// body(TypeTag<T>{}) for a type that F supports.
 template <typename F, typename Body>
 void SwitchTypesOf(DType type, Body&& body) {
   if constexpr (F::kIntegers) {
@@ -66,7 +67,7 @@ void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_gra
   });
 }
 
-// The rows of every function.
+// The kernels of every function.
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
   ForEachUnary([&registry](auto f) {

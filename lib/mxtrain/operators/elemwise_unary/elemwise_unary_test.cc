@@ -1,4 +1,4 @@
-// The references are written from the definitions, in double; gradients are central differences.
+// The references follow the definitions, in double; gradients are central differences.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -131,14 +131,14 @@ TEST_CASE("whole numbers") {
   RunCase(halves);
 }
 
-TEST_CASE("a type without the function is refused when the call is planned") {
+TEST_CASE("a type without the function is refused at planning time") {
   OperatorCase c = MakeCase(Cases()[15], {2});
   REQUIRE(c.op == "exp");
   c.types = {DType::kInt32};
   c.must_accept = {};
   const CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
-  REQUIRE(report.rows.size() == 1);
-  CHECK(report.rows[0].refusal == "no function for int32");
+  REQUIRE(report.kernels.size() == 1);
+  CHECK(report.kernels[0].refusal == "no function for int32");
 }
 
 TEST_CASE("relu, abs and hard_sigmoid keep a NaN") {

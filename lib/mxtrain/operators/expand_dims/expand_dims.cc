@@ -22,7 +22,7 @@ TShape Squeezed(const TShape& src, const EnvArguments& env) {
   for (int i = 0; i < src.ndim() && !given; ++i) dropped[static_cast<size_t>(i)] = src[i] == 1;
   for (int i = 0; given && i < given->ndim(); ++i) {
     const int axis = CheckAxis((*given)[i], src, "squeeze");
-    if (src[axis] != 1) Throw(ErrorKind::kConfig, "squeeze: axis {} of shape {} has not the length 1", (*given)[i], src.ToString());
+    if (src[axis] != 1) Throw(ErrorKind::kConfig, "squeeze: axis {} of shape {} does not have length 1", (*given)[i], src.ToString());
     dropped[static_cast<size_t>(axis)] = true;
   }
   std::vector<int64_t> dims;
@@ -40,12 +40,12 @@ MXTRAIN_OPERATOR(expand_dims, registry) {
       .set_kwargs_struct<ExpandDimsParam>()
       .set_shape_function(Expanded)
       .set_identity({{0, 0}}, {{0, 0}})
-      .describe("a new axis of length one");
+      .describe("inserts an axis of length one");
   SimpleOp(registry, "squeeze")
       .set_kwargs_struct<SqueezeParam>()
       .set_shape_function(Squeezed)
       .set_identity({{0, 0}}, {{0, 0}})
-      .describe("drops axes of length one");
+      .describe("removes axes of length one");
 }
 
 }  // namespace mxtrain::expand_dims

@@ -1,6 +1,6 @@
 #pragma once
-// Axes of length one come and go: expand_dims (axis: where in the output) and squeeze (axis: which; None: all of length one). The elements
-// stay where they are.
+// Inserts or removes axes of length one: expand_dims (axis: position in the output) and squeeze
+// (axis: which; None: all of length one). The elements are not moved.
 #include <optional>
 
 #include "mxtrain/operator/simple_op.h"
@@ -10,7 +10,7 @@ namespace mxtrain::expand_dims {
 struct ExpandDimsParam : Parameter<ExpandDimsParam> {
   int axis;
   static void Declare(Fields<ExpandDimsParam>& f) {
-    f.Add("axis", &ExpandDimsParam::axis).Required().Help("place of the new axis in the output; negative counts from its end");
+    f.Add("axis", &ExpandDimsParam::axis).Required().Help("position of the new axis in the output; negative counts from the end");
   }
 };
 
@@ -19,7 +19,7 @@ struct SqueezeParam : Parameter<SqueezeParam> {
   static void Declare(Fields<SqueezeParam>& f) {
     f.Add("axis", &SqueezeParam::axis)
         .Default(std::nullopt)
-        .Help("axes that are dropped, negative ones from the end; None: all of length 1");
+        .Help("axes to remove, negative from the end; None: all of length 1");
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// expand_dims and squeeze move bytes, if at all. Written once for both devices: Device is OnCpu or OnGpu.
+// expand_dims and squeeze copy bytes, if anything. Written once for both devices: Device is OnCpu
+// or OnGpu.
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operators/expand_dims/expand_dims.h"
 

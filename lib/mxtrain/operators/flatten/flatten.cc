@@ -9,11 +9,11 @@ bool FlattenProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   TShape& rows = (*out)[0];
   UnifyShape(TShape::OfRank(2), &rows, TypeString(), "output");
   if (!data.has_rank()) return false;
-  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "Flatten takes an array with a batch axis, not a single number; reshape it to [1, 1]");
+  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "Flatten needs an array with a batch axis, not a scalar; reshape it to [1, 1]");
   TShape batch = TShape::OfRank(data.ndim());
   batch[0] = rows[0];
   UnifyShape(batch, &data, TypeString(), "data");
-  // The row length follows from the data; one unknown axis of the data follows from the row length.
+  // The data determine the row length; the row length determines one unknown axis of the data.
   int64_t known = data.KnownProduct(1, data.ndim());
   int unknown = 0, which = -1;
   for (int i = 1; i < data.ndim(); ++i) {

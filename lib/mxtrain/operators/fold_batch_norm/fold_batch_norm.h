@@ -1,7 +1,9 @@
 #pragma once
-// _FoldBatchNorm: weight and bias of a convolution or fully connected layer that does the work of the BatchNorm behind it at inference.
-// weight' = weight * s per output channel, bias' = (bias - moving_mean) * s + beta, with s = gamma / sqrt(moving_var + eps). Made by the
-// executor; arrays are plain, weight and bias of one type, the arrays of the BatchNorm of one that may be wider, and nothing has a gradient.
+// _FoldBatchNorm: weight and bias of a convolution or fully connected layer with the following
+// BatchNorm folded in, for inference. weight' = weight * s per output channel, bias' = (bias -
+// moving_mean) * s + beta, with s = gamma / sqrt(moving_var + eps). Created by the executor; arrays
+// are plain, weight and bias have one type, the arrays of the BatchNorm one that may be wider, and
+// nothing has a gradient.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -15,7 +17,7 @@ struct FoldBatchNormParam : Parameter<FoldBatchNormParam> {
 class FoldBatchNormProperty final : public PropertyWithParam<FoldBatchNormParam> {
  public:
   std::string TypeString() const override { return "_FoldBatchNorm"; }
-  std::string Description() const override { return "weight and bias with a BatchNorm folded in (made by the executor)"; }
+  std::string Description() const override { return "weight and bias with a BatchNorm folded in (created by the executor)"; }
   std::vector<std::string> ListArguments() const override;
   std::vector<std::string> ListOutputs() const override { return {"weight", "bias"}; }
   bool HasGradient(int) const override { return false; }

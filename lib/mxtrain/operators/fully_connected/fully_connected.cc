@@ -10,8 +10,8 @@ namespace mxtrain {
 void FullyConnectedParam::Declare(Fields<FullyConnectedParam>& f) {
   using P = FullyConnectedParam;
   f.Add("num_hidden", &P::num_hidden).Required().Range(1).Help("width of the output");
-  f.Add("no_bias", &P::no_bias).Default(false).Help("leave the bias out");
-  f.Add("flatten", &P::flatten).Default(true).Help("join all axes but the first; otherwise only the last axis is multiplied");
+  f.Add("no_bias", &P::no_bias).Default(false).Help("no bias");
+  f.Add("flatten", &P::flatten).Default(true).Help("flatten all axes except the first; otherwise only the last axis is multiplied");
 }
 
 std::vector<std::string> FullyConnectedProperty::ListArguments() const {
@@ -52,7 +52,7 @@ void FullyConnectedProperty::InferLastAxis(TShape* data, TShape* weight, TShape*
 
 bool FullyConnectedProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
   TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];
-  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "{}: data must have at least one axis, not shape []", TypeString());
+  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "{}: data has shape []; at least one axis is needed", TypeString());
   UnifyShape({param_.num_hidden, TShape::kUnknown}, &weight, TypeString(), "weight");
   if (!param_.no_bias) UnifyShape({param_.num_hidden}, &(*in)[kBias], TypeString(), "bias");
   if (param_.flatten) {

@@ -1,6 +1,7 @@
 #pragma once
-// FullyConnected: output = data weight^T + bias. weight [num_hidden, inputs], bias [num_hidden]. With `flatten` data are seen as
-// [N, inputs] and the output is [N, num_hidden]; without, only the last axis changes.
+// FullyConnected: output = data weight^T + bias. weight [num_hidden, inputs], bias [num_hidden].
+// With `flatten` data are viewed as [N, inputs] and the output is [N, num_hidden]; without, only
+// the last axis changes.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -24,7 +25,7 @@ class FullyConnectedProperty final : public PropertyWithParam<FullyConnectedPara
                                              const std::vector<int>& out_data) const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 
-  // Data as the matrix [rows, inputs] that is multiplied; `data` must be known.
+  // Data as the matrix [rows, inputs] of the product; `data` must be known.
   TShape MatrixOf(const TShape& data) const;
 
  private:

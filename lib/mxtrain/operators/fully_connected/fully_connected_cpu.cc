@@ -1,4 +1,4 @@
-// The meaning of FullyConnected in loops.
+// The reference loops of FullyConnected.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/weighted_types.h"

@@ -1,4 +1,5 @@
-// FullyConnected by products of matrices. The bias is laid into the output before the product is added to it.
+// FullyConnected by matrix products. The bias is written to the output before the product is added
+// to it.
 #include <memory>
 
 #include "mxtrain/operator/identity.cuh"

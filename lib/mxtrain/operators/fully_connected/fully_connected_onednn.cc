@@ -1,4 +1,5 @@
-// FullyConnected by oneDNN's inner product: data and output plain, the weight as the library wants it.
+// FullyConnected by oneDNN's inner product: data and output plain, the weight in the library's
+// layout.
 #include "mxtrain/operators/convolution/weighted_layer.h"
 #include "mxtrain/operators/fully_connected/fully_connected.h"
 
@@ -6,8 +7,8 @@ namespace mxtrain {
 namespace {
 
 using P = FullyConnectedProperty;
-constexpr weighted::Builders<onednn::InnerProduct> BuildersWith(bool second_form) {
-  return {second_form, onednn::InnerProductForward, onednn::InnerProductBackwardData, onednn::InnerProductBackwardWeights};
+constexpr weighted::Builders<onednn::InnerProduct> BuildersWith(bool second_layout) {
+  return {second_layout, onednn::InnerProductForward, onednn::InnerProductBackwardData, onednn::InnerProductBackwardWeights};
 }
 
 onednn::InnerProduct Describe(const FullyConnectedProperty& property, const PlanRequest& request) {
@@ -29,15 +30,17 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   const weighted::Wanted wanted(request);
   onednn::InnerProduct record = Describe(property, request);
   const std::optional<Layout> weight = request.in_layout[P::kWeight];
-  if (!request.is_train && weight) record.weights.layout = weight;  // evaluation reads the master form
+  // Evaluation reads the canonical layout.
+  if (!request.is_train && weight) record.weights.layout = weight;
   Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, BuildersWith(true), record, wanted);
   if (!choice || choice->penalty >= weighted::kReferencePenalty) {
     record.weights.layout.reset();
     choice = weighted::Try(backend, BuildersWith(true), record, wanted);
   }
   if (!choice) return choice.error();
-  // A matrix product takes the weight either way round, so training has it plain, for backward data too: a second form costs a pass over
-  // the weight in every step, and in these layers that is much of their work.
+  // A matrix product takes the weight in either orientation, so in training it is plain, for
+  // backward data too: a second layout costs a pass over the weight in every step, which is much of
+  // the work of these layers.
   if (request.is_train && wanted.data) {
     record.weights.layout = Layout();
     const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, BuildersWith(false), record, wanted);

@@ -45,7 +45,7 @@ TEST_CASE("FullyConnected: matrices") {
   Run("narrow types", {3, 4}, 4, 2, true, true, {"ref"}, {DType::kFloat16, DType::kBfloat16});
   Run("no rows", {0, 4}, 4, 3, true, true, {"ref"});
 }
-TEST_CASE("FullyConnected: bfloat16 with a float32 bias, by oneDNN where the processor can") {
+TEST_CASE("FullyConnected: bfloat16 with a float32 bias, by oneDNN if the processor supports it") {
   Run("bfloat16", {16, 32}, 32, 16, true, true, {"ref"}, {DType::kBfloat16});
   Run("bfloat16, odd sizes", {5, 7}, 7, 11, true, true, {"ref"}, {DType::kBfloat16});
   Run("bfloat16, without bias", {3, 33}, 33, 9, false, true, {"ref"}, {DType::kBfloat16});
@@ -53,12 +53,12 @@ TEST_CASE("FullyConnected: bfloat16 with a float32 bias, by oneDNN where the pro
 TEST_CASE("FullyConnected: images are flattened") {
   Run("images", {4, 10, 2, 3}, 60, 10, true, true);
 }
-TEST_CASE("FullyConnected: last axis alone") {
+TEST_CASE("FullyConnected: last axis only") {
   Run("sequences", {3, 4, 6}, 6, 5, true, false);
   Run("a vector", {6}, 6, 5, false, false);
 }
 
-TEST_CASE("FullyConnected: shapes follow in both directions") {
+TEST_CASE("FullyConnected: shapes are inferred in both directions") {
   const auto flat = TestRegistry().Create("FullyConnected", {{"num_hidden", "10"}});
   std::vector<TShape> in{{-1, 3, 4}, TShape(), TShape()}, out(1), aux;
   CHECK_FALSE(flat->InferShape(&in, &out, &aux));

@@ -28,7 +28,7 @@ class NormProperty : public PropertyWithParam<P> {
 class MultiSumSqProperty final : public NormProperty<MultiSumSqParam> {
  public:
   std::string TypeString() const override { return "multi_sum_sq"; }
-  std::string Description() const override { return "the sum of squares of each of its inputs, in float64"; }
+  std::string Description() const override { return "the sum of squares of each input, in float64"; }
   std::string NumArgsKey() const override { return "num_arrays"; }
   std::vector<std::string> ListArguments() const override {
     std::vector<std::string> names;
@@ -50,7 +50,7 @@ class MultiSumSqProperty final : public NormProperty<MultiSumSqParam> {
 class ClipGlobalNormProperty final : public NormProperty<ClipGlobalNormParam> {
  public:
   std::string TypeString() const override { return "clip_global_norm"; }
-  std::string Description() const override { return "the scalars of an update, their factor of the gradient bounded by the norm of all gradients"; }
+  std::string Description() const override { return "the scalars of an update, with the gradient factor clipped by the norm of all gradients"; }
   std::vector<std::string> ListArguments() const override { return {"sums", "scalars"}; }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{1, 0}}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
@@ -59,7 +59,7 @@ class ClipGlobalNormProperty final : public NormProperty<ClipGlobalNormParam> {
     (*in)[1] = (*out)[0] = scalars;
     if (!scalars.known() || !(*in)[0].known()) return false;
     if (scalars.ndim() == 0 || scalars[scalars.ndim() - 1] != optimizer_update::kNumScalars) {
-      Throw(ErrorKind::kConfig, "{}: scalars has shape {}, but {} in the last axis were expected", TypeString(), scalars.ToString(),
+      Throw(ErrorKind::kConfig, "{}: scalars has shape {}, but its last axis must have length {}", TypeString(), scalars.ToString(),
             static_cast<int>(optimizer_update::kNumScalars));
     }
     return true;
@@ -73,7 +73,7 @@ class ClipGlobalNormProperty final : public NormProperty<ClipGlobalNormParam> {
 
  private:
   void Check() override {
-    if (param_.max_norm == 0) Throw(ErrorKind::kConfig, "clip_global_norm: max_norm must be above 0");
+    if (param_.max_norm == 0) Throw(ErrorKind::kConfig, "clip_global_norm: max_norm must be positive");
   }
 };
 

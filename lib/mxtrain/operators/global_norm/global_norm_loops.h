@@ -82,7 +82,7 @@ class ClipGlobalNorm final : public Operator {
   ClipGlobalNormParam param_;
 };
 
-// Arrays stay as they lie.
+// Arrays keep their layouts.
 template <typename Device>
 Expected<Plan, Refusal> PlanSums(const OperatorProperty& property, const PlanRequest& request, Backend&) {
   Plan plan = PlainPlan(property, request);

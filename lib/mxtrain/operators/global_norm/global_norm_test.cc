@@ -1,4 +1,4 @@
-// References add and divide in double.
+// The references add and divide in double.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ TEST_CASE("multi_sum_sq: arrays of any shapes, more than a table holds, of all f
   RunCase(mixed);
 }
 
-TEST_CASE("multi_sum_sq: what is not finite is seen in its own sum alone, and long arrays do not overflow") {
+TEST_CASE("multi_sum_sq: a non-finite value affects only its own sum, and long arrays do not overflow") {
   OperatorCase c = SumCase({{5}, {20000}, {3}, {2}});
   c.inputs = {Uniform(-2, 2), Cycle({1, -kInf, 2}), Cycle({kNan, 1}), Constant(1e30)};
   c.input_types.assign(4, DType::kFloat32);
@@ -103,7 +103,7 @@ TEST_CASE("clip_global_norm bounds the factor of every row") {
   RunCase(ClipCase({3, 4}, {1e60, 1e61}, 0.5, 3));
 }
 
-TEST_CASE("clip_global_norm leaves a factor alone where the norm is not finite, and one of 0 always") {
+TEST_CASE("clip_global_norm leaves a factor alone if the norm is not finite, and a factor of 0 always") {
   for (const double sum : {kInf, kNan}) {
     for (const double factor : {0.25, 0.0}) RunCase(ClipCase({2, 4}, {1, sum}, factor, 0.5));
   }
@@ -112,13 +112,13 @@ TEST_CASE("clip_global_norm leaves a factor alone where the norm is not finite, 
   RunCase(zero);
 }
 
-TEST_CASE("what they do not take") {
+TEST_CASE("invalid arguments") {
   const auto clip = TestRegistry().Create("clip_global_norm", {{"max_norm", "1"}});
   std::vector<DType> types = {DType::kFloat32, DType::kUnknown}, out_types(1, DType::kUnknown), aux_types;
   CHECK_THROWS_WITH(clip->InferType(&types, &out_types, &aux_types), "clip_global_norm: sums is float32, but float64 was expected");
   std::vector<TShape> shapes = {TShape{2}, TShape{2, 3}}, out(1), aux;
-  CHECK_THROWS_WITH(clip->InferShape(&shapes, &out, &aux), "clip_global_norm: scalars has shape [2, 3], but 4 in the last axis were expected");
-  CHECK_THROWS_WITH(TestRegistry().Create("clip_global_norm", {{"max_norm", "0"}}), "clip_global_norm: max_norm must be above 0");
+  CHECK_THROWS_WITH(clip->InferShape(&shapes, &out, &aux), "clip_global_norm: scalars has shape [2, 3], but its last axis must have length 4");
+  CHECK_THROWS_WITH(TestRegistry().Create("clip_global_norm", {{"max_norm", "0"}}), "clip_global_norm: max_norm must be positive");
   Runtime runtime{RuntimeOptions(), BuiltinOperators()};
   const NDArray numbers = NDArray::Zeros(runtime, TShape{3}, DType::kInt32);
   CHECK_THROWS_WITH_AS(Invoke("multi_sum_sq", {&numbers, 1}), doctest::Contains("int32"), Error);

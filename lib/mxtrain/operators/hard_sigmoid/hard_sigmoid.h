@@ -21,7 +21,7 @@ struct Value {
     return y < C(0) ? C(0) : y > C(1) ? C(1) : y;
   }
 };
-// Zero where the output is 0 or 1.
+// Zero if the output is 0 or 1.
 template <typename C>
 struct Gradient {
   C alpha;

@@ -9,7 +9,7 @@ MXTRAIN_OPERATOR(hard_sigmoid_cpu, registry) {
       .set_kwargs_struct<HardSigmoidParam>()
       .set_types(kFloatingTypes)
       .set_elementwise(Elementwise::kYes)
-      .describe("alpha x + beta, kept between 0 and 1");
+      .describe("alpha x + beta, clamped to [0, 1]");
 }
 
 }  // namespace mxtrain::hard_sigmoid

@@ -1,7 +1,8 @@
 #pragma once
-// image_normalize: pictures as they are decoded, data [N, H, W, C] of uint8 with C from 1 to 4, become what a net reads, output [N, C, H, W] of
-// float32: (data / 255 - mean) / std for each channel, one rounding (base/pixel_levels.h). The `normalize` of the input pipeline, for a device;
-// `image.to_tensor` and `image.normalize` of the reference system in one. The data have no gradient.
+// image_normalize: converts decoded images, data [N, H, W, C] of uint8 with C from 1 to 4, to net
+// inputs, output [N, C, H, W] of float32: (data / 255 - mean) / std per channel, rounded once
+// (base/pixel_levels.h). This is `normalize` of the input pipeline, for a device; `image.to_tensor`
+// and `image.normalize` of MXNet in one. The data have no gradient.
 #include "mxtrain/base/pixel_levels.h"
 #include "mxtrain/operator/property.h"
 
@@ -17,7 +18,7 @@ struct ImageNormalizeParam : Parameter<ImageNormalizeParam>, PixelNormalization 
 class ImageNormalizeProperty final : public PropertyWithParam<ImageNormalizeParam> {
  public:
   std::string TypeString() const override { return "image_normalize"; }
-  std::string Description() const override { return "pixels of 8 bits, channels last, to numbers: (data / 255 - mean) / std"; }
+  std::string Description() const override { return "converts 8-bit pixels, channels last: (data / 255 - mean) / std"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
   bool HasGradient(int) const override { return false; }

@@ -1,6 +1,6 @@
 #pragma once
-// image_normalize, a pixel at a time: neighbours read neighbouring bytes and write neighbouring numbers of each plane. Written once for both
-// devices: Device is OnCpu or OnGpu.
+// image_normalize, one pixel at a time: adjacent threads read adjacent bytes and write adjacent
+// numbers of each plane. Written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
 
 #include "mxtrain/operator/kernel.h"
@@ -11,13 +11,13 @@ namespace mxtrain::image_normalize {
 
 struct PixelAt {
   PixelLevels levels;
-  int64_t plane;  // pixels of a picture
+  int64_t plane;  // pixels of an image
   int channels;
   const uint8_t* data;
   float* out;
   OpReqType req;
   MXTRAIN_HD void operator()(int64_t i) const {
-    const int64_t picture = i / plane, first = picture * channels * plane + i % plane;
+    const int64_t image = i / plane, first = image * channels * plane + i % plane;
     for (int c = 0; c < channels; ++c) Assign(req, out, first + c * plane, levels(data[i * channels + c], c));
   }
 };

@@ -39,7 +39,7 @@ TEST_CASE("image_normalize") {
   RunCase(Case({0, 4, 4, 3}, {0}, {1}));
 }
 
-TEST_CASE("image_normalize: what it takes") {
+TEST_CASE("image_normalize: valid and invalid arguments") {
   const auto infer = [](const Kwargs& kwargs, std::vector<TShape> in, std::vector<TShape> out = std::vector<TShape>(1)) {
     std::vector<TShape> aux;
     const bool complete = TestRegistry().Create("image_normalize", kwargs)->InferShape(&in, &out, &aux);
@@ -48,10 +48,10 @@ TEST_CASE("image_normalize: what it takes") {
   };
   CHECK(infer({}, {TShape{8, 4, 5, 3}})[1] == TShape{8, 3, 4, 5});
   CHECK(infer({}, {TShape()}, {TShape{8, 3, 4, 5}})[0] == TShape{8, 4, 5, 3});
-  CHECK_THROWS_WITH(infer({}, {TShape{8, 4, 5}}), "image_normalize: data are [N, H, W, C], not [8, 4, 5]");
-  CHECK_THROWS_WITH(infer({}, {TShape{8, 3, 4, 5}}), "image_normalize: pictures have 1 to 4 channels, which come last; data are [8, 3, 4, 5]");
-  CHECK_THROWS_WITH(infer({{"mean", "[0.1, 0.2]"}}, {TShape{8, 4, 5, 3}}), "image_normalize: mean has 2 numbers, the pictures have 3 channels");
-  CHECK_THROWS_WITH(infer({{"std", "0"}}, {TShape{8, 4, 5, 1}}), "image_normalize: std = (0): expected numbers above 0");
+  CHECK_THROWS_WITH(infer({}, {TShape{8, 4, 5}}), "image_normalize: data must be [N, H, W, C], not [8, 4, 5]");
+  CHECK_THROWS_WITH(infer({}, {TShape{8, 3, 4, 5}}), "image_normalize: expected images with 1 to 4 channels on the last axis, but data are [8, 3, 4, 5]");
+  CHECK_THROWS_WITH(infer({{"mean", "[0.1, 0.2]"}}, {TShape{8, 4, 5, 3}}), "image_normalize: mean has 2 numbers, but the images have 3 channels");
+  CHECK_THROWS_WITH(infer({{"std", "0"}}, {TShape{8, 4, 5, 1}}), "image_normalize: std = (0): expected positive numbers");
   std::vector<DType> in{DType::kFloat32}, out{DType::kUnknown}, aux;
   CHECK_THROWS_WITH(TestRegistry().Create("image_normalize", {})->InferType(&in, &out, &aux), "image_normalize: the data type is uint8, not float32");
 }

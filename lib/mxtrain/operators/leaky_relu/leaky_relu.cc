@@ -6,7 +6,7 @@ namespace mxtrain {
 
 void LeakyReLUProperty::Check() {
   if (param_.act_type == kRReLU && param_.lower_bound > param_.upper_bound) {
-    Throw(ErrorKind::kConfig, "LeakyReLU: lower_bound = {} lies above upper_bound = {}", param_.lower_bound, param_.upper_bound);
+    Throw(ErrorKind::kConfig, "LeakyReLU: lower_bound = {} is above upper_bound = {}", param_.lower_bound, param_.upper_bound);
   }
 }
 
@@ -31,7 +31,7 @@ TShape LeakyReLUProperty::ExpandGamma(const TShape& gamma, const TShape& data) {
   bool fits = gamma.ndim() <= data.ndim();
   for (int i = 0; i < wide.ndim(); ++i) fits = fits && (wide[i] == 1 || wide[i] == data[i]);
   if (!fits) {
-    Throw(ErrorKind::kConfig, "LeakyReLU: gamma has shape {}, but one number per channel of data of shape {} was expected",
+    Throw(ErrorKind::kConfig, "LeakyReLU: gamma has shape {}, but data of shape {} need one number per channel",
           gamma.ToString(), data.ToString());
   }
   return wide;
@@ -43,7 +43,7 @@ bool LeakyReLUProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
   for (TShape& shape : *out) shape = data;
   if (param_.act_type != kPReLU) return data.known();
   if (!data.has_rank()) return false;
-  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "LeakyReLU: prelu needs data with a channel axis, not a single number");
+  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "LeakyReLU: prelu needs data with a channel axis, not a scalar");
   TShape& gamma = (*in)[1];
   if (!gamma.known()) UnifyShape(TShape{data[data.ndim() > 1 ? 1 : 0]}, &gamma, TypeString(), "gamma");
   if (data.known() && gamma.known()) ExpandGamma(gamma, data);
@@ -72,7 +72,7 @@ std::vector<int> LeakyReLUProperty::DeclareBackwardDependency(const std::vector<
 }
 
 std::vector<InplacePair> LeakyReLUProperty::BackwardInplaceOption() const {
-  // gamma's gradient sums what the data's would overwrite.
+  // gamma's gradient reads what the data's gradient would overwrite.
   if (param_.act_type == kPReLU) return {};
   return {{0, 0}};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// LeakyReLU: x for positive x, and for the others, by act_type:
+// LeakyReLU: x for positive x; otherwise by act_type:
 //   leaky  slope x                            elu   slope (e^x - 1)
 //   prelu  gamma x, gamma learned per channel (second input, [C], [1] or broadcast to the data)
 //   rrelu  s x, s uniform in [lower_bound, upper_bound] per element in training, their mean in evaluation; second output `mask` holds s
@@ -28,7 +28,7 @@ struct LeakyReLUParam : Parameter<LeakyReLUParam> {
 class LeakyReLUProperty final : public PropertyWithParam<LeakyReLUParam> {
  public:
   std::string TypeString() const override { return "LeakyReLU"; }
-  std::string Description() const override { return "rectifiers that let something through below zero"; }
+  std::string Description() const override { return "rectifiers with a nonzero part below zero"; }
   std::vector<std::string> ListArguments() const override;
   std::vector<std::string> ListOutputs() const override;
   std::string DefaultInit(int argument) const override { return argument == 1 ? R"(["constant", {"value": "0.25"}])" : ""; }
@@ -39,9 +39,9 @@ class LeakyReLUProperty final : public PropertyWithParam<LeakyReLUParam> {
   std::vector<InplacePair> BackwardInplaceOption() const override;
   std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const override;
 
-  // The sign of the input is that of the output, so that backward can do without the input.
+  // The output has the sign of the input, so backward does not need the input.
   MXTRAIN_API bool GradientFromOutput() const;
-  // gamma's shape with the rank of the data.
+  // gamma's shape, extended to the rank of the data.
   MXTRAIN_API static TShape ExpandGamma(const TShape& gamma, const TShape& data);
 
  protected:

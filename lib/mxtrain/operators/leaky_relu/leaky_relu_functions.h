@@ -1,6 +1,7 @@
 #pragma once
-// The functions on one element, for host and device; T is float or double. Gradient is the derivative given x, the input or the output as
-// the property declares, which have the same sign.
+// The functions on one element, for host and device; T is float or double. Gradient is the
+// derivative given x, which is the input or the output as the property declares; both have the same
+// sign.
 #include <cmath>
 
 #include "mxtrain/base/macros.h"
@@ -39,7 +40,7 @@ struct SELUFunction {
   MXTRAIN_HD T Value(T x) const {
     return T(kLambda) * (x > 0 ? x : T(kAlpha) * std::expm1(x));
   }
-  // The output y holds lambda already; the derivative would be y + lambda alpha. As in the reference system.
+  // The output y already includes lambda; the derivative would be y + lambda alpha. As in MXNet.
   template <typename T>
   MXTRAIN_HD T Gradient(T y) const {
     return T(kLambda) * (y > 0 ? T(1) : T(kAlpha) + y);

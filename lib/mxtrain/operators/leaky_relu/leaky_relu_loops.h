@@ -28,7 +28,7 @@ struct Gradient {
   }
 };
 
-// leaky, elu, selu, gelu: a loop over stored elements, whatever the layout; all map zero to zero.
+// leaky, elu, selu, gelu: a loop over stored elements, for any layout; all map zero to zero.
 template <typename Device, typename Function>
 class Rectifier final : public Operator {
  public:
@@ -116,7 +116,7 @@ class PReLU final : public Operator {
   SlopeSums sums_;
 };
 
-// Rounded to T, so that the output agrees with the mask as it is stored.
+// Rounded to T, so that the output matches the stored mask.
 template <typename T>
 struct RandomSlope {
   float lower, width;

@@ -81,7 +81,7 @@ TEST_CASE("LeakyReLU: prelu learns a slope per channel") {
   CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("gamma has shape [5]"), Error);
 }
 
-TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, to the same bits on every team") {
+TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, with the same bits on every team") {
   const std::pair<TShape, TShape> shapes[] = {{{2, 3, 131, 127}, {1, 3, 1, 1}}, {{70001}, {1}},        {{5, 7, 1000, 3}, {1, 7, 1, 3}},
                                               {{40, 3, 1, 500}, {1, 1, 1, 1}},  {{90, 700}, {1, 700}}, {{0, 3}, {1, 3}}};
   const int team = TeamSize();
@@ -110,7 +110,7 @@ TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, to the same bits on
   }
 }
 
-TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and takes their mean in evaluation") {
+TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and uses their mean in evaluation") {
   OperatorCase c = Case("rrelu", {}, {41, 83}, {});
   c.forward = {};
   c.check = [](const CaseResult& r) {

@@ -1,7 +1,8 @@
 #pragma once
-// The gradient of prelu's gamma: for each of its elements, the sum of g x over the elements of the data that it serves and that lie below
-// zero. In double; each sum is cut into slices, so that a gamma of one element or of few channels keeps a whole team busy too. The cut
-// depends on the shapes alone: the result is the same for every number of threads.
+// The gradient of prelu's gamma: for each of its elements, the sum of g x over the negative data
+// elements that use it. In double; each sum is divided into slices, so that a gamma of one element
+// or few channels also occupies a whole team. The division depends only on shapes: the result is
+// the same for every number of threads.
 #include <algorithm>
 
 #include "mxtrain/operator/rows.h"
@@ -10,7 +11,7 @@ namespace mxtrain {
 
 namespace slope_sums {
 
-// Some axes of the data, the innermost first; axes that continue each other are one.
+// Some axes of the data, innermost first; adjacent axes are merged.
 struct Axes {
   int ndim = 0;
   int64_t size = 1;
@@ -40,7 +41,7 @@ MXTRAIN_HD double Term(T g, T x) {
   return static_cast<double>(x) > 0 ? 0 : static_cast<double>(g) * static_cast<double>(x);
 }
 
-// A slice of the summed elements of an element of gamma.
+// A slice of the sum for one element of gamma.
 template <typename T>
 struct PartRow {
   Axes kept, summed;
@@ -77,7 +78,7 @@ class SlopeSums {
   using Axes = slope_sums::Axes;
 
  public:
-  // `gamma` has the rank of `data`; each of its axes is as long or has length 1.
+  // `gamma` has the rank of `data`; each of its axes has the same length or length 1.
   SlopeSums(const TShape& data, const TShape& gamma) {
     int64_t stride = 1;
     for (int i = data.ndim() - 1; i >= 0; stride *= data[i--]) (gamma[i] == data[i] ? kept_ : summed_).AddExternal(data[i], stride);
@@ -96,7 +97,7 @@ class SlopeSums {
     return workspace;
   }
 
-  // The same faster, on the CPU.
+  // A faster version for the CPU.
   template <typename T>
   const double* Run(const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
@@ -115,8 +116,9 @@ class SlopeSums {
   }
 
  private:
-  static constexpr int64_t kTasks = 256;  // more than any team, so that its members end together
-  static constexpr int kLanes = 8;        // sums that run side by side: the adder has a latency
+  static constexpr int64_t kTasks = 256;  // more than any team, so that its members finish together
+  // Independent sums in parallel, to hide the latency of the adder.
+  static constexpr int kLanes = 8;
 
   // Over the elements [begin, end) of the summed axes.
   template <typename T>

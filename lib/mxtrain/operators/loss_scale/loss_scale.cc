@@ -28,7 +28,7 @@ bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
   return (*in)[0].known();
 }
 
-// Whatever the type of the data, `scale` is float32.
+// `scale` is float32 for any type of the data.
 bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
   std::vector<DType> data = {(*in)[0]};
   const bool known = OperatorProperty::InferType(&data, out, aux);

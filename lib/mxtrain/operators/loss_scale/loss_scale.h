@@ -1,10 +1,12 @@
 #pragma once
-// The two operators of operator/loss_scale.h, which float16's training needs; made by the pass CastForAmp and by the optimizer's updater.
+// The two operators of operator/loss_scale.h, for float16 training; created by the pass CastForAmp
+// and by the optimizer's updater.
 //   _scale_gradient     output = data; the gradient of data is the head gradient times scale[0]
-//   _loss_scale_update  after a backward pass. `sums` [N] float64: the sum of squares of each gradient (multi_sum_sq). `scalars` [K, 4]: a row
-//                       of numbers for each update of a parameter (optimizer_update.h), whose factor of the gradient becomes factor / S, or
-//                       0 where a sum is not finite: an update with the factor 0 is left out. `state` and `scale` [1], which
-//                       _scale_gradient reads, get the next step's S.
+//   _loss_scale_update  after a backward pass. `sums` [N] float64: the sum of squares of each
+//                       gradient (multi_sum_sq). `scalars` [K, 4]: one row per parameter update
+//                       (optimizer_update.h). The gradient factor becomes factor / S, or 0 if a sum
+//                       is not finite: an update with factor 0 is skipped. `state` and `scale` [1],
+//                       which _scale_gradient reads, get the next step's S.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -12,7 +14,7 @@ namespace mxtrain {
 class ScaleGradientProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_scale_gradient"; }
-  std::string Description() const override { return "passes data on; its gradient is the head gradient times scale[0]"; }
+  std::string Description() const override { return "the identity; its gradient is the head gradient times scale[0]"; }
   std::vector<std::string> ListArguments() const override { return {"data", "scale"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
@@ -29,7 +31,7 @@ class ScaleGradientProperty final : public PropertyWithParam<NoParam> {
 class LossScaleUpdateProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_loss_scale_update"; }
-  std::string Description() const override { return "takes the scale of the loss out of an update's numbers, and finds the next step's scale"; }
+  std::string Description() const override { return "removes the loss scale from an update's scalars and computes the next step's scale"; }
   std::vector<std::string> ListArguments() const override { return {"sums", "scalars"}; }
   std::vector<std::string> ListAuxiliaryStates() const override { return {"state", "scale"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;

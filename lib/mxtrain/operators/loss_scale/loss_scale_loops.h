@@ -11,7 +11,7 @@
 
 namespace mxtrain::loss_scale {
 
-// The scale is read on the device: a recorded pass sees that of its day.
+// The scale is read on the device: a captured graph sees its current value.
 template <typename C>
 struct Scaled {
   const float* scale;
@@ -37,7 +37,7 @@ class ScaleGradient final : public Operator {
 struct Sums {
   const double* squares;  // of each gradient
   int64_t count;
-  // A sum of squares is not above the largest number, unless it is infinite or no number.
+  // A sum of squares exceeds the largest number only if it is infinite or NaN.
   MXTRAIN_HD bool Finite() const {
     double sum = 0;
     for (int64_t n = 0; n < count; ++n) sum += squares[n];
@@ -88,7 +88,7 @@ class LossScaleUpdate final : public Operator {
 };
 
 template <typename Device>
-KernelEntry ScaleGradientRow() {
+KernelEntry ScaleGradientKernel() {
   return LastKernel<Device>("_scale_gradient", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
     Plan plan = PlainPlan(property, request);
@@ -98,7 +98,7 @@ KernelEntry ScaleGradientRow() {
 }
 
 template <typename Device>
-KernelEntry LossScaleUpdateRow() {
+KernelEntry LossScaleUpdateKernel() {
   return LastKernel<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     Plan plan = PlainPlan(property, request);
     plan.make = [] { return std::make_unique<LossScaleUpdate<Device>>(); };
@@ -108,8 +108,8 @@ KernelEntry LossScaleUpdateRow() {
 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
-  registry.AddKernel(ScaleGradientRow<Device>());
-  registry.AddKernel(LossScaleUpdateRow<Device>());
+  registry.AddKernel(ScaleGradientKernel<Device>());
+  registry.AddKernel(LossScaleUpdateKernel<Device>());
 }
 
 }  // namespace mxtrain::loss_scale

@@ -9,7 +9,7 @@
 namespace mxtrain::test {
 namespace {
 
-TEST_CASE("_scale_gradient passes data on and multiplies the gradient") {
+TEST_CASE("_scale_gradient copies data and multiplies the gradient") {
   for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5}, TShape{2, 11, 3, 3}}) {
     OperatorCase c;
     c.name = "_scale_gradient " + shape.ToString();
@@ -27,7 +27,7 @@ TEST_CASE("_scale_gradient passes data on and multiplies the gradient") {
   }
 }
 
-TEST_CASE("_scale_gradient says what does not fit") {
+TEST_CASE("_scale_gradient reports mismatches") {
   const auto property = TestRegistry().Create("_scale_gradient", {});
   std::vector<TShape> in = {{2, 3}, {2}}, out = {TShape()}, aux;
   CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("scale has shape"), Error);
@@ -37,8 +37,8 @@ TEST_CASE("_scale_gradient says what does not fit") {
   CHECK_FALSE(property->HasGradient(1));
 }
 
-// Two parameters, with factors 3 and 5, in a step of which one of three gradients has this sum of squares; the numbers of the scale before and
-// after.
+// Two parameters, with factors 3 and 5, in a step where one of three gradients has this sum of
+// squares; the state of the scale before and after.
 void RunUpdate(const std::string& name, double sum_of_squares, const Values& before, const Values& after) {
   const bool finite = std::isfinite(sum_of_squares);
   OperatorCase c;
@@ -66,12 +66,12 @@ TEST_CASE("_loss_scale_update follows the gradients") {
   RunUpdate("gradients of zero", 0, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("gradients beyond float32's squares", 1e76, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("an overflow", infinite, {1024, 3, 1, 0}, {512, 0, 2, 0});
-  RunUpdate("no number", none, {1024, 1999, 0, 0}, {512, 0, 1, 0});
-  RunUpdate("a good step too few", 12, {1024, 1998, 2, 0}, {1024, 1999, 2, 0});
-  RunUpdate("good steps enough", 12, {1024, 1999, 2, 0}, {2048, 0, 2, 0});
-  RunUpdate("nothing higher", 12, {1 << 24, 1999, 2, 0}, {1 << 24, 0, 2, 0});
-  RunUpdate("nothing lower", infinite, {1, 3, 24, 0}, {1, 0, 25, 1});
-  RunUpdate("out of the depth", 12, {1, 1999, 24, 0}, {2, 0, 24, 0});
+  RunUpdate("NaN", none, {1024, 1999, 0, 0}, {512, 0, 1, 0});
+  RunUpdate("one good step too few", 12, {1024, 1998, 2, 0}, {1024, 1999, 2, 0});
+  RunUpdate("enough good steps", 12, {1024, 1999, 2, 0}, {2048, 0, 2, 0});
+  RunUpdate("at the highest scale", 12, {1 << 24, 1999, 2, 0}, {1 << 24, 0, 2, 0});
+  RunUpdate("at the lowest scale", infinite, {1, 3, 24, 0}, {1, 0, 25, 1});
+  RunUpdate("up from the lowest scale", 12, {1, 1999, 24, 0}, {2, 0, 24, 0});
 }
 
 }  // namespace

@@ -6,10 +6,10 @@ namespace mxtrain {
 
 void LRNParam::Declare(Fields<LRNParam>& f) {
   using P = LRNParam;
-  f.Add("nsize", &P::nsize).Required().Range(1).Help("channels in the window, an odd number");
+  f.Add("nsize", &P::nsize).Required().Range(1).Help("channels in the window (odd)");
   f.Add("alpha", &P::alpha).Default(1e-4f).Help("weight of the sum of squares; divided by nsize");
   f.Add("beta", &P::beta).Default(0.75f).Help("exponent");
-  f.Add("knorm", &P::knorm).Default(2.0f).Help("constant below the sum");
+  f.Add("knorm", &P::knorm).Default(2.0f).Help("constant added to the sum");
 }
 
 void LRNProperty::Check() {

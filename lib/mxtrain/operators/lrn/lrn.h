@@ -1,6 +1,7 @@
 #pragma once
-// LRN, local response normalisation across channels (Krizhevsky, Sutskever, Hinton 2012, section 3.3), of images [N, C, H, W]:
-// norm = knorm + alpha / nsize * sum of data^2 over the nsize channels around, output = data * norm^-beta.
+// LRN, local response normalization across channels (Krizhevsky, Sutskever, Hinton 2012, section
+// 3.3), of images [N, C, H, W]: norm = knorm + alpha / nsize * sum of data^2 over the nsize
+// surrounding channels, output = data * norm^-beta.
 // `tmp_norm` is the second, hidden output.
 #include "mxtrain/operator/property.h"
 
@@ -15,7 +16,7 @@ struct LRNParam : Parameter<LRNParam> {
 class LRNProperty final : public PropertyWithParam<LRNParam> {
  public:
   std::string TypeString() const override { return "LRN"; }
-  std::string Description() const override { return "local response normalisation across channels"; }
+  std::string Description() const override { return "local response normalization across channels"; }
   std::vector<std::string> ListOutputs() const override { return {"output", "tmp_norm"}; }
   int NumVisibleOutputs() const override { return 1; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;

@@ -1,5 +1,5 @@
 #pragma once
-// The meaning of LRN in loops. Written once for both devices: Device is OnCpu or OnGpu.
+// The reference loops of LRN. Written once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
 #include <memory>
 
@@ -68,7 +68,8 @@ class LRNReference final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   Plan plan = PlainPlan(base, request);
-  if (request.needs_backward) plan.backward_reads = BackwardReads{{true, false}, {true}, {false, false}};  // the norm is computed again
+  // The norm is recomputed.
+  if (request.needs_backward) plan.backward_reads = BackwardReads{{true, false}, {true}, {false, false}};
   plan.make = [param = static_cast<const LRNProperty&>(base).param()] { return std::make_unique<LRNReference<Device>>(param); };
   return plan;
 }

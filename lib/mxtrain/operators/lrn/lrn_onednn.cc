@@ -1,4 +1,4 @@
-// LRN by oneDNN, over plain arrays; the hidden output comes from a loop of its own.
+// LRN by oneDNN, over plain arrays; the hidden output comes from a separate loop.
 #include "mxtrain/device/cpu/onednn/onednn.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/lrn/lrn_windows.h"
@@ -45,8 +45,8 @@ class LRNOneDnn final : public Operator {
 Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
   const LRNParam& param = static_cast<const LRNProperty&>(base).param();
   if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
-  if (request.in[0].shape.Size() == 0) return Refusal{"an empty array"};
-  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"cannot add to the output"};
+  if (request.in[0].shape.Size() == 0) return Refusal{"empty array"};
+  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"kAddTo of the output is not supported"};
   const onednn::LocalResponse record{{request.in[0].shape, Layout()}, param.nsize, param.alpha, param.beta, param.knorm,
                                      request.needs_backward};
   const onednn::Result forward = LocalResponseForward(backend, record);

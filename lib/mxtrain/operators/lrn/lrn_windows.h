@@ -1,5 +1,5 @@
 #pragma once
-// The sum under LRN's root, which every row gives as the hidden output.
+// LRN's norm before the power, which every kernel returns as the hidden output.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operators/lrn/lrn.h"
 
@@ -9,7 +9,7 @@ struct LRNWindows {
   LRNParam param;
   TShape shape;
 
-  // f(element) for the channels around that of element `at`, at its place.
+  // f(element) for the window of channels around element `at`, at the same position.
   template <typename F>
   MXTRAIN_HD void ForCells(int64_t at, F f) const {
     const int64_t area = shape[2] * shape[3], channel = at / area % shape[1], half = param.nsize / 2;

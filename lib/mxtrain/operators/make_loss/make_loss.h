@@ -1,6 +1,6 @@
 #pragma once
-// Two operators that declare their input to be a loss: MakeLoss with a scaled constant gradient, and make_loss with a gradient of ones.
-// Both ignore head gradients.
+// Two operators that mark their input as a loss: MakeLoss with a scaled constant gradient, and
+// make_loss with a gradient of ones. Both ignore head gradients.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -11,19 +11,19 @@ struct MakeLossParam : Parameter<MakeLossParam> {
   float grad_scale, valid_thresh;
   int normalization;
   static void Declare(Fields<MakeLossParam>& f) {
-    f.Add("grad_scale", &MakeLossParam::grad_scale).Default(1).Help("the gradient of every element");
-    f.Add("valid_thresh", &MakeLossParam::valid_thresh).Default(0).Help("normalization valid counts the elements above it");
+    f.Add("grad_scale", &MakeLossParam::grad_scale).Default(1).Help("gradient of every element");
+    f.Add("valid_thresh", &MakeLossParam::valid_thresh).Default(0).Help("with normalization valid, elements above it are counted");
     f.Add("normalization", &MakeLossParam::normalization)
         .Enum({{"null", kMakeLossNull}, {"batch", kMakeLossBatch}, {"valid", kMakeLossValid}})
         .Default(kMakeLossNull)
-        .Help("what the gradient is divided by: nothing, the batch size, the number of elements above valid_thresh (at least 1)");
+        .Help("divisor of the gradient: 1, the batch size, the number of elements above valid_thresh (at least 1)");
   }
 };
 
 class MakeLossProperty final : public PropertyWithParam<MakeLossParam> {
  public:
   std::string TypeString() const override { return "MakeLoss"; }
-  std::string Description() const override { return "declares its input to be a loss: the gradient is a constant"; }
+  std::string Description() const override { return "marks its input as a loss; the gradient is a constant"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);
   }
@@ -38,7 +38,7 @@ class MakeLossProperty final : public PropertyWithParam<MakeLossParam> {
 class MakeLossOfOnesProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "make_loss"; }
-  std::string Description() const override { return "declares its input to be a loss: the gradient is one"; }
+  std::string Description() const override { return "marks its input as a loss; the gradient is one"; }
   std::vector<std::string> ListOutputs() const override { return {"loss"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);

@@ -16,7 +16,7 @@ struct Valid {
   MXTRAIN_HD double operator()(int64_t i) const { return x[i] > threshold ? 1 : 0; }
 };
 
-// scale / divisor, or scale / max(1, *count) where there is a count.
+// scale / divisor, or scale / max(1, *count) if there is a count.
 template <typename A>
 struct Constant {
   A scale, divisor;
@@ -67,7 +67,7 @@ inline MakeLossParam ParamOf(const MakeLossOfOnesProperty&) {
 }
 
 template <typename Device, typename Property>
-KernelEntry RowOf(const char* op) {
+KernelEntry KernelOf(const char* op) {
   return LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
     const MakeLossParam param = ParamOf(static_cast<const Property&>(base));
     Plan plan = PlainPlan(base, request);
@@ -81,8 +81,8 @@ KernelEntry RowOf(const char* op) {
 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
-  registry.AddKernel(RowOf<Device, MakeLossProperty>("MakeLoss"));
-  registry.AddKernel(RowOf<Device, MakeLossOfOnesProperty>("make_loss"));
+  registry.AddKernel(KernelOf<Device, MakeLossProperty>("MakeLoss"));
+  registry.AddKernel(KernelOf<Device, MakeLossOfOnesProperty>("make_loss"));
 }
 
 }  // namespace mxtrain::make_loss

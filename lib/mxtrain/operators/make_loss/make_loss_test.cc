@@ -43,7 +43,7 @@ TEST_CASE("MakeLoss divides by the batch size") {
   RunCase(c);
 }
 
-TEST_CASE("make_loss is another operator: ones, and an output called loss") {
+TEST_CASE("make_loss is a different operator: ones, and an output called loss") {
   Run("make_loss", {}, [](const Values&) { return 1.0; });
   const auto property = TestRegistry().Create("make_loss", {});
   CHECK(property->ListOutputs() == std::vector<std::string>{"loss"});

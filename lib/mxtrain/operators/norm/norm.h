@@ -1,6 +1,7 @@
 #pragma once
-// norm: the sum of absolute values (ord 1) or the root of the sum of squares (ord 2) over axes. The gradient is g sign(x) and g x / norm;
-// where the norm is 0 it is taken as 0. Written once for both devices: Device is OnCpu or OnGpu.
+// norm: the sum of absolute values (ord 1) or the root of the sum of squares (ord 2) over axes. The
+// gradient is g sign(x) or g x / norm; 0 if the norm is 0. Written once for both devices: Device is
+// OnCpu or OnGpu.
 #include <cmath>
 
 #include "mxtrain/operators/reduce/reduce_loops.h"
@@ -18,9 +19,9 @@ struct NormParam : Parameter<NormParam> {
   std::optional<DType> out_dtype;
   static void Declare(Fields<NormParam>& f) {
     f.Add("ord", &NormParam::ord).Default(2).Range(1, 2).Help("1: sum of absolute values; 2: Euclidean");
-    f.Add("axis", &NormParam::axis).Default(std::nullopt).Help("axes that are reduced, negative ones from the end; None is all");
-    f.Add("keepdims", &NormParam::keepdims).Default(false).Help("reduced axes stay, with length 1");
-    f.Add("out_dtype", &NormParam::out_dtype).Default(std::nullopt).Help("None; other types than that of the data are refused");
+    f.Add("axis", &NormParam::axis).Default(std::nullopt).Help("axes to reduce, negative from the end; None: all");
+    f.Add("keepdims", &NormParam::keepdims).Default(false).Help("keep reduced axes with length 1");
+    f.Add("out_dtype", &NormParam::out_dtype).Default(std::nullopt).Help("None; only the type of the data is supported");
   }
   ReduceParam Axes() const {
     ReduceParam axes;
@@ -40,7 +41,7 @@ struct Euclidean : reduce::Sum {
   MXTRAIN_HD static double Slope(double x, double y, double) { return y == 0 ? 0 : x / y; }
 };
 
-// f(Functor{}) for the order of the call.
+// f(Functor{}) for the requested order.
 template <typename F>
 void SwitchOrder(const EnvArguments& env, F f) {
   if (env.As<NormParam>().ord == 1) {

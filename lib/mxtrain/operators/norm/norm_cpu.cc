@@ -5,7 +5,7 @@ namespace {
 
 TShape Shape(const TShape& src, const EnvArguments& env) {
   const auto& param = env.As<NormParam>();
-  if (param.out_dtype) Throw(ErrorKind::kConfig, "norm: out_dtype is not served; the result has the type of the data");
+  if (param.out_dtype) Throw(ErrorKind::kConfig, "norm: out_dtype is not supported; the result has the type of the data");
   return reduce::ReducedShape(src, param.Axes(), "norm");
 }
 

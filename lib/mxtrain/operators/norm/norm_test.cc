@@ -42,7 +42,7 @@ TEST_CASE("norms over axes") {
   Examine({0, 3}, {{"axis", "1"}}, 2, 0, 3, 1);
 }
 
-TEST_CASE("norm: shapes, and the gradient where nothing is") {
+TEST_CASE("norm: shapes, and the gradient at zero") {
   const auto shape = [](const Kwargs& kwargs) {
     std::vector<TShape> in = {TShape{2, 3, 4}}, out(1), aux;
     TestRegistry().Create("norm", kwargs)->InferShape(&in, &out, &aux);
@@ -53,7 +53,7 @@ TEST_CASE("norm: shapes, and the gradient where nothing is") {
   CHECK(shape({{"axis", "0"}, {"keepdims", "1"}}) == TShape{1, 3, 4});
   CHECK_THROWS_WITH(shape({{"ord", "3"}}), doctest::Contains("ord"));
   CHECK(shape({{"out_dtype", "None"}}) == TShape{1});
-  CHECK_THROWS_WITH(shape({{"out_dtype", "float64"}}), "norm: out_dtype is not served; the result has the type of the data");
+  CHECK_THROWS_WITH(shape({{"out_dtype", "float64"}}), "norm: out_dtype is not supported; the result has the type of the data");
   CHECK_THROWS_WITH(shape({{"axis", "5"}}), "norm: axis 5 is out of range for shape [2, 3, 4]");
 
   for (const char* ord : {"1", "2"}) {

@@ -13,7 +13,7 @@ class UpdateProperty final : public PropertyWithParam<P> {
   UpdateProperty(const char* name, std::vector<std::string> states) : name_(name), states_(std::move(states)) {}
 
   std::string TypeString() const override { return name_; }
-  std::string Description() const override { return "a step of an optimizer: the new weight, or several"; }
+  std::string Description() const override { return "an optimizer step: the new weight, or several"; }
   std::vector<std::string> ListArguments() const override {
     std::vector<std::string> names = OfEachWeight({"weight"});
     for (const std::string& grad : OfEachWeight({"grad"})) names.push_back(grad);
@@ -53,7 +53,7 @@ class UpdateProperty final : public PropertyWithParam<P> {
     return known;
   }
 
-  // Whatever the type of the weights, which is one for all, `scalars` is float32.
+  // `scalars` is float32 for any type of the weights, which have one type.
   bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
     const DType scalars = in->back();
     if (scalars != DType::kUnknown && scalars != DType::kFloat32) {
@@ -67,7 +67,7 @@ class UpdateProperty final : public PropertyWithParam<P> {
   }
 
  private:
-  // As they are for one weight, with its number for each of several.
+  // Names as for one weight; with several weights each gets its number.
   std::vector<std::string> OfEachWeight(const std::vector<std::string>& names) const {
     if (this->param_.num_weights == 1) return names;
     std::vector<std::string> numbered;

@@ -1,20 +1,25 @@
 #pragma once
-// Weight updates as operators: out = the new weight, states are auxiliary and mutated. Arguments: weight, grad, scalars. What changes from
-// step to step lies in `scalars`, float32 [4] = [learning rate, weight decay, factor of the gradient, factor of the learning rate that
-// corrects Adam's moments (1 elsewhere)]; what stays is a parameter. Below, g = clip(factor * grad) and c = clip_gradient.
+// Weight updates as operators: out = the new weight; states are auxiliary and mutated. Arguments:
+// weight, grad, scalars. Values that change from step to step are in `scalars`, float32 [4] =
+// [learning rate, weight decay, factor of the gradient, factor of the learning rate that corrects
+// Adam's moments (1 elsewhere)]; constants are parameters. Below, g = clip(factor * grad) and c =
+// clip_gradient.
 //
-// With num_weights N above 1 all of them are updated together, each of its own shape and all of one type. Arguments: weight0, weight1, ..., grad0,
-// grad1, ..., scalars [N, 4], a row for each; outputs output0, output1, ...; auxiliary states those of weight 0 (mean0, var0), then those of weight
-// 1, and so on. The bits are those of N updates of one each.
+// With num_weights N above 1 all of them are updated together, each of its own shape and all of one
+// type. Arguments: weight0, weight1, ..., grad0, grad1, ..., scalars [N, 4], one row each; outputs
+// output0, output1, ...; auxiliary states: those of weight 0 (mean0, var0), then those of weight 1,
+// and so on. The result has the same bits as N separate updates.
 //
-// A factor of exactly 0 means that the step is left out: weight and states keep their bits, whatever the gradient holds (inf, NaN).
+// A factor of exactly 0 skips the step: weight and states keep their bits, whatever the gradient
+// holds (inf, NaN).
 //
 //   sgd_update       w (1 - lr wd) - lr g
 //   sgd_mom_update   m <- momentum m - lr wd w - lr g;  w + m
 //   nag_mom_update   g' = g + wd w;  m <- momentum m - lr g';  w + momentum m - lr g'
 //   adam_update      g' = clip(factor grad + wd w);  mean, var of g';  w - lr correction mean / (sqrt(var) + epsilon)
-//   adamw_update     the same with g' = g, and w loses lr wd w beside
-// From here on as the reference system's optimizers; mean_square <- rho mean_square + (1 - rho) g'^2, the others alike:
+//   adamw_update     the same with g' = g, and w additionally loses lr wd w
+// The following match MXNet's optimizers; mean_square <- rho mean_square + (1 - rho) g'^2, others
+// likewise:
 //   rmsprop_update       g' = clip(factor grad + wd w);  w - lr g' / sqrt(mean_square + epsilon)
 //                        (Tieleman and Hinton, Coursera lecture 6.5, 2012)
 //   rmsprop_mom_update   the same step into a momentum: delta <- momentum delta - lr g' / sqrt(...);  w + delta
@@ -35,14 +40,14 @@ namespace mxtrain::optimizer_update {
 
 enum Scalar { kLr, kWeightDecay, kRescale, kCorrection, kNumScalars };
 
-// What every rule takes.
+// Parameters of every rule.
 struct CommonParam {
   double clip_gradient = -1;
   int num_weights = 1;
   template <typename P>
   static void DeclareCommon(Fields<P>& f) {
-    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("bound of each element of the scaled gradient; negative: none");
-    f.Add("num_weights", &P::num_weights).Default(1).Range(1, kMostArguments).Help("weights that are updated together");
+    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("limit of each element of the scaled gradient; negative: none");
+    f.Add("num_weights", &P::num_weights).Default(1).Range(1, kMostArguments).Help("number of weights updated together");
   }
 };
 
@@ -53,7 +58,7 @@ struct SgdParam : CommonParam, Parameter<SgdParam> {
 struct MomentumParam : CommonParam, Parameter<MomentumParam> {
   double momentum = 0;
   static void Declare(Fields<MomentumParam>& f) {
-    f.Add("momentum", &MomentumParam::momentum).Default(0).Help("share of the last update that is kept");
+    f.Add("momentum", &MomentumParam::momentum).Default(0).Help("fraction of the previous update that is kept");
     DeclareCommon(f);
   }
 };
@@ -72,7 +77,7 @@ struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
   double rho = 0.9, momentum = 0, epsilon = 1e-8;
   static void Declare(Fields<RmsPropParam>& f) {
     f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
-    f.Add("momentum", &RmsPropParam::momentum).Default(0).Help("share of the last update that is kept");
+    f.Add("momentum", &RmsPropParam::momentum).Default(0).Help("fraction of the previous update that is kept");
     f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
     DeclareCommon(f);
   }
@@ -98,7 +103,7 @@ struct AdadeltaParam : CommonParam, Parameter<AdadeltaParam> {
 struct FtrlParam : CommonParam, Parameter<FtrlParam> {
   double lambda1 = 0.01, beta = 1;
   static void Declare(Fields<FtrlParam>& f) {
-    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm: more of it, more weights that are 0");
+    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm; higher gives more zero weights");
     f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
     DeclareCommon(f);
   }
@@ -107,9 +112,9 @@ struct FtrlParam : CommonParam, Parameter<FtrlParam> {
 struct LarsParam : CommonParam, Parameter<LarsParam> {
   double momentum = 0, eta = 0.001, epsilon = 0;
   static void Declare(Fields<LarsParam>& f) {
-    f.Add("momentum", &LarsParam::momentum).Default(0).Help("share of the last update that is kept");
-    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust: length of an update by that of the weights, at a rate of 1");
-    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the norms of the divisor");
+    f.Add("momentum", &LarsParam::momentum).Default(0).Help("fraction of the previous update that is kept");
+    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
+    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the divisor");
     DeclareCommon(f);
   }
 };

@@ -17,7 +17,7 @@ template <bool kWrite, bool kAdd, typename Rule, typename T>
     if constexpr (kWrite) a.out[i] = static_cast<T>(kAdd ? static_cast<C>(a.out[i]) + w : w);
   }
 }
-// The form that every step of a training runs.
+// The version that every training step runs.
 template <typename Rule>
 MXTRAIN_SIMD void WriteLoop(int64_t begin, int64_t end, Rule rule, Arrays<float> a) {
   Loop<true, false>(begin, end, rule, a);
@@ -68,7 +68,8 @@ class Update final : public Operator {
     });
   }
 
-  // Sums of squares in double, in blocks of one size and in their order: the same for any number of threads.
+  // Sums of squares in double, in blocks of fixed size and order: the same for any number of
+  // threads.
   template <typename T, typename R>
   void Measure(int64_t size, const Arrays<T>& arrays, R* rule) {
     const std::span<Squares> block_sums = std::span(block_sums_).first(static_cast<size_t>(BlocksOf(size)));
@@ -85,7 +86,7 @@ class Update final : public Operator {
   }
 
   Param param_;
-  std::vector<Squares> block_sums_;  // of Measure
+  std::vector<Squares> block_sums_;  // used by Measure
 };
 
 }  // namespace

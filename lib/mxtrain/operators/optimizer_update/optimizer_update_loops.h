@@ -1,5 +1,6 @@
 #pragma once
-// The updates for devices that work by teams (operator/rows.h): many weights in one kernel. Device is OnGpu; the CPU has loops of its own.
+// The updates for devices that work in teams (operator/rows.h): many weights in one kernel. Device
+// is OnGpu; the CPU has its own loops.
 #include <memory>
 
 #include "mxtrain/operator/array_table.h"
@@ -15,7 +16,7 @@ struct Weight : Arrays<T> {
   OpReqType req;
 };
 
-// The numbers of the step are read on the device: a recorded step sees those of its day.
+// The scalars of the step are read on the device: a captured graph sees their current values.
 template <typename Rule>
 struct Rules {
   using C = decltype(Rule::lr);

@@ -1,4 +1,5 @@
-// References are the update rules as the papers and the reference system state them, element by element in double.
+// The references are the update rules as the papers and MXNet state them, element by element in
+// double.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace mxtrain::test {
 namespace {
 
-// As float32 holds them.
+// Rounded to float32.
 constexpr double kLr = 0.1f, kDecay = 0.05f, kRescale = 0.5f, kCorrection = 0.75f;
 constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3, kRho = 0.85, kLambda = 0.3, kBeta = 0.5, kEta = 0.02;
 
@@ -155,7 +156,8 @@ std::vector<Known> AllKnown() {
           {"lars_update", Lars, 1, {{"momentum", "0.9"}, {"eta", "0.02"}, {"epsilon", "1e-3"}}}};
 }
 
-// Of one weight's states. A mean first, or a sum of squares; of the centred form the mean square lies above the square of the mean.
+// Initial states of one weight. Means and sums of squares are valid; for the centered variant the
+// mean square exceeds the square of the mean.
 std::vector<Generator> StatesOf(const Known& known) {
   std::vector<Generator> states = {Uniform(-1, 1), Uniform(0.1, 1), Uniform(0.1, 1)};
   if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" || known.op == "adadelta_update") states[0] = Uniform(0.2, 1);
@@ -186,7 +188,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   return c;
 }
 
-// Every third of several weights is left out: weight n has row n.
+// Every third of several weights is skipped: weight n has row n.
 OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes, double clip) {
   const size_t num_weights = shapes.size(), num_states = static_cast<size_t>(known.states);
   const auto is_left_out = [](size_t n) { return n % 3 == 2; };
@@ -244,7 +246,7 @@ TEST_CASE("updates follow their rules") {
   }
 }
 
-TEST_CASE("several weights of different shapes, and more than a kernel takes, are updated together") {
+TEST_CASE("several weights of different shapes, and more than one kernel takes, are updated together") {
   for (const Known& known : AllKnown()) {
     OperatorCase large = MakeJointCase(known, {{3, 5, 2, 3}, {35001}, {4, 2}}, -1);
     large.types = {DType::kFloat32};
@@ -257,7 +259,7 @@ TEST_CASE("several weights of different shapes, and more than a kernel takes, ar
   }
 }
 
-TEST_CASE("a factor of 0 leaves the step out, whatever the gradient holds") {
+TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const Known& known : AllKnown()) {
     for (const double factor : {0.0, -0.0}) {
@@ -272,7 +274,7 @@ TEST_CASE("a factor of 0 leaves the step out, whatever the gradient holds") {
   }
 }
 
-TEST_CASE("scalars are float32 whatever the weight is, and four") {
+TEST_CASE("scalars are four float32 for any weight type") {
   const auto op = TestRegistry().Create("sgd_update", {});
   std::vector<DType> in = {DType::kFloat16, DType::kUnknown, DType::kUnknown}, out = {DType::kUnknown}, aux;
   CHECK(op->InferType(&in, &out, &aux));
@@ -281,7 +283,7 @@ TEST_CASE("scalars are float32 whatever the weight is, and four") {
   CHECK_THROWS_WITH(op->InferShape(&shapes, &out_shapes, &aux_shapes), "sgd_update: scalars has shape [3], but [4] was expected");
 }
 
-TEST_CASE("the arrays of several weights bear their numbers, and agree weight by weight") {
+TEST_CASE("the arrays of several weights have numbered names, and match weight by weight") {
   const auto op = TestRegistry().Create("adam_update", {{"num_weights", "2"}});
   CHECK(op->ListArguments() == std::vector<std::string>{"weight0", "weight1", "grad0", "grad1", "scalars"});
   CHECK(op->ListOutputs() == std::vector<std::string>{"output0", "output1"});

@@ -1,11 +1,11 @@
 #pragma once
-// What the rows of both devices plan alike.
+// The part of planning shared by the kernels of both devices.
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operators/optimizer_update/update_rules.h"
 
 namespace mxtrain::optimizer_update {
 
-// Padding stays zero under every rule, but for those that divide by a root without an epsilon: 0 / 0.
+// Padding stays zero under every rule except those that divide by a root without an epsilon: 0 / 0.
 template <typename P>
 bool KeepsZeros(const P& param) {
   if constexpr (std::is_same_v<P, LarsParam> || !requires { param.epsilon; }) {
@@ -15,7 +15,7 @@ bool KeepsZeros(const P& param) {
   }
 }
 
-// Where the arrays of weight n of a call stand, whose rule has so many states.
+// Indices of the arrays of weight n in a call, for a rule with the given number of states.
 struct Places {
   size_t weight, grad, first_state, num_states;
   Places(size_t n, size_t num_weights, size_t states) : weight(n), grad(num_weights + n), first_state(n * states), num_states(states) {}
@@ -28,7 +28,7 @@ Arrays<T> ArraysOf(const Places& at, std::span<const TBlob> in, std::span<const 
   return arrays;
 }
 
-// The layout of a weight, its gradient and states alike: the first opaque one that is offered.
+// The common layout of a weight, its gradient and states: the first opaque one offered.
 inline Layout LayoutOf(const Places& at, const PlanRequest& request, bool keeps_zeros) {
   std::vector<std::optional<Layout>> offers = {request.in_layout[at.weight], request.in_layout[at.grad]};
   for (size_t k = 0; k < at.num_states; ++k) offers.push_back(request.aux_layout[at.first_state + k]);
@@ -38,7 +38,7 @@ inline Layout LayoutOf(const Places& at, const PlanRequest& request, bool keeps_
   return {};
 }
 
-// Make(param, stored elements of each weight, &plan) adds the operator, and what scratch it wants.
+// Make(param, stored elements of each weight, &plan) adds the operator and its scratch size.
 template <template <typename> class Rule, typename Make>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request, Make make) {
   using Param = typename Rule<float>::Param;
@@ -66,7 +66,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   return plan;
 }
 
-// A row of every rule: add(name of the operator, RuleTag<Rule>{}).
+// Adds the kernel of every rule: add(name of the operator, RuleTag<Rule>{}).
 template <template <typename> class R>
 struct RuleTag {
   template <typename C>

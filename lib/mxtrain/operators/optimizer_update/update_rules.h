@@ -8,7 +8,8 @@
 
 namespace mxtrain::optimizer_update {
 
-// The numbers of one step, in the type of the computation. Each rule gives the new weight and moves its states.
+// The scalars of one step, in the computation type. Each rule returns the new weight and updates
+// its states.
 template <typename C>
 struct Step {
   C lr, wd, rescale, correction, clip;
@@ -124,7 +125,7 @@ struct RmsPropCentered : RmsProp<C> {
     const C g = this->DecayedGradient(w, grad);
     this->Average(g * g, &s[0]);
     this->Average(g, &s[1]);
-    const C variance = s[0] - s[1] * s[1];  // by rounding it may fall below 0
+    const C variance = s[0] - s[1] * s[1];  // may be negative by rounding
     s[2] = this->momentum * s[2] - this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
     return w + s[2];
   }
@@ -175,8 +176,9 @@ struct Ftrl : Step<C> {
   }
 };
 
-// A rule with a `ratio` has a first pass over the array: Measure moves the states and gives the number whose norm is wanted, beside that of
-// the weights; Ratio makes of the two norms what operator() multiplies by.
+// A rule with a `ratio` has a first pass over the array: Measure updates the states and returns the
+// number whose norm is needed in addition to that of the weights; Ratio computes the factor of
+// operator() from the two norms.
 template <typename C>
 struct Lamb : Adam<C> {
   using Adam<C>::Adam;
@@ -213,7 +215,7 @@ struct Lars : Step<C> {
 
 inline constexpr int kMaxStates = 3;
 
-// Pointers of one weight's update; states that the rule lacks are null.
+// Pointers of one weight's update; states that the rule does not have are null.
 template <typename T>
 struct Arrays {
   const T* weight;
@@ -234,13 +236,13 @@ template <typename Rule, typename T, typename C>
 template <typename Rule>
 inline constexpr bool kHasRatio = requires(Rule rule) { rule.ratio; };
 
-// Sums of squares, of the weights and of what Measure gives.
+// Sums of squares of the weights and of Measure's results.
 struct Squares {
   double weight = 0, measured = 0;
   MXTRAIN_HD friend Squares operator+(const Squares& a, const Squares& b) { return {a.weight + b.weight, a.measured + b.measured}; }
 };
 
-// Of element i. Moves the states.
+// Of element i. Updates the states.
 template <typename Rule, typename C, typename T>
 MXTRAIN_HD Squares MeasureAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
   C states[kMaxStates];
@@ -255,7 +257,7 @@ MXTRAIN_HD auto RatioOf(const Rule& rule, const Squares& sums) {
   return static_cast<decltype(rule.lr)>(rule.Ratio(std::sqrt(sums.weight), std::sqrt(sums.measured)));
 }
 
-// The new weight at element i. Moves the states.
+// The new weight at element i. Updates the states.
 template <typename Rule, typename C, typename T>
 [[gnu::always_inline]] MXTRAIN_HD inline C UpdateAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
   C states[kMaxStates];

@@ -12,14 +12,14 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
   f.Add("pool_type", &P::pool_type)
       .Enum({{"max", kMax}, {"avg", kAvg}, {"sum", kSum}, {"lp", kLp}})
       .Default(kMax)
-      .Help("what is taken of a window");
+      .Help("what to compute over a window");
   f.Add("global_pool", &P::global_pool).Default(false).Help("one window over the whole image; kernel, stride and pad are ignored");
   f.Add("pooling_convention", &P::pooling_convention)
       .Enum({{"valid", kValid}, {"full", kFull}})
       .Default(kValid)
-      .Help("rounding of the output size: down or up (files older than version 0.8 of the reference system mean full)");
-  f.Add("stride", &P::stride).Default(empty).Help("step of the window, (h, w); 1 by default");
-  f.Add("pad", &P::pad).Default(empty).Help("cells around the image on either side, (h, w); 0 by default; they never are the maximum");
+      .Help("rounding of the output size: down or up (files of MXNet before 0.8 mean full)");
+  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, (h, w); 1 by default");
+  f.Add("pad", &P::pad).Default(empty).Help("padding on either side, (h, w); 0 by default; never the maximum");
   f.Add("p_value", &P::p_value).Default(std::nullopt).Range(1, 3).Help("p of lp");
   f.Add("count_include_pad", &P::count_include_pad)
       .Default(std::nullopt)
@@ -28,18 +28,18 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
       .Enum({{"NCW", 0}, {"NCHW", 1}, {"NCDHW", 2}, {"NHWC", 3}})
       .Default(std::nullopt)
       .Help("order of the axes; NCHW is supported");
-  f.Ignored("cudnn_off", "another implementation than cuDNN's");
+  f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
 }
 
 void PoolingProperty::Check() {
   const std::string who = TypeString();
   if (param_.layout && *param_.layout != 1)
-    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; how arrays lie in memory is chosen by the kernels", who);
+    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; the kernels choose the memory layout", who);
   if (param_.pool_type == PoolingParam::kLp && !param_.p_value)
     Throw(ErrorKind::kConfig, "{}: pool_type = lp needs p_value (1, 2 or 3)", who);
   if (param_.global_pool) return;
   if (param_.kernel.ndim() != 2) {
-    Throw(ErrorKind::kConfig, "{}: kernel = {} must be (h, w); 2-D pooling is supported, over the whole image with global_pool", who,
+    Throw(ErrorKind::kConfig, "{}: kernel = {} must be (h, w); only 2-D pooling is supported; use global_pool for the whole image", who,
           param_.kernel.ToTuple());
   }
   param_.kernel = WindowParam(param_.kernel, 2, 1, 1, who, "kernel");

@@ -1,6 +1,6 @@
 #pragma once
-// The meaning of Pooling in loops; a maximum leaves its place in the image behind for the gradient. Written once for both devices: Device is
-// OnCpu or OnGpu.
+// The reference loops of Pooling; a maximum saves its place in the image for the gradient. Written
+// once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -29,7 +29,7 @@ struct Windows {
   PoolingAxis h, w;
   int type, p;
   bool include_pad;
-  int64_t step;  // between neighbouring cells of an image: 1, or the channels where they come last
+  int64_t step;  // between adjacent cells of an image: 1, or the channels for channels last
 
   Windows(const PoolingParam& param, const TBlob& data, const TBlob& output)
       : h(AxisOf(param, data.shape, output.shape, 0)),
@@ -39,7 +39,8 @@ struct Windows {
         include_pad(param.count_include_pad.value_or(true)),
         step(data.layout.plain() ? 1 : data.shape[1]) {}
 
-  // Where an element stands. `image`: a channel of an example; where channels come last, an example, and `channel` says which of it.
+  // The position of an element. `image`: a channel of an example; for channels last, an example,
+  // and `channel` selects the channel.
   struct Place {
     int64_t image, cell, channel;
   };

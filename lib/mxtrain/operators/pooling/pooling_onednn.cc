@@ -1,4 +1,5 @@
-// Means over windows by oneDNN where they are ours; its maxima drop a NaN. Output and gradient lie as the data do.
+// Means over windows by oneDNN if its window definition matches; its maxima drop a NaN. Output and
+// gradient have the layout of the data.
 #include "mxtrain/device/cpu/onednn/onednn.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/pooling/pooling.h"
@@ -33,17 +34,17 @@ class PoolingOneDnn final : public Operator {
   std::unique_ptr<Primitive> forward_, backward_;
 };
 
-// Why oneDNN's windows would not be ours; "" when they are.
+// Why oneDNN's windows differ from ours; "" if they match.
 std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
   if (std::string why = onednn::WhyNotType(request.in[0].type); !why.empty()) return why;
-  if (request.in[0].shape.Size() == 0) return "an empty array";
-  if (request.out_req[0] == OpReqType::kAddTo) return "cannot add to the output";
+  if (request.in[0].shape.Size() == 0) return "empty array";
+  if (request.out_req[0] == OpReqType::kAddTo) return "kAddTo of the output is not supported";
   if (param.pool_type == PoolingParam::kMax) return "its maximum drops a NaN";
   if (param.pool_type != PoolingParam::kAvg) return "avg only";
   for (const PoolingAxis& axis : axes) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
     if (axis.Overhang() >= axis.kernel) return "a window without a real cell";
-    if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad) return "the divisor of windows that hang over the padding";
+    if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad) return "a different divisor for windows beyond the padding";
   }
   return "";
 }

@@ -1,8 +1,10 @@
-// Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocks of channels or images, and channels last. All of them are
-// planes [H, W, lanes], plain ones of one lane. Maxima of bfloat16 too, a plane at a time by way of float32.
+// Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocked channels or
+// images, and channels last. All of them are planes [H, W, lanes], plain ones with one lane. Also
+// maxima of bfloat16, converted to float32 plane by plane.
 //
-// A maximum leaves behind its cell within the window (row * kernel width + column) in a byte where the window has no more cells than a byte
-// can tell apart. Every cell of a row of windows is taken in scan order, so results are those of `ref` bit for bit.
+// A maximum saves its cell within the window (row * kernel width + column), in a byte if the window
+// has few enough cells. Every cell of a row of windows is visited in scan order, so results match
+// `ref` bit for bit.
 #include <algorithm>
 #include <limits>
 
@@ -14,7 +16,7 @@
 namespace mxtrain {
 namespace {
 
-// Planes of one array, a cell of `lanes` channels or images each.
+// Planes of one array, each cell with `lanes` channels or images.
 struct Planes {
   int64_t count = 0, lanes = 1;
 };
@@ -35,14 +37,14 @@ struct Range {
   int64_t first, last;
 };
 
-// Those whose cell `offset` is a real one.
+// The windows whose cell `offset` is a real one.
 Range WindowsWith(const PoolingAxis& a, int64_t offset) {
   const int64_t shift = offset - a.pad;  // cell = window * stride + shift
   const int64_t first = shift >= 0 ? 0 : (-shift + a.stride - 1) / a.stride;
   return {first, shift >= a.in ? 0 : std::min(a.out, (a.in - 1 - shift) / a.stride + 1)};
 }
 
-// What is done with element `at` of a row of windows and one of its cells.
+// Operations on element `at` of a row of windows and one of its cells.
 struct TakeMax {
   float* best;
   int32_t* place;
@@ -68,8 +70,8 @@ struct GiveToAll {
   void operator()(int64_t at, float& cell) const { cell += head[at]; }
 };
 
-// f(element, cell) for one cell of every window of `x` in a row: `cell` is that of window 0, `step` the floats from one window's to the
-// next's. kStep and kLanes: the same as constants, 0 where they are not.
+// f(element, cell) for one cell of every window of `x` in a row: `cell` is that of window 0, `step`
+// the distance in floats between windows. kStep and kLanes: the same as constants, or 0.
 template <int kStep, int kLanes, typename F, typename T>
 MXTRAIN_SIMD void CellLoop(Range x, int64_t step, int64_t lanes, T* cell, F f) {
   if constexpr (kStep != 0) step = kStep;
@@ -85,7 +87,7 @@ MXTRAIN_SIMD void CellLoop(Range x, int64_t step, int64_t lanes, T* cell, F f) {
   }
 }
 
-// 2 x 2 windows side by side, a row of them: all four cells in registers. kLanes: as above.
+// A row of adjacent 2 x 2 windows: all four cells in registers. kLanes: as above.
 template <int kLanes, typename Place>
 MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, const float* bottom, float* best, Place* place) {
   if constexpr (kLanes != 0) lanes = kLanes;
@@ -123,7 +125,7 @@ MXTRAIN_SIMD void GiveToFour(int64_t windows, int64_t lanes, const float* head, 
   }
 }
 
-// f(lanes as a constant, 0 where they are any number).
+// f(lanes as a constant, or 0 for any number).
 template <typename F>
 void SwitchLanes(int64_t lanes, F f) {
   if (lanes == 1) return f(std::integral_constant<int, 1>());
@@ -154,17 +156,18 @@ struct Geometry {
   int64_t cell_row() const { return w.in * planes.lanes; }  // and of a row of cells
   int64_t windows() const { return h.out * row(); }         // and of a plane of windows
   int64_t cells() const { return h.in * cell_row(); }       // and of a plane of cells
-  // Rows of windows that are worked on at a time: their values and places stay in the first cache.
+  // Rows of windows processed at a time: their values and places stay in the first-level cache.
   int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
   int64_t loops_workspace() const { return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64; }
-  // Of a thread: the loops' and, for narrow types, a plane of cells and one of windows in float32.
+  // Per thread: that of the loops and, for narrow types, a plane of cells and one of windows in
+  // float32.
   int64_t workspace() const {
     const int64_t planes_in_float = type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
     return (loops_workspace() + planes_in_float + 63) / 64 * 64;
   }
 };
 
-// One plane; `Place` is how a maximum's cell is saved.
+// One plane; `Place` is the type of a saved maximum cell.
 template <typename Place>
 class PlaneLoops {
  public:
@@ -193,7 +196,8 @@ class PlaneLoops {
   }
 
  private:
-  // f(offset of the cell in the window, windows that have it, the cell of window 0) in scan order, for the windows of row y.
+  // f(offset of the cell in the window, windows that contain it, the cell of window 0) in scan
+  // order, for the windows of row y.
   template <typename T, typename F>
   void ForCells(int64_t y, T* plane, F f) const {
     for (int64_t row = g_.h.First(y); row < g_.h.Last(y); ++row) {
@@ -287,7 +291,8 @@ class PoolingSimd final : public Operator {
   }
 
  private:
-  // f(from, to): a plane of `in`, of `from_size` elements, and one of `out`, as floats; those of narrow types in the rooms.
+  // f(from, to): a plane of `in`, of `from_size` elements, and one of `out`, as floats; narrow
+  // types are converted in the scratch rooms.
   template <typename F>
   static void InFloat(const TBlob& in, int64_t plane, int64_t from_size, float* from_room, const TBlob& out, int64_t to_size, float* to_room, bool add,
                       F f) {
@@ -299,7 +304,7 @@ class PoolingSimd final : public Operator {
     Convert(to_size, to_room, to);
   }
 
-  // f(loops, plane, its saved places or null, room for planes in float32) for every plane, in parallel.
+  // f(loops, plane, its saved places or null, float32 scratch) for every plane, in parallel.
   template <typename F>
   void ForPlanes(const OpContext& ctx, F f) const {
     if (g_.small_places()) return ForPlanesOf<uint8_t>(ctx, f);
@@ -321,8 +326,8 @@ class PoolingSimd final : public Operator {
 };
 
 std::string WhyNot(const PlanRequest& request, const Geometry& g) {
-  if (g.type != DType::kFloat32 && !(g.type == DType::kBfloat16 && g.max())) return "float32, and maxima of bfloat16, only";
-  if (request.in[0].shape.Size() == 0) return "an empty array";
+  if (g.type != DType::kFloat32 && !(g.type == DType::kBfloat16 && g.max())) return "float32, and bfloat16 for max, only";
+  if (request.in[0].shape.Size() == 0) return "empty array";
   if (g.param.pool_type == PoolingParam::kLp) return "max, avg and sum only";
   for (const PoolingAxis& axis : {g.h, g.w}) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
@@ -331,7 +336,7 @@ std::string WhyNot(const PlanRequest& request, const Geometry& g) {
   return "";
 }
 
-// [N, C, 1, 1] in whole blocks of channels lies as a plain array.
+// [N, C, 1, 1] in whole blocks of channels is the same as plain.
 Layout OutputLayout(const TShape& out, Layout layout) {
   return out[2] * out[3] == 1 && !layout.Padded(out) ? Layout() : layout;
 }

@@ -114,7 +114,7 @@ TEST_CASE("Pooling: rows long enough for vectors") {
   };
   for (const char* type : {"max", "avg", "sum"}) {
     run("2x2", {.data = {2, 9, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
-    run("2x2 that leaves a row and a column", {.data = {1, 3, 5, 23}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
+    run("2x2 with a remaining row and column", {.data = {1, 3, 5, 23}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
     run("overlapping", {.data = {2, 3, 9, 21}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = type});
     run("every cell", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = type});
     run("full", {.data = {1, 2, 8, 22}, .kernel = {3, 3}, .stride = {2, 2}, .type = type, .full = true});
@@ -124,7 +124,7 @@ TEST_CASE("Pooling: rows long enough for vectors") {
   run("padding not counted", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = "avg", .include = false});
 }
 
-TEST_CASE("Pooling: what a maximum leaves behind is a byte a window, and nothing without a backward pass") {
+TEST_CASE("Pooling: a maximum saves a byte per window, and nothing without a backward pass") {
   const auto property = TestRegistry().Create("Pooling", {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}});
   const std::vector<TensorSpec> in{{{2, 3, 8, 16}, DType::kFloat32, Layout()}}, out{{{2, 3, 4, 8}, DType::kFloat32, Layout()}};
   const std::vector<std::optional<Layout>> plain{Layout()};
@@ -135,7 +135,7 @@ TEST_CASE("Pooling: what a maximum leaves behind is a byte a window, and nothing
   request.in_layout = plain;
   request.out_req = write;
   const KernelEntry* simd = nullptr;
-  for (const KernelEntry* row : TestRegistry().Kernels("Pooling", DeviceType::kCPU)) simd = row->name == "simd" ? row : simd;
+  for (const KernelEntry* kernel : TestRegistry().Kernels("Pooling", DeviceType::kCPU)) simd = kernel->name == "simd" ? kernel : simd;
   REQUIRE(simd);
   CHECK(simd->plan(*property, request, TestBackend())->saved.empty());
   request.is_train = request.needs_backward = true;
@@ -154,7 +154,7 @@ TEST_CASE("Pooling: a window without a real cell has the mean 0") {
   }
 }
 
-TEST_CASE("Pooling: a maximum over a NaN is NaN, wherever in the window it stands") {
+TEST_CASE("Pooling: a maximum over a NaN is NaN, wherever it is in the window") {
   const double nan = std::nan("");
   const Net nets[] = {{.data = {1, 1, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
                       {.data = {1, 16, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}},
@@ -162,7 +162,7 @@ TEST_CASE("Pooling: a maximum over a NaN is NaN, wherever in the window it stand
                       {.data = {1, 3, 5, 4}, .kernel = {5, 4}},
                       {.data = {1, 1, 17, 24}, .kernel = {16, 17}}};
   for (const Net& net : nets) {
-    // One NaN to a window at most where windows do not overlap; it stands at another cell in every window.
+    // At most one NaN per window if windows do not overlap; at a different cell in every window.
     Values cells;
     for (int i = 0; i < 83; ++i) cells.push_back(i % 7 == 3 ? nan : -20 + i % 19);
     OperatorCase c = CaseOf("NaN", net);

@@ -1,6 +1,6 @@
 #pragma once
-// Arrays of random numbers: _random_uniform and _random_normal. Element i is draw i of the node's stream, so a result depends on neither
-// threads nor device.
+// Arrays of random numbers: _random_uniform and _random_normal. Element i is draw i of the node's
+// stream, so a result does not depend on threads or device.
 #include <optional>
 
 #include "mxtrain/operator/property.h"
@@ -12,8 +12,8 @@ struct SampleParam {
   std::optional<DType> dtype;
   template <typename P>
   static void DeclareArray(Fields<P>& f) {
-    f.Add("shape", &P::shape).Default(TShape{}).Help("of the result; () is inferred from where it goes");
-    f.Add("dtype", &P::dtype).Default(std::nullopt).Help("of the result; float32 unless inferred from where it goes");
+    f.Add("shape", &P::shape).Default(TShape{}).Help("shape of the result; () is inferred from its readers");
+    f.Add("dtype", &P::dtype).Default(std::nullopt).Help("type of the result; float32 unless inferred from its readers");
     f.Ignored("ctx", "the device is that of the graph");
   }
 };
@@ -21,8 +21,8 @@ struct SampleParam {
 struct UniformParam : SampleParam, Parameter<UniformParam> {
   double low = 0, high = 1;
   static void Declare(Fields<UniformParam>& f) {
-    f.Add("low", &UniformParam::low).Default(0).Help("lower bound, included");
-    f.Add("high", &UniformParam::high).Default(1).Help("upper bound, left out");
+    f.Add("low", &UniformParam::low).Default(0).Help("lower bound, inclusive");
+    f.Add("high", &UniformParam::high).Default(1).Help("upper bound, exclusive");
     DeclareArray(f);
   }
   struct Draw {

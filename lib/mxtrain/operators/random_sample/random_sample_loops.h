@@ -8,7 +8,7 @@
 
 namespace mxtrain::random_sample {
 
-// Draw i of the node, as `draw` makes it of the parameters.
+// Draw i of the node, computed by `draw` from the parameters.
 template <typename V, typename Draw>
 struct DrawAt {
   Draw draw;

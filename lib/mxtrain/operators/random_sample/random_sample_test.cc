@@ -10,12 +10,12 @@ namespace {
 
 constexpr int64_t kDraws = 40000;
 
-// Share of the draws that are below `bound`.
+// Fraction of the draws below `bound`.
 double Below(const Values& draws, double bound) {
   return static_cast<double>(std::count_if(draws.begin(), draws.end(), [=](double x) { return x < bound; })) / draws.size();
 }
 
-// The distribution function at several points, within five standard errors of a binomial share.
+// The distribution function at several points, within five standard errors of a binomial fraction.
 std::vector<std::string> CompareDistribution(const Values& draws, const std::function<double(double)>& cdf, double low, double high) {
   std::vector<std::string> problems;
   for (int i = 1; i < 10; ++i) {

@@ -16,7 +16,7 @@ std::array<bool, TShape::kMaxDims> ReducedAxes(const TShape& shape, const Reduce
   }
   for (const int64_t given : *param.axis) {
     const auto axis = static_cast<size_t>(CheckAxis(given, shape, who));
-    if (reduced[axis]) Throw(ErrorKind::kConfig, "{}: axis {} is named twice", who, given);
+    if (reduced[axis]) Throw(ErrorKind::kConfig, "{}: axis {} is repeated", who, given);
     reduced[axis] = true;
   }
   if (!param.exclude) return reduced;

@@ -1,6 +1,7 @@
 #pragma once
-// Reductions over axes: sum (sum_axis), mean, prod, nansum, nanprod, max (max_axis), min (min_axis). Without axes all are reduced and the
-// result has shape (1,). The gradient of max and min goes to every element that equals the extreme.
+// Reductions over axes: sum (sum_axis), mean, prod, nansum, nanprod, max (max_axis), min
+// (min_axis). Without axes all are reduced and the result has shape (1,). The gradient of max and
+// min goes to every element equal to the extreme.
 #include <optional>
 
 #include "mxtrain/base/params.h"
@@ -11,14 +12,14 @@ struct ReduceParam : Parameter<ReduceParam> {
   std::optional<TShape> axis;
   bool keepdims = false, exclude = false;
   static void Declare(Fields<ReduceParam>& f) {
-    f.Add("axis", &ReduceParam::axis).Default(std::nullopt).Help("axes that are reduced, negative ones from the end; None or () is all");
-    f.Add("keepdims", &ReduceParam::keepdims).Default(false).Help("reduced axes stay, with length 1");
-    f.Add("exclude", &ReduceParam::exclude).Default(false).Help("the axes that are not named are reduced");
+    f.Add("axis", &ReduceParam::axis).Default(std::nullopt).Help("axes to reduce, negative from the end; None or (): all");
+    f.Add("keepdims", &ReduceParam::keepdims).Default(false).Help("keep reduced axes with length 1");
+    f.Add("exclude", &ReduceParam::exclude).Default(false).Help("reduce all axes except the given ones");
   }
 };
 
-// How the elements of the input fall into groups, one per element of the result: a kept and a reduced index space, each with strides of the
-// input. Trivially copyable, for kernels.
+// Groups the elements of the input, one group per element of the result: a kept and a reduced index
+// space, each with strides of the input. Trivially copyable, for kernels.
 struct Groups {
   struct Space {
     int ndim = 0;
@@ -42,7 +43,7 @@ struct Groups {
   Space kept, reduced;
 };
 
-// Throws kConfig for an axis that is out of range or named twice.
+// Throws kConfig for an axis that is out of range or repeated.
 MXTRAIN_API Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who);
 TShape ReducedShape(const TShape& shape, const ReduceParam& param, const char* who);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The loops of reductions and of their gradients, a group of elements at a time, in double. Written once for both devices: Device is OnCpu or
-// OnGpu.
+// The loops of reductions and of their gradients, one group of elements at a time, in double.
+// Written once for both devices: Device is OnCpu or OnGpu.
 #include <limits>
 
 #include "mxtrain/operator/elementwise.h"
@@ -10,8 +10,8 @@
 
 namespace mxtrain::reduce {
 
-// Each reduction: a start, a step, what two parts become, an end for n elements, and the factor of the head gradient at x, where y is the result.
-// In double.
+// Each reduction, in double: initial value, step, combination of two parts, final value for n
+// elements, and the factor of the head gradient at x, where y is the result.
 struct Sum {
   static constexpr const char* kName = "sum";
   static constexpr double kStart = 0;
@@ -30,7 +30,7 @@ struct NanSum : Sum {
   MXTRAIN_HD static double Step(double sum, double x) { return x != x ? sum : sum + x; }
   MXTRAIN_HD static double Slope(double x, double, double) { return x != x ? 0 : 1; }
 };
-// Without one factor: y / x.
+// The product without one factor: y / x.
 struct Prod {
   static constexpr const char* kName = "prod";
   static constexpr double kStart = 1;
@@ -95,7 +95,7 @@ MXTRAIN_HD void SpreadTo(OpReqType req, T* dx, int64_t at, double head, double s
   Assign(req, dx, at, static_cast<ComputeOf<T>>(slope == 0 ? 0 : head * slope));
 }
 
-// A group whose slopes need elements and result, which is found anew, in double.
+// A group whose slopes need elements and result, which is recomputed in double.
 template <typename F, typename T>
 struct SpreadRow {
   Groups groups;
@@ -153,7 +153,7 @@ void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env,
     SpreadHead<F, T>(Device{ctx}, head.data, in.data.dptr<T>(), groups, in_grad, req);
   });
 }
-// Of sums and means, which need no element.
+// For sums and means, which need no element.
 template <typename Device, typename F>
 void GradientOfHead(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
   const Groups groups = MakeGroups(in_grad->shape, env.As<ReduceParam>(), F::kName);
@@ -163,7 +163,7 @@ void GradientOfHead(const OutputGrad& head, const EnvArguments& env, TBlob* in_g
   });
 }
 
-// v(Functor{}) for every one of them.
+// v(Functor{}) for every reduction.
 template <typename V>
 void ForEachReduction(V&& v) {
   v(Sum{}), v(Mean{}), v(NanSum{}), v(Prod{}), v(NanProd{}), v(Max{}), v(Min{});

@@ -22,7 +22,7 @@ double Prod(const Values& v) {
   return p;
 }
 
-// The elements of a [2, 3, 4, 5] array by the indices of the axes that are kept.
+// The elements of a [2, 3, 4, 5] array by the indices of the kept axes.
 Arrays Reduce(const Values& x, const std::vector<bool>& kept, Fold fold) {
   std::map<std::vector<int>, Values> groups;
   size_t at = 0;
@@ -80,10 +80,10 @@ TEST_CASE("shapes of results") {
   CHECK(shape({{"axis", "(0, 2)"}}) == TShape{3});
   CHECK(shape({{"axis", "0"}, {"keepdims", "1"}}) == TShape{1, 3, 4});
   CHECK_THROWS_WITH(shape({{"axis", "3"}}), "sum: axis 3 is out of range for shape [2, 3, 4]");
-  CHECK_THROWS_WITH(shape({{"axis", "(1, -2)"}}), "sum: axis -2 is named twice");
+  CHECK_THROWS_WITH(shape({{"axis", "(1, -2)"}}), "sum: axis -2 is repeated");
 }
 
-TEST_CASE("every element that equals the extreme has the gradient") {
+TEST_CASE("every element equal to the extreme gets the gradient") {
   OperatorCase c = MakeCase("max", Sum, {}, {{"axis", "1"}});
   c.shapes = {TShape{2, 3}};
   c.inputs = {Cycle({1, 3, 3, 2, 2, 2})};
@@ -93,7 +93,7 @@ TEST_CASE("every element that equals the extreme has the gradient") {
   RunCase(c);
 }
 
-TEST_CASE("NaN is left out by nansum and nanprod") {
+TEST_CASE("nansum and nanprod skip NaN") {
   const double nan = std::nan("");
   for (const bool sum : {true, false}) {
     OperatorCase c = MakeCase(sum ? "nansum" : "nanprod", Sum, {}, {});

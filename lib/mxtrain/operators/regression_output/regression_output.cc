@@ -37,7 +37,7 @@ bool RegressionOutputProperty::InferShape(std::vector<TShape>* in, std::vector<T
     const bool column = data.ndim() == 2 && data[1] == 1;
     UnifyShape(column && (!label.has_rank() || label.ndim() == 1) ? TShape{data[0]} : data, &label, TypeString(), "label");
   } else if (label.Size() != data.Size()) {
-    Throw(ErrorKind::kConfig, "{}: label has shape {}, but as many elements as in data of shape {} were expected", TypeString(),
+    Throw(ErrorKind::kConfig, "{}: label has shape {}, but must have as many elements as data of shape {}", TypeString(),
           label.ToString(), data.ToString());
   }
   return true;

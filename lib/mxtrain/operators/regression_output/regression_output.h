@@ -1,7 +1,8 @@
 #pragma once
-// Heads of regression: LinearRegressionOutput (squared error), LogisticRegressionOutput (cross-entropy of a sigmoid), MAERegressionOutput
-// (absolute error). Forward gives the prediction; backward gives grad_scale / (label numbers per sample) times the derivative of the loss,
-// whatever the head gradient. It is not divided by the batch size.
+// Heads for regression: LinearRegressionOutput (squared error), LogisticRegressionOutput
+// (cross-entropy of a sigmoid), MAERegressionOutput (absolute error). Forward returns the
+// prediction. Backward returns grad_scale / (label numbers per sample) times the derivative of the
+// loss and ignores the head gradient. It is not divided by the batch size.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {

@@ -1,5 +1,5 @@
 #pragma once
-// The heads of regression, written once for both devices: Device is OnCpu or OnGpu.
+// The heads for regression, written once for both devices: Device is OnCpu or OnGpu.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -23,7 +23,7 @@ struct Difference {
   AccumulatorOf<T> scale;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return scale * (AccumulatorOf<T>(y[i]) - AccumulatorOf<T>(label[i])); }
 };
-// At equality the gradient is negative, as in the reference system.
+// At equality the gradient is negative, as in MXNet.
 template <typename T>
 struct Side {
   const T *y, *label;

@@ -18,7 +18,7 @@ int64_t Times(int64_t a, int64_t b) {
   return TShape{a, b}.Size();
 }
 
-// One axis after the other, in the order in which the codes are matched.
+// Processes one axis after the other, in the order in which the codes are matched.
 class Matcher {
  public:
   Matcher(std::vector<int64_t> data, const std::vector<int64_t>& codes, bool reverse, std::string text)
@@ -37,7 +37,7 @@ class Matcher {
       case 0:
         return Keep();
       case -1:
-        if (inferred_ >= 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} holds -1 twice; one axis can be inferred", text_);
+        if (inferred_ >= 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} has -1 twice; only one axis can be inferred", text_);
         inferred_ = static_cast<int>(out_.size());
         if (next_ < data_.size()) ++next_;
         return Put(kUnknown);
@@ -51,7 +51,7 @@ class Matcher {
       case -4:
         return Split();
       default:
-        if (code < 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} holds {}; the codes are 0, -1, -2, -3 and -4", text_, code);
+        if (code < 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} has {}; the codes are 0, -1, -2, -3 and -4", text_, code);
         if (next_ < data_.size()) ++next_;
         return Put(code);
     }
@@ -62,12 +62,12 @@ class Matcher {
     if (at_ + 2 > codes_.size()) Throw(ErrorKind::kConfig, "Reshape: shape = {}: two lengths must follow -4", text_);
     int64_t a = codes_[at_++], b = codes_[at_++];
     if (a < -1 || b < -1 || a == 0 || b == 0 || (a == -1 && b == -1)) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {}: after -4 two lengths are expected, of which one may be -1", text_);
+      Throw(ErrorKind::kConfig, "Reshape: shape = {}: after -4 two lengths are expected; one may be -1", text_);
     }
     if (whole != kUnknown) {
       if (a == -1) a = whole / b;
       if (b == -1) b = whole / a;
-      if (Times(a, b) != whole) Throw(ErrorKind::kConfig, "Reshape: shape = {}: an axis of length {} does not split so", text_, whole);
+      if (Times(a, b) != whole) Throw(ErrorKind::kConfig, "Reshape: shape = {}: an axis of length {} cannot be split this way", text_, whole);
     }
     Put(reverse_ ? b : a);
     Put(reverse_ ? a : b);
@@ -79,7 +79,7 @@ class Matcher {
   }
   int64_t NextAxis() {
     if (next_ >= data_.size()) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {} asks for more axes than the {} of its input", text_, data_.size());
+      Throw(ErrorKind::kConfig, "Reshape: shape = {} needs more axes than the {} of the input", text_, data_.size());
     }
     return data_[next_++];
   }
@@ -94,7 +94,7 @@ class Matcher {
     }
     if (size == kUnknown || known == kUnknown) return;
     if (known == 0 || size % known != 0) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {} does not divide the {} elements of its input", text_, size);
+      Throw(ErrorKind::kConfig, "Reshape: shape = {} does not divide the {} elements of the input", text_, size);
     }
     out_[static_cast<size_t>(inferred_)] = size / known;
   }
@@ -103,11 +103,11 @@ class Matcher {
   std::string text_;  // the codes, for errors
   std::vector<std::pair<int, int>> same_;
   bool reverse_;
-  size_t at_ = 0, next_ = 0;  // code and input axis to come
+  size_t at_ = 0, next_ = 0;  // next code and input axis
   int inferred_ = -1;         // output axis of -1
 };
 
-// The codes from right to left; the two lengths after a -4 keep their place behind it.
+// The codes from right to left; the two lengths after a -4 stay after it in order.
 std::vector<int64_t> Reversed(const std::vector<int64_t>& codes) {
   std::vector<int64_t> result;
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -166,12 +166,12 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   for (const auto& [from, to] : first.same) {
     if (data[from] == kUnknown) data[from] = result[to];
   }
-  // One more unknown axis of the input follows from a known output.
+  // A known output determines one more unknown axis of the input.
   const int unknown = static_cast<int>(std::count(data.begin(), data.end(), kUnknown));
   if (unknown == 1 && result.known()) {
     const int64_t known = data.KnownProduct(0, data.ndim());
     if (known == 0 || result.Size() % known != 0) {
-      Throw(ErrorKind::kConfig, "Reshape: data has shape {}, which cannot hold the {} elements of output {}", data.ToString(),
+      Throw(ErrorKind::kConfig, "Reshape: data has shape {}, which does not match the {} elements of output {}", data.ToString(),
             result.Size(), result.ToString());
     }
     for (int i = 0; i < data.ndim(); ++i) {
@@ -182,7 +182,7 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   UnifyShape(ApplyReshape(data, codes_, reverse_).shape, &result, TypeString(), "output");
   if (!result.known()) return false;
   if (result.Size() != data.Size()) {
-    Throw(ErrorKind::kConfig, "Reshape: shape = {} makes {} of data of shape {}, which has another number of elements", Text(codes_),
+    Throw(ErrorKind::kConfig, "Reshape: shape = {} gives {}, but data of shape {} have a different number of elements", Text(codes_),
           result.ToString(), data.ToString());
   }
   return true;

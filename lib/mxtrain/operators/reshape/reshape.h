@@ -1,7 +1,8 @@
 #pragma once
-// Reshape: the same bytes under another shape. Codes of `shape`: k > 0 that length; 0 the input's own; -1 what is left (once); -2 all
-// remaining axes; -3 the product of the next two; -4 a b the next axis cut into a and b, of which one may be -1. `reverse` reads both
-// shapes from the right. Files of old versions give target_shape (a 0 is inferred) and keep_highest instead.
+// Reshape: the same bytes under another shape. Codes of `shape`: k > 0 that length; 0 the input's
+// own; -1 inferred (once); -2 all remaining axes; -3 the product of the next two; -4 a b splits the
+// next axis into a and b, one of which may be -1. `reverse` matches both shapes from the right. Old
+// files have target_shape (a 0 is inferred) and keep_highest instead.
 #include "mxtrain/operator/identity.h"
 
 namespace mxtrain {
@@ -16,15 +17,15 @@ struct ReshapeParam : Parameter<ReshapeParam> {
     f.Add("reverse", &ReshapeParam::reverse).Default(false).Help("match the codes from the right");
     f.Add("target_shape", &ReshapeParam::target_shape)
         .Default(TShape(std::span<const int64_t>()))
-        .Help("old form, read where shape is empty: one 0 is inferred");
-    f.Add("keep_highest", &ReshapeParam::keep_highest).Default(false).Help("old form: the first axis stays as it is");
+        .Help("deprecated, used if shape is empty: one 0 is inferred");
+    f.Add("keep_highest", &ReshapeParam::keep_highest).Default(false).Help("deprecated: keep the first axis");
   }
 };
 
 class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
  public:
   std::string TypeString() const override { return "Reshape"; }
-  std::string Description() const override { return "gives its input another shape"; }
+  std::string Description() const override { return "changes the shape of its input"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
 
  protected:
@@ -35,7 +36,8 @@ class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
   bool reverse_ = false;
 };
 
-// What `codes` make of `data`, which is of known rank; unknown lengths spread into the result. Throws kConfig.
+// The result of applying `codes` to `data`, which has known rank; unknown lengths propagate. Throws
+// kConfig.
 struct Reshaped {
   TShape shape;
   std::vector<std::pair<int, int>> same;  // axes of the input and of the result whose lengths are equal by code 0 or -2

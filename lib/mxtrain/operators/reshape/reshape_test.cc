@@ -51,7 +51,7 @@ TEST_CASE("Reshape: codes from the right") {
   CHECK(Of("(-1,-4,2,3)", {5, 6}, true) == TShape{5, 2, 3});
 }
 
-TEST_CASE("Reshape: the old form") {
+TEST_CASE("Reshape: deprecated parameters") {
   CHECK(Infer({{"shape", "()"}, {"target_shape", "(4,0)"}}, {2, 3, 4}).out == TShape{4, 6});
   CHECK(Infer({{"target_shape", "(0,0)"}, {"keep_highest", "True"}}, {2, 3, 4}).out == TShape{2, 12});
   CHECK_THROWS_WITH_AS(Infer({}, {2, 3}), doctest::Contains("needs the parameter 'shape'"), Error);
@@ -69,12 +69,12 @@ TEST_CASE("Reshape: unknown lengths") {
   CHECK(!Infer({{"shape", "(0,-1)"}}, {}).known);
 }
 
-TEST_CASE("Reshape: what cannot be") {
-  CHECK_THROWS_WITH_AS(Of("(5,-1)", {2, 3, 4}), "Reshape: shape = (5, -1) does not divide the 24 elements of its input", Error);
+TEST_CASE("Reshape: invalid shapes") {
+  CHECK_THROWS_WITH_AS(Of("(5,-1)", {2, 3, 4}), "Reshape: shape = (5, -1) does not divide the 24 elements of the input", Error);
   CHECK_THROWS_WITH_AS(Of("(-1,-1)", {2, 3, 4}), doctest::Contains("holds -1 twice"), Error);
-  CHECK_THROWS_WITH_AS(Of("(5,5)", {2, 3, 4}), doctest::Contains("another number of elements"), Error);
+  CHECK_THROWS_WITH_AS(Of("(5,5)", {2, 3, 4}), doctest::Contains("a different number of elements"), Error);
   CHECK_THROWS_WITH_AS(Of("(0,0,0,0)", {2, 3, 4}), doctest::Contains("more axes than the 3"), Error);
-  CHECK_THROWS_WITH_AS(Of("(-4,5,-1,-2)", {2, 3, 4}), doctest::Contains("does not split so"), Error);
+  CHECK_THROWS_WITH_AS(Of("(-4,5,-1,-2)", {2, 3, 4}), doctest::Contains("cannot be split this way"), Error);
   CHECK_THROWS_WITH_AS(Of("(-5,)", {2, 3, 4}), doctest::Contains("the codes are"), Error);
 }
 

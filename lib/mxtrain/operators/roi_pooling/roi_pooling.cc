@@ -7,9 +7,9 @@ namespace mxtrain {
 void ROIPoolingProperty::Check() {
   const TShape& size = param_.pooled_size;
   if (size.ndim() != 2 || size[0] < 1 || size[1] < 1) {
-    Throw(ErrorKind::kConfig, "ROIPooling: pooled_size = {}: two positive numbers, (h, w), were expected", size.ToTuple());
+    Throw(ErrorKind::kConfig, "ROIPooling: pooled_size = {}: expected two positive numbers, (h, w)", size.ToTuple());
   }
-  if (!(param_.spatial_scale > 0)) Throw(ErrorKind::kConfig, "ROIPooling: spatial_scale = 0: a number above 0 and up to 1 was expected");
+  if (!(param_.spatial_scale > 0)) Throw(ErrorKind::kConfig, "ROIPooling: spatial_scale = 0: expected a number above 0 and at most 1");
 }
 
 bool ROIPoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
@@ -32,7 +32,7 @@ bool ROIPoolingProperty::InferType(std::vector<DType>* in, std::vector<DType>* o
   if (data == DType::kUnknown) return false;
   (*out)[0] = data;
   (*out)[1] = DType::kInt32;
-  // Coordinates of an image do not fit into the short types.
+  // Narrow types cannot represent coordinates of an image.
   const DType wanted = data == DType::kFloat64 ? data : DType::kFloat32;
   DType& rois = (*in)[1];
   if (rois == DType::kUnknown) rois = wanted;

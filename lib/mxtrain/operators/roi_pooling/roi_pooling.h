@@ -1,10 +1,13 @@
 #pragma once
-// ROIPooling: max pooling of each region of interest to a fixed grid (Girshick, "Fast R-CNN", 2015). data [N, C, H, W]; rois [R, 5] with
-// [image, x1, y1, x2, y2] in coordinates of the image, of which the data are the spatial_scale-fold; output [R, C, h, w]. Hidden output
-// maxidx: where the maximum lies in its plane, -1 for an empty cell, which gives 0. A NaN in a cell is its maximum. rois have no gradient.
+// ROIPooling: max pooling of each region of interest to a fixed grid (Girshick, "Fast R-CNN",
+// 2015). data [N, C, H, W]; rois [R, 5] with [image, x1, y1, x2, y2] in image coordinates; the data
+// are the image scaled by spatial_scale; output [R, C, h, w]. Hidden output maxidx: place of the
+// maximum in its plane, -1 for an empty cell, whose value is 0. The maximum of a cell with a NaN is
+// NaN. rois have no gradient.
 //
-// A region of a negative image stands for none: it gives 0 and takes no gradient. One that names an image beyond the batch, or has a number
-// that is not finite, is an error (kData) on the CPU; a GPU, which cannot throw, gives NaN for it.
+// A region with a negative image index is ignored: its output is 0 and it has no gradient. One with
+// an image beyond the batch or a non-finite number is an error (kData) on the CPU; a GPU, which
+// cannot throw, returns NaN for it.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -13,8 +16,8 @@ struct ROIPoolingParam : Parameter<ROIPoolingParam> {
   TShape pooled_size;
   float spatial_scale;
   static void Declare(Fields<ROIPoolingParam>& f) {
-    f.Add("pooled_size", &ROIPoolingParam::pooled_size).Required().Help("cells of the grid, (h, w)");
-    f.Add("spatial_scale", &ROIPoolingParam::spatial_scale).Required().Range(0, 1).Help("size of the data over size of the image");
+    f.Add("pooled_size", &ROIPoolingParam::pooled_size).Required().Help("grid size in cells, (h, w)");
+    f.Add("spatial_scale", &ROIPoolingParam::spatial_scale).Required().Range(0, 1).Help("size of the data relative to the image");
   }
 };
 

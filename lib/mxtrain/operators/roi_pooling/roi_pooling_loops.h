@@ -10,7 +10,7 @@
 
 namespace mxtrain::roi_pooling {
 
-// What the five numbers of a region say.
+// The meaning of the five numbers of a region.
 enum class Says { kRegion, kNone, kNonsense };
 
 template <typename R>
@@ -21,7 +21,7 @@ MXTRAIN_HD Says WhatSays(const R* roi, int64_t images) {
   return roi[0] < 0 ? Says::kNone : roi[0] < static_cast<R>(images) ? Says::kRegion : Says::kNonsense;
 }
 
-// A region on the feature map, in cells of the grid. Only for numbers that say one.
+// A region on the feature map, in cells of the grid. Only for numbers that describe a region.
 struct Region {
   int64_t image, x, y, width, height;
 
@@ -32,7 +32,7 @@ struct Region {
     if (far_x > x) width = far_x - x + 1;
     if (far_y > y) height = far_y - y + 1;
   }
-  // Far beyond every map the numbers stop, so that sizes fit.
+  // Clamps numbers far beyond every map, so that sizes do not overflow.
   template <typename R>
   MXTRAIN_HD static int64_t Round(R v, double scale) {
     constexpr double kFarthest = int64_t{1} << 60;
@@ -46,14 +46,14 @@ struct Span {
   int64_t begin, end;
   MXTRAIN_HD Span(int64_t i, int64_t cells, int64_t start, int64_t size, int64_t limit)
       : begin(Clip(start + Part(i, cells, size, 0), limit)), end(Clip(start + Part(i + 1, cells, size, cells - 1), limit)) {}
-  // (i size + rest) / cells, whose product may not fit.
+  // (i size + rest) / cells without overflow of the product.
   MXTRAIN_HD static int64_t Part(int64_t i, int64_t cells, int64_t size, int64_t rest) {
     return size / cells * i + (size % cells * i + rest) / cells;
   }
   MXTRAIN_HD static int64_t Clip(int64_t at, int64_t limit) { return at < 0 ? 0 : at > limit ? limit : at; }
 };
 
-// R: of the regions, and in which sums are formed.
+// R: type of the regions, and of sums.
 template <typename T>
 struct OutputElement {
   using R = AccumulatorOf<T>;
@@ -89,7 +89,7 @@ struct OutputElement {
   }
 };
 
-// The gradient of one channel of one image: regions that overlap add in their order.
+// The gradient of one channel of one image: overlapping regions add in order.
 template <typename T>
 struct GradientPlane {
   using R = AccumulatorOf<T>;
@@ -125,9 +125,9 @@ void CheckRegions(const OnCpu&, const R* rois, int64_t count, int64_t images) {
     const R* roi = rois + r * 5;
     if (WhatSays(roi, images) != Says::kNonsense) continue;
     if (std::isfinite(roi[0]) && roi[0] >= static_cast<R>(images)) {
-      Throw(ErrorKind::kData, "ROIPooling: region {} names image {}, but the batch has {}", r, static_cast<double>(roi[0]), images);
+      Throw(ErrorKind::kData, "ROIPooling: region {} refers to image {}, but the batch has {}", r, static_cast<double>(roi[0]), images);
     }
-    Throw(ErrorKind::kData, "ROIPooling: region {} is ({}), but finite numbers were expected: image, x1, y1, x2, y2", r,
+    Throw(ErrorKind::kData, "ROIPooling: region {} is ({}); expected finite numbers: image, x1, y1, x2, y2", r,
           join(std::span(roi, 5), ", "));
   }
 }

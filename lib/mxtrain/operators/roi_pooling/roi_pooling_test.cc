@@ -7,7 +7,8 @@
 namespace mxtrain::test {
 namespace {
 
-// The rules of the reference in floating point: edges floor(i size / p) and ceil((i + 1) size / p), moved by start and clipped.
+// The reference rules in floating point: edges floor(i size / p) and ceil((i + 1) size / p),
+// shifted by start and clipped.
 Arrays Pool(const Arrays& in, const TShape& data, int64_t rois, int64_t h, int64_t w, double scale) {
   Arrays out(2);
   for (int64_t r = 0; r < rois; ++r) {
@@ -53,7 +54,8 @@ OperatorCase Case(const std::string& name, const TShape& data, const Values& roi
   c.shapes = {data, {count, 5}};
   c.inputs = {Distinct(-8, 8), Cycle(rois)};
   c.forward = [=](const Arrays& in, const Arrays&) { return Pool(in, data, count, h, w, std::stod(scale)); };
-  // The head gradient goes to the maximum: exact, where differences would move it.
+  // The head gradient goes to the maximum: exact, whereas central differences could move the
+  // maximum.
   c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
     const Arrays pooled = Pool(in, data, count, h, w, std::stod(scale));
     Values g(in[0].size(), 0.0);
@@ -78,11 +80,11 @@ TEST_CASE("ROIPooling") {
   RunCase(Case("one cell", {1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1, 1, "1"));
 }
 
-TEST_CASE("ROIPooling: a region of a negative image stands for none") {
+TEST_CASE("ROIPooling: a region of a negative image is ignored") {
   RunCase(Case("none", {2, 3, 8, 8}, {-1, 0, 0, 7, 7, 1, 2, 3, 5, 6, -2, 4, 4, 4, 4}, 2, 2, "1"));
 }
 
-TEST_CASE("ROIPooling: numbers beyond all maps") {
+TEST_CASE("ROIPooling: numbers beyond every map") {
   RunCase(Case("far", {1, 1, 5, 5}, {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0, 3e38, 4, 0, -1e9, 0, 2, 4, 0, 2, 1e19, 4, -1e19}, 5, 5, "1"));
 }
 
@@ -98,18 +100,18 @@ TEST_CASE("ROIPooling: a NaN in a cell is its maximum") {
   RunCase(c);
 }
 
-TEST_CASE("ROIPooling: what it refuses") {
+TEST_CASE("ROIPooling: invalid regions") {
   CHECK_THROWS_WITH_AS(TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,)"}, {"spatial_scale", "1"}}), doctest::Contains("(h, w)"),
                        Error);
   CHECK_THROWS_AS(TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,2)"}, {"spatial_scale", "0"}}), Error);
-  // A region of an image that the batch does not have, on the CPU; the reference above is not asked.
+  // A region with an image beyond the batch, on the CPU; the reference above is not called.
   OperatorCase c = Case("image 2 of 2", {2, 1, 4, 4}, {2, 0, 0, 3, 3}, 2, 2, "1");
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
-  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), "ROIPooling: region 0 names image 2, but the batch has 2", Error);
-  // A number that is not finite.
+  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), "ROIPooling: region 0 refers to image 2, but the batch has 2", Error);
+  // A non-finite number.
   c = Case("not finite", {2, 1, 4, 4}, {0, 0, 0, 3, 3, 0, 0, std::nan(""), 3, 3}, 2, 2, "1");
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
-  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), doctest::Contains("region 1 is (0, 0, nan, 3, 3), but finite numbers"), Error);
+  CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), doctest::Contains("region 1 is (0, 0, nan, 3, 3); expected finite numbers"), Error);
   c.inputs[1] = Cycle({0, 0, 0, 3, HUGE_VAL, HUGE_VAL, 0, 0, 3, 3});
   CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()), doctest::Contains("region 0 is (0, 0, 0, 3, inf)"), Error);
 }

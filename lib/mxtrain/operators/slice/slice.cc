@@ -10,7 +10,7 @@ StridedView ViewOf(const SliceAxisParam& param, const TShape& data) {
   const auto from_start = [length](int64_t index) { return index < 0 ? index + length : index; };
   const int64_t begin = from_start(param.begin), end = param.end ? from_start(*param.end) : length;
   if (begin < 0 || begin >= end || end > length) {
-    Throw(ErrorKind::kConfig, "slice_axis: begin = {} and end = {} are no range of axis {} of shape {}", param.begin,
+    Throw(ErrorKind::kConfig, "slice_axis: begin = {} and end = {} are not a range of axis {} of shape {}", param.begin,
           params::Print(param.end), axis, data.ToString());
   }
   StridedView view = StridedView::Whole(data);
@@ -23,7 +23,7 @@ StridedView ViewOf(const ReverseParam& param, const TShape& data) {
   StridedView view = StridedView::Whole(data);
   for (const int64_t given : param.axis) {
     const int axis = CheckAxis(given, data, "reverse");
-    if (view.stride[axis] < 0) Throw(ErrorKind::kConfig, "reverse: axis {} is named twice", given);
+    if (view.stride[axis] < 0) Throw(ErrorKind::kConfig, "reverse: axis {} is repeated", given);
     view.offset += (data[axis] - 1) * view.stride[axis];
     view.stride[axis] = -view.stride[axis];
   }
@@ -44,12 +44,12 @@ MXTRAIN_OPERATOR(slice, registry) {
   SimpleOp(registry, "slice_axis")
       .set_kwargs_struct<SliceAxisParam>()
       .set_shape_function(Shape<SliceAxisParam>)
-      .describe("a range of one axis");
+      .describe("extracts a range of one axis");
   SimpleOp(registry, "reverse")
       .set_kwargs_struct<ReverseParam>()
       .set_shape_function(Shape<ReverseParam>)
       .add_alias("flip")
-      .describe("the order along axes turned round");
+      .describe("reverses the order along axes");
 }
 
 }  // namespace mxtrain::slice

@@ -1,5 +1,6 @@
 #pragma once
-// Part of an array: slice_axis (a range of one axis), and the array backwards: reverse (flip). The gradient of what was left out is zero.
+// Part of an array: slice_axis (a range of one axis); and reverse (flip). The gradient outside the
+// slice is zero.
 #include <optional>
 
 #include "mxtrain/operator/simple_op.h"
@@ -12,20 +13,21 @@ struct SliceAxisParam : Parameter<SliceAxisParam> {
   int64_t begin;
   std::optional<int64_t> end;
   static void Declare(Fields<SliceAxisParam>& f) {
-    f.Add("axis", &SliceAxisParam::axis).Required().Help("axis that is cut; negative counts from the end");
-    f.Add("begin", &SliceAxisParam::begin).Required().Help("first index that is kept; negative counts from the end");
-    f.Add("end", &SliceAxisParam::end).Required().Help("first index behind it; negative counts from the end, None is the end");
+    f.Add("axis", &SliceAxisParam::axis).Required().Help("axis to slice; negative counts from the end");
+    f.Add("begin", &SliceAxisParam::begin).Required().Help("first index; negative counts from the end");
+    f.Add("end", &SliceAxisParam::end).Required().Help("index after the last; negative counts from the end; None: the end");
   }
 };
 
 struct ReverseParam : Parameter<ReverseParam> {
   TShape axis;
   static void Declare(Fields<ReverseParam>& f) {
-    f.Add("axis", &ReverseParam::axis).Required().Help("axes along which the order is turned round; negative ones from the end");
+    f.Add("axis", &ReverseParam::axis).Required().Help("axes to reverse; negative from the end");
   }
 };
 
-// The elements of the output in an array of shape `data`. Throws kConfig for axes and ranges that the shape does not have.
+// The output's elements as a view of an array of shape `data`. Throws kConfig for axes and ranges
+// outside the shape.
 MXTRAIN_API StridedView ViewOf(const SliceAxisParam& param, const TShape& data);
 MXTRAIN_API StridedView ViewOf(const ReverseParam& param, const TShape& data);
 

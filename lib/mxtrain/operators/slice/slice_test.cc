@@ -40,7 +40,7 @@ TEST_CASE("slice_axis") {
   };
   CHECK(infer({{"axis", "1"}, {"begin", "-3"}, {"end", "None"}}) == TShape{2, 3, 3});
   CHECK_THROWS_WITH(infer({{"axis", "1"}, {"begin", "2"}, {"end", "5"}}),
-                    "slice_axis: begin = 2 and end = 5 are no range of axis 1 of shape [2, 4, 3]");
+                    "slice_axis: begin = 2 and end = 5 are not a range of axis 1 of shape [2, 4, 3]");
   CHECK_THROWS_WITH(infer({{"axis", "3"}, {"begin", "0"}, {"end", "1"}}), "slice_axis: axis 3 is out of range for shape [2, 4, 3]");
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("reverse") {
   RunCase(Case("reverse", {{"axis", "0"}}, {0, 2, 2}, {}, {}, {}));
   std::vector<TShape> in = {TShape{2, 4}}, out(1), aux;
   CHECK_THROWS_WITH(TestRegistry().Create("reverse", {{"axis", "(1, -1)"}})->InferShape(&in, &out, &aux),
-                    "reverse: axis -1 is named twice");
+                    "reverse: axis -1 is repeated");
 }
 
 }  // namespace

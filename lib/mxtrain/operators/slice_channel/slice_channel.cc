@@ -39,14 +39,14 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
   part = data;
   if (data[axis] != TShape::kUnknown) {
     if (data[axis] % param_.num_outputs != 0) {
-      Throw(ErrorKind::kConfig, "SliceChannel: axis {} of data of shape {} does not divide into {} equal parts", axis, data.ToString(),
+      Throw(ErrorKind::kConfig, "SliceChannel: axis {} of data of shape {} cannot be split into {} equal parts", axis, data.ToString(),
             param_.num_outputs);
     }
     part[axis] /= param_.num_outputs;
   }
   if (param_.squeeze_axis) {
     if (part[axis] != TShape::kUnknown && part[axis] != 1) {
-      Throw(ErrorKind::kConfig, "SliceChannel: squeeze_axis drops axis {} of data of shape {}, whose length must be num_outputs = {}", axis,
+      Throw(ErrorKind::kConfig, "SliceChannel: squeeze_axis removes axis {} of data of shape {}, whose length must be num_outputs = {}", axis,
             data.ToString(), param_.num_outputs);
     }
     TShape narrow = TShape::OfRank(part.ndim() - 1);

@@ -1,5 +1,5 @@
 #pragma once
-// SliceChannel: cuts an axis into equal parts, an output each. Concat's inverse.
+// SliceChannel: splits an axis into equal parts, one output each. The inverse of Concat.
 #include "mxtrain/operator/most_arguments.h"
 #include "mxtrain/operator/property.h"
 
@@ -10,15 +10,15 @@ struct SliceChannelParam : Parameter<SliceChannelParam> {
   bool squeeze_axis;
   static void Declare(Fields<SliceChannelParam>& f) {
     f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1, kMostArguments).Help("number of parts");
-    f.Add("axis", &SliceChannelParam::axis).Default(1).Help("axis that is cut; negative counts from the last");
-    f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis).Default(false).Help("drop the axis, whose length must be num_outputs");
+    f.Add("axis", &SliceChannelParam::axis).Default(1).Help("axis to split; negative counts from the end");
+    f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis).Default(false).Help("remove the axis, whose length must be num_outputs");
   }
 };
 
 class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
  public:
   std::string TypeString() const override { return "SliceChannel"; }
-  std::string Description() const override { return "cuts its input into equal parts along an axis"; }
+  std::string Description() const override { return "splits its input into equal parts along an axis"; }
   std::vector<std::string> ListOutputs() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,

@@ -38,7 +38,7 @@ TEST_CASE("SliceChannel") {
   RunCase(Case({2, 3, 4}, 4, -1, true));
   RunCase(Case({2, 3, 4}, 3, 1, true));
   RunCase(Case({0, 4}, 2, 1, false));
-  RunCase(Case({2, 16, 3, 5}, 2, 1, false));  // also in blocks of eight channels, as they are offered
+  RunCase(Case({2, 16, 3, 5}, 2, 1, false));  // also with offered blocks of eight channels
   RunCase(Case({4, 8, 3, 5}, 2, 0, false));
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("SliceChannel: shapes and names") {
   CHECK(in[0] == TShape{4, 6});
   CHECK(out[0] == TShape{4, 3});
   in = {TShape{4, 5}}, out = {TShape{}, TShape{}};
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("does not divide into 2 equal parts"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("cannot be split into 2 equal parts"), Error);
 
   const auto squeeze = TestRegistry().Create("split", {{"num_outputs", "2"}, {"squeeze_axis", "1"}});
   in = {TShape{}}, out = {TShape{7, 3}, TShape{}};

@@ -1,6 +1,7 @@
 #pragma once
-// smooth_l1(x), with s = scalar: 0.5 s^2 x^2 where |x| < 1 / s^2, |x| - 0.5 / s^2 elsewhere (Girshick, "Fast R-CNN", 2015).
-// Written once for both devices: Device is OnCpu or OnGpu, and each device's file registers the functions.
+// smooth_l1(x), with s = scalar: 0.5 s^2 x^2 if |x| < 1 / s^2, else |x| - 0.5 / s^2 (Girshick,
+// "Fast R-CNN", 2015). Written once for both devices: Device is OnCpu or OnGpu; each device's file
+// registers the functions.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/simple_op.h"
 

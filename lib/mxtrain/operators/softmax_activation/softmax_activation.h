@@ -12,7 +12,7 @@ struct SoftmaxActivationParam : Parameter<SoftmaxActivationParam> {
     f.Add("mode", &SoftmaxActivationParam::mode)
         .Enum({{"instance", kSoftmaxInstance}, {"channel", kSoftmaxChannel}})
         .Default(kSoftmaxInstance)
-        .Help("instance: over all numbers of a sample; channel: over axis 1, for every position");
+        .Help("instance: over all elements of a sample; channel: over axis 1, for every position");
   }
 };
 

@@ -42,7 +42,7 @@ TEST_CASE("SoftmaxActivation") {
   Run("channel", {2, 11, 3, 2});
 }
 
-TEST_CASE("SoftmaxActivation: channels need an axis behind them") {
+TEST_CASE("SoftmaxActivation: channels need an axis after them") {
   const auto property = TestRegistry().Create("SoftmaxActivation", {{"mode", "channel"}});
   std::vector<TShape> in = {TShape{4, 3}}, out(1), aux;
   CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("mode channel needs at least 3 axes"), Error);

@@ -1,7 +1,8 @@
 #pragma once
-// softmax_cross_entropy(data [N, K], label [N]) = the sum over rows of -log(max(softmax(row)[label], 1e-8)), of shape [1]. Its gradient is
-// (softmax - onehot) times the head gradient; labels have none. A label that is no class throws kData on the CPU, and makes the result NaN on the
-// GPU. Written once for both devices: Device is OnCpu or OnGpu.
+// softmax_cross_entropy(data [N, K], label [N]) = the sum over rows of
+// -log(max(softmax(row)[label], 1e-8)), of shape [1]. Its gradient is (softmax - onehot) times the
+// head gradient; labels have none. A label out of range throws kData on the CPU and makes the
+// result NaN on the GPU. Written once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
 #include <limits>
 
@@ -79,7 +80,7 @@ struct GradientKernel {
   }
 };
 
-// Throws kData for a label that is no class. On a device whose labels lie elsewhere the loss tells of it.
+// Throws kData for a label out of range. On other devices the loss becomes NaN instead.
 template <typename T>
 void CheckLabels(const OnCpu&, const T* label, int64_t rows, int64_t classes) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -99,7 +100,7 @@ void Forward(const TBlob& data, const TBlob& label, const EnvArguments& env, TBl
   SwitchFloating(data.type, "softmax_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* labels = label.dptr<T>();
-    CheckLabels(device, labels, n, k);  // before the loop: nothing may be thrown inside it
+    CheckLabels(device, labels, n, k);  // before the loop, which must not throw
     ForRows(device, n, 4 * k, LossRow<T>{data.dptr<T>(), labels, k, losses});
     ForRows(device, 1, n, SumRow<T>{losses, n, ret->dptr<T>(), req});
   });

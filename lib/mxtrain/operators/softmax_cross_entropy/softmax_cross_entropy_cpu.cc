@@ -5,7 +5,7 @@ namespace {
 
 TShape Shape(const TShape& data, const TShape& label, const EnvArguments&) {
   if (data.ndim() != 2 || label != TShape{data[0]}) {
-    Throw(ErrorKind::kConfig, "softmax_cross_entropy: data [N, K] and label [N] were expected, but they are {} and {}", data.ToString(),
+    Throw(ErrorKind::kConfig, "softmax_cross_entropy: expected data [N, K] and label [N], but they are {} and {}", data.ToString(),
           label.ToString());
   }
   return TShape{1};

@@ -27,7 +27,7 @@ TEST_CASE("softmax_cross_entropy") {
   RunCase(c);
 }
 
-TEST_CASE("shapes that do not fit") {
+TEST_CASE("softmax_cross_entropy: mismatched shapes") {
   const auto op = TestRegistry().Create("softmax_cross_entropy", {});
   std::vector<TShape> in = {TShape{5, 7}, TShape{4}}, out(1), aux;
   CHECK_THROWS_WITH(op->InferShape(&in, &out, &aux), doctest::Contains("are [5, 7] and [4]"));

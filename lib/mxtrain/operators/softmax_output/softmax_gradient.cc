@@ -23,7 +23,7 @@ double Divisor(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t
       return static_cast<double>(std::max<int64_t>(1, labels));
     case kSoftmaxValid:
       return 1;
-    // The positions of a sample: not 1 for multi_output, as in the reference system.
+    // The positions of a sample: not 1 for multi_output, as in MXNet.
     default:
       return static_cast<double>(param.multi_output ? std::max<int64_t>(1, view.inner) : 1);
   }
@@ -45,7 +45,7 @@ SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const Softmax
 
 SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label) {
   SoftmaxTarget target = MakeUncountedTarget(param, view, label.Size());
-  // Counts with ignore_label even where use_ignore is off, as the reference system does.
+  // Counts with ignore_label even if use_ignore is off, as MXNet does.
   if (param.normalization == kSoftmaxValid) {
     target.scale = param.grad_scale / static_cast<double>(std::max<int64_t>(1, CountValid(label, static_cast<int64_t>(param.ignore_label))));
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What every implementation of SoftmaxOutput's backward pass shares: labels, divisor and the target that is subtracted from the
-// probabilities.
+// Shared by all kernels of SoftmaxOutput's backward pass: labels, divisor and the target that is
+// subtracted from the probabilities.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -36,23 +36,26 @@ struct LabelReader {
   }
 };
 
-// gradient = scale * (p - target), where target is `on` for the labelled class and `off` for the others; nothing for ignored positions.
+// gradient = scale * (p - target), where target is `on` for the labelled class and `off` for the
+// others; zero for ignored positions.
 struct SoftmaxTarget {
   double scale = 1, on = 1, off = 0;
   bool use_ignore = false;
   int64_t ignore = -1;
 };
 SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label);
-// The same without looking at the labels, of which there are `labels`: with normalization valid, `scale` is still to be divided by the number of
-// valid ones, or 1.
+// The same without looking at the labels, of which there are `labels`: with normalization valid,
+// `scale` must still be divided by the number of valid ones, or 1.
 MXTRAIN_API SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t labels);
 
 // p dL/dp for the term L = w (1 - p)^gamma (-log p) of one class.
 class SoftmaxTerm {
  public:
-  static constexpr size_t kMostCarried = 256;  // weights that travel to a device with the functor, as a kernel's argument
+  // Weights passed to a device with the functor, as a kernel argument.
+  static constexpr size_t kMostCarried = 256;
 
-  // `weights`: one for each class; none: 1 each. More than kMostCarried stay where they are, for the host alone.
+  // `weights`: one per class; empty: all 1. More than kMostCarried stay in host memory, for the
+  // host alone.
   SoftmaxTerm(std::span<const double> weights, double gamma) : gamma_(gamma) {
     if (weights.size() > kMostCarried) {
       elsewhere_ = weights.data();

@@ -10,25 +10,25 @@ namespace mxtrain {
 void SoftmaxOutputParam::Declare(Fields<SoftmaxOutputParam>& f) {
   using P = SoftmaxOutputParam;
   f.Add("grad_scale", &P::grad_scale).Default(1).Help("factor of the gradient");
-  f.Add("ignore_label", &P::ignore_label).Default(-1).Help("the label of positions that do not count");
+  f.Add("ignore_label", &P::ignore_label).Default(-1).Help("label of positions to ignore");
   f.Add("multi_output", &P::multi_output).Default(false).Help("axis 1 holds the classes, one softmax per remaining position");
   f.Add("use_ignore", &P::use_ignore).Default(false).Help("positions with ignore_label have no gradient");
-  f.Add("preserve_shape", &P::preserve_shape).Default(false).Help("softmax over the last axis instead of over all but the first");
+  f.Add("preserve_shape", &P::preserve_shape).Default(false).Help("softmax over the last axis instead of all but the first");
   f.Add("normalization", &P::normalization)
       .Enum({{"null", kSoftmaxNull}, {"batch", kSoftmaxBatch}, {"valid", kSoftmaxValid}})
       .Default(kSoftmaxNull)
       .Help(
-          "what the gradient is divided by: nothing (with multi_output: the positions of a sample), the number of labels, the number of "
+          "divisor of the gradient: 1 (with multi_output: the positions of a sample), the number of labels, the number of "
           "labels other than ignore_label");
   f.Add("out_grad", &P::out_grad).Default(false).Help("multiply by the head gradient");
   f.Add("smooth_alpha", &P::smooth_alpha).Range(0, 1).Default(0).Help("label smoothing; without effect for multi_output");
   f.Add("class_weights", &P::class_weights)
       .Default({})
-      .Help("a factor of the loss for each class, 0 or more: sum of t w (-log p) over the classes, t being the label; default: 1 each");
+      .Help("loss factor per class, 0 or more: sum of t w (-log p) over the classes, where t is the label; default: 1");
   f.Add("focal_gamma", &P::focal_gamma)
       .Range(0, 100)
       .Default(0)
-      .Help("focal loss: the loss of a class times (1 - p)^gamma, so that what is learned already counts less; 2 is usual");
+      .Help("focal loss: the loss of a class times (1 - p)^gamma, which gives easy examples less weight; 2 is usual");
 }
 
 void SoftmaxOutputProperty::Check() {
@@ -52,7 +52,7 @@ Kwargs SoftmaxOutputProperty::GetParams() const {
 void SoftmaxOutputProperty::CheckWeights(const TShape& data) const {
   const auto given = static_cast<int64_t>(param_.class_weights.size());
   if (given == 0 || given == View(data).classes) return;
-  Throw(ErrorKind::kConfig, "SoftmaxOutput: class_weights holds {} numbers, but the data of shape {} have {} classes", given,
+  Throw(ErrorKind::kConfig, "SoftmaxOutput: class_weights has {} numbers, but the data of shape {} have {} classes", given,
         data.ToString(), View(data).classes);
 }
 
@@ -68,7 +68,8 @@ TShape SoftmaxOutputProperty::DefaultLabelShape(const TShape& data) const {
   return TShape(std::span(data.begin(), static_cast<size_t>(data.ndim() - 1)));
 }
 
-// A label for every softmax, its axes in the order of the data's, or a probability for every element.
+// A label for every softmax, with the axes in the order of the data's, or a probability for every
+// element.
 bool SoftmaxOutputProperty::LabelFits(const TShape& label, const TShape& data) const {
   if (label == data) return true;
   const SoftmaxView view = View(data);
@@ -80,7 +81,7 @@ bool SoftmaxOutputProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
   TShape& label = (*in)[1];
   UnifyShape((*out)[0], &data, TypeString(), "output");
   if (data.has_rank() && data.ndim() < 2) {
-    Throw(ErrorKind::kConfig, "SoftmaxOutput: data has shape {}, but at least two axes, [batch, classes], were expected", data.ToString());
+    Throw(ErrorKind::kConfig, "SoftmaxOutput: data has shape {}, but at least two axes, [batch, classes], are needed", data.ToString());
   }
   if (data.has_rank() && data[0] == TShape::kUnknown && label.has_rank() && label.ndim() > 0) data[0] = label[0];
   (*out)[0] = data;
@@ -97,7 +98,7 @@ bool SoftmaxOutputProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
   }
   if (!param_.multi_output && !param_.preserve_shape && data.ndim() > 2) {
     Throw(ErrorKind::kConfig,
-          "SoftmaxOutput: data has shape {}, which has one label per sample only as [{}, {}]; for a label per position set multi_output "
+          "SoftmaxOutput: data has shape {}, which must be [{}, {}] for one label per sample; for a label per position set multi_output "
           "(classes on axis 1) or preserve_shape (classes on the last axis)",
           data.ToString(), data[0], data.Product(1, data.ndim()));
   }
@@ -113,7 +114,7 @@ bool SoftmaxOutputProperty::InferType(std::vector<DType>* in, std::vector<DType>
     Throw(ErrorKind::kConfig, "SoftmaxOutput: output has type {}, but {} was expected", NameOf((*out)[0]), NameOf(data));
   }
   (*out)[0] = data;
-  // Class numbers do not fit into the short types.
+  // Narrow types cannot represent all class indices.
   if ((*in)[1] == DType::kUnknown) (*in)[1] = data == DType::kFloat64 ? data : DType::kFloat32;
   return true;
 }

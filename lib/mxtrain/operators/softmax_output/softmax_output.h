@@ -1,14 +1,17 @@
 #pragma once
-// SoftmaxOutput: softmax forward; backward the gradient of the cross-entropy with `label`, whatever the head gradient. The loss itself is
-// never computed. Inputs data and label; nothing flows to label.
+// SoftmaxOutput: softmax in forward; the gradient of the cross-entropy with `label` in backward,
+// ignoring the head gradient. The loss itself is never computed. Inputs data and label; label has
+// no gradient.
 //
-// The data are seen as [outer, classes, inner]: plain [N, product of the rest, 1]; preserve_shape [product of all but the last, last, 1];
-// multi_output [N, axis 1, product of the rest]. A label of the shape of the data holds probabilities instead of class numbers.
+// The data are viewed as [outer, classes, inner]: plain [N, product of the rest, 1]; preserve_shape
+// [product of all but the last, last, 1]; multi_output [N, axis 1, product of the rest]. A label
+// with the shape of the data holds probabilities instead of class indices.
 //
-// With weights w of the classes and gamma of the focal loss (Lin et al., arXiv 1708.02002, equation 5) the loss of one softmax p with the
-// target t, a distribution over the classes, is
+// With class weights w and gamma of the focal loss (Lin et al., arXiv 1708.02002, equation 5) the
+// loss of one softmax p with the target t, a distribution over the classes, is
 //   L = sum_k t_k w_k (1 - p_k)^gamma (-log p_k)
-// which is linear in t: an example that is mixed of two has the mix of their losses. Divisors count labels, whatever their weights.
+// which is linear in t: a mix of two examples has the mix of their losses. Divisors count labels,
+// whatever their weights.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -19,9 +22,9 @@ struct SoftmaxOutputParam : Parameter<SoftmaxOutputParam> {
   float grad_scale, ignore_label, smooth_alpha;
   bool multi_output, use_ignore, preserve_shape, out_grad;
   int normalization;
-  std::vector<double> class_weights;  // none: 1 each
+  std::vector<double> class_weights;  // empty: all 1
   float focal_gamma;
-  // Whether the loss is other than the plain cross-entropy.
+  // Whether the loss differs from the plain cross-entropy.
   bool weighted() const { return !class_weights.empty() || focal_gamma > 0; }
   static void Declare(Fields<SoftmaxOutputParam>& f);
 };
@@ -34,7 +37,7 @@ struct SoftmaxView {
 class SoftmaxOutputProperty final : public PropertyWithParam<SoftmaxOutputParam> {
  public:
   std::string TypeString() const override { return "SoftmaxOutput"; }
-  // Those that the reference system does not have are left out where they are not set: it refuses what it does not know.
+  // Parameters unknown to MXNet are omitted unless set: it rejects unknown ones.
   Kwargs GetParams() const override;
   std::string Description() const override { return "softmax with the gradient of the cross-entropy: the head of a classifier"; }
   std::vector<std::string> ListArguments() const override { return {"data", "label"}; }

@@ -14,7 +14,8 @@ struct IsValid {
   MXTRAIN_HD double operator()(int64_t i) const { return labels.Class(i) != ignore ? 1 : 0; }
 };
 
-// Gradient of an element where labels are classes. `valid`: how many are, or null where that does not matter.
+// Gradient of an element for class labels. `valid`: number of valid labels, or null if it does not
+// matter.
 template <typename T>
 struct FromClasses {
   using A = AccumulatorOf<T>;
@@ -33,7 +34,7 @@ struct FromClasses {
   MXTRAIN_HD A Head(int64_t i) const { return head ? A(head[i]) : A(1); }
 };
 
-// The same where labels are probabilities: neither normalised nor ignored nor smoothed, as in the reference system.
+// The same for probabilities as labels: not normalized, ignored or smoothed, as in MXNet.
 template <typename T>
 struct FromProbabilities {
   using A = AccumulatorOf<T>;
@@ -53,7 +54,7 @@ struct WeightedRow {
   SoftmaxTarget target;
   SoftmaxTerm term;
   LabelReader labels;
-  bool classes;  // labels are numbers of them; else distributions
+  bool classes;  // labels are class indices; else distributions
   const T *p, *head;
   const double* valid;
   T* gradient;
@@ -129,7 +130,7 @@ template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
   if (property.param().class_weights.size() > SoftmaxTerm::kMostCarried && request.ctx.type != DeviceType::kCPU) {
-    return Refusal{format("it takes no more than {} class_weights", SoftmaxTerm::kMostCarried)};
+    return Refusal{format("at most {} class_weights only", SoftmaxTerm::kMostCarried)};
   }
   Plan plan = PlainPlan(property, request);
   plan.cost += 4.0 * static_cast<double>(request.in[0].shape.Size());  // two exponentials each

@@ -1,5 +1,5 @@
-// The float32 row of SoftmaxOutput with class numbers as labels, the form that training runs. Compiled once per instruction set; the best
-// one that the machine has is chosen when the program runs.
+// The float32 kernel of SoftmaxOutput with class indices as labels, the usual case in training.
+// Compiled once per instruction set; the best supported set is selected at run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/softmax_output/softmax_output_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
@@ -40,7 +40,8 @@ void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t classes) {
   }
 }
 
-// Softmax over `classes` numbers that lie `inner` apart, at the positions [begin, end) of one sample. y may be x.
+// Softmax over `classes` numbers with stride `inner`, at the positions [begin, end) of one sample.
+// y may be x.
 void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, int64_t begin, int64_t end) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -124,7 +125,8 @@ class SoftmaxOutputSimd final : public Operator {
   }
 
  private:
-  // f(sample, begin, end): without inner positions `end - begin` samples from `sample` on; else the positions [begin, end) of one sample.
+  // f(sample, begin, end): without inner positions for `end - begin` samples starting at `sample`;
+  // else for the positions [begin, end) of one sample.
   template <typename F>
   void ForEachPiece(F f) const {
     const int64_t grain = std::max<int64_t>(16, kParallelGrain / 4 / std::max<int64_t>(1, view_.classes));
@@ -179,10 +181,10 @@ class SoftmaxOutputSimd final : public Operator {
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
   const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
   if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
-  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"it does not add to its output"};
-  if (request.in[1].shape == request.in[0].shape) return Refusal{"class numbers as labels only"};
-  if (property.param().weighted()) return Refusal{"neither class_weights nor focal_gamma"};
-  if (property.param().out_grad) return Refusal{"it does not multiply by the head gradient"};
+  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"kAddTo of the output is not supported"};
+  if (request.in[1].shape == request.in[0].shape) return Refusal{"class indices as labels only"};
+  if (property.param().weighted()) return Refusal{"class_weights and focal_gamma are not supported"};
+  if (property.param().out_grad) return Refusal{"out_grad is not supported"};
   Plan plan = PlainPlan(property, request);
   plan.cost += 0.5 * static_cast<double>(request.in[0].shape.Size());
   plan.make = [param = property.param(), view = property.View(request.in[0].shape)] {

@@ -15,7 +15,7 @@ struct Options {
   std::string normalization = "null";
 };
 
-// The rules of the reference, on data seen as [outer, classes, inner].
+// The reference rules, on data viewed as [outer, classes, inner].
 Values Probabilities(const Values& x, int64_t outer, int64_t classes, int64_t inner) {
   Values p(x.size());
   for (int64_t o = 0; o < outer; ++o) {
@@ -94,12 +94,12 @@ TEST_CASE("SoftmaxOutput: ignored labels") {
   RunCase(Case("ignore", with({{"use_ignore", "True"}}), {40, 5}, TShape{40}, {40, 5, 1}, {.ignore = 2, .use_ignore = true}));
   RunCase(Case("valid", with({{"use_ignore", "1"}, {"normalization", "valid"}}), {40, 5}, TShape{40}, {40, 5, 1},
                {.ignore = 2, .use_ignore = true, .normalization = "valid"}));
-  // `valid` counts with ignore_label even where use_ignore is off.
+  // `valid` counts with ignore_label even if use_ignore is off.
   RunCase(Case("valid, not ignored", with({{"normalization", "valid"}}), {40, 5}, TShape{40}, {40, 5, 1},
                {.ignore = 2, .normalization = "valid"}));
 }
 
-TEST_CASE("SoftmaxOutput: smoothing, and a label outside of the classes") {
+TEST_CASE("SoftmaxOutput: smoothing, and a label outside the classes") {
   RunCase(Case("smooth", {{"smooth_alpha", "0.25"}}, {9, 5}, TShape{9}, {9, 5, 1}, {.alpha = 0.25}));
   RunCase(Case("multi_output is not smoothed", {{"smooth_alpha", "0.25"}, {"multi_output", "true"}}, {2, 5, 3}, {2, 3}, {2, 5, 3},
                {.alpha = 0.25, .multi = true}));
@@ -130,7 +130,7 @@ TEST_CASE("SoftmaxOutput: out_grad multiplies by the head gradient") {
   CHECK(!TestRegistry().Create("SoftmaxOutput", {})->NeedsHeadGradient());
 }
 
-TEST_CASE("SoftmaxOutput: probabilities as labels know no normalization, ignoring or smoothing") {
+TEST_CASE("SoftmaxOutput: no normalization, ignoring or smoothing for probabilities as labels") {
   OperatorCase c = Case("probabilities", {{"normalization", "batch"}, {"grad_scale", "3"}, {"smooth_alpha", "0.5"}, {"use_ignore", "1"}},
                         {4, 5}, {4, 5}, {4, 5, 1}, {});
   c.inputs = {Uniform(-2, 2), Uniform(0, 1)};
@@ -151,7 +151,7 @@ double WeightedLoss(const Values& x, const Values& t, const Values& weights, dou
   return loss;
 }
 
-// Class numbers as distributions; ignored positions have none.
+// Class indices as distributions; ignored positions have none.
 Values Targets(const Values& label, const View& v, const Options& opt) {
   Values t(static_cast<size_t>(v.outer * v.classes * v.inner));
   const double smooth = opt.multi ? 0 : opt.alpha;
@@ -186,7 +186,8 @@ OperatorCase WeightedCase(const std::string& name, Kwargs kwargs, const TShape& 
     return Arrays{gradient, {}};
   };
   c.must_accept = {};
-  c.types = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};  // differences are good to ten digits, not to those of float64
+  // Central differences are accurate to ten digits, not to those of float64.
+  c.types = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
   c.tolerance = {64, "exponentials, logarithms and powers of them"};
   return c;
 }
@@ -214,22 +215,22 @@ TEST_CASE("SoftmaxOutput: weights of classes and focal loss are the gradient of 
   RunCase(WeightedCase("head gradient", {{"out_grad", "1"}}, {6, 5}, TShape{6}, {6, 5, 1}, {.out_grad = true}, weights, 2));
 }
 
-// Where a probability is 0 or 1 in float the formula has limits.
+// At probabilities of 0 or 1 in float the formula has limits.
 TEST_CASE("SoftmaxOutput: focal loss of certain answers") {
   OperatorCase c = WeightedCase("certain", {}, {2, 2}, TShape{2}, {2, 2, 1}, {}, {}, 0.5);
   c.inputs = {Cycle({200, -200, 200, -200}), Cycle({0, 1})};
-  // Right: nothing to learn. Wrong: that of the cross-entropy.
+  // Right: zero gradient. Wrong: that of the cross-entropy.
   c.gradient = [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{{0, 0, 1, -1}, {}}; };
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 0, 1, 0}}; };
   RunCase(c);
 }
 
-TEST_CASE("SoftmaxOutput: weights that cannot be, and files of the reference system") {
+TEST_CASE("SoftmaxOutput: invalid weights, and files of MXNet") {
   CHECK_THROWS_WITH_AS(TestRegistry().Create("SoftmaxOutput", {{"class_weights", "(1, -2)"}}),
                        "SoftmaxOutput: class_weights = '(1, -2)': expected numbers of 0 or more", Error);
   std::vector<TShape> in = {{4, 3}, {}}, out = {{}}, aux;
   CHECK_THROWS_WITH_AS(TestRegistry().Create("SoftmaxOutput", {{"class_weights", "(1, 2)"}})->InferShape(&in, &out, &aux),
-                       "SoftmaxOutput: class_weights holds 2 numbers, but the data of shape [4, 3] have 3 classes", Error);
+                       "SoftmaxOutput: class_weights has 2 numbers, but the data of shape [4, 3] have 3 classes", Error);
   const auto has = [](const Kwargs& given, const std::string& key) {
     const Kwargs params = TestRegistry().Create("SoftmaxOutput", given)->GetParams();
     return std::any_of(params.begin(), params.end(), [&](const auto& item) { return item.first == key; });
@@ -250,10 +251,10 @@ TEST_CASE("SoftmaxOutput: labels of other types") {
 
 TEST_CASE("SoftmaxOutput: worked numbers") {
   const Values p = {.090031, .244728, .665241, 1. / 3, 1. / 3, 1. / 3, .106507, .786986, .106507};
-  const std::vector<std::pair<std::string, Values>> rows = {{"null", {.090031, .244728, -.334759, 0, 0, 0, -.893493, .786986, .106507}},
+  const std::vector<std::pair<std::string, Values>> cases = {{"null", {.090031, .244728, -.334759, 0, 0, 0, -.893493, .786986, .106507}},
                                                             {"batch", {.030010, .081576, -.111586, 0, 0, 0, -.297831, .262329, .035502}},
                                                             {"valid", {.045015, .122364, -.167380, 0, 0, 0, -.446747, .393493, .053253}}};
-  for (const auto& [normalization, gradient] : rows) {
+  for (const auto& [normalization, gradient] : cases) {
     OperatorCase c;
     c.name = "worked numbers, " + normalization;
     c.op = "Softmax";

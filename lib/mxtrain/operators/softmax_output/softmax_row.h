@@ -1,5 +1,5 @@
 #pragma once
-// One softmax of many, for a team. Written once for both devices.
+// One of many softmaxes, for a team. Written once for both devices.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@
 
 namespace mxtrain {
 
-// The places of the softmax `row` in an array [outer, classes, inner].
+// The offsets of softmax `row` in an array [outer, classes, inner].
 struct SoftmaxPlaces {
   SoftmaxView view;
   MXTRAIN_HD int64_t First(int64_t row) const { return row / view.inner * view.classes * view.inner + row % view.inner; }
@@ -41,7 +41,7 @@ struct SoftmaxRow {
 // f(team, row) for every softmax.
 template <typename Device, typename F>
 void ForEachSoftmax(const Device& device, const SoftmaxView& view, const F& f) {
-  constexpr int64_t kWork = 8;  // of an exponential, against that of a sum
+  constexpr int64_t kWork = 8;  // cost of an exponential relative to an addition
   if (view.inner > 1) {
     ForColumns(device, view.outer * view.inner, kWork * view.classes, f);
   } else {

@@ -15,12 +15,12 @@ Order OrderOf(const TransposeParam& param, const TShape& shape) {
     return order;
   }
   if (param.axes.ndim() != ndim) {
-    Throw(ErrorKind::kConfig, "transpose: axes = {} must name each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
+    Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
   }
   for (int i = 0; i < ndim; ++i) {
     order.axis[i] = CheckAxis(param.axes[i], shape, "transpose");
     if (std::find(order.axis, order.axis + i, order.axis[i]) != order.axis + i) {
-      Throw(ErrorKind::kConfig, "transpose: axes = {} must name each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
+      Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
     }
   }
   return order;
@@ -49,12 +49,12 @@ MXTRAIN_OPERATOR(transpose, registry) {
   SimpleOp(registry, "transpose")
       .set_kwargs_struct<TransposeParam>()
       .set_shape_function(OutShape<TransposeParam>)
-      .describe("the axes in another order");
+      .describe("permutes the axes");
   SimpleOp(registry, "SwapAxis")
       .set_kwargs_struct<SwapAxisParam>()
       .set_shape_function(OutShape<SwapAxisParam>)
       .add_alias("swapaxes")
-      .describe("two axes change places");
+      .describe("swaps two axes");
 }
 
 }  // namespace mxtrain::transpose

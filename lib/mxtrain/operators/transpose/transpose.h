@@ -1,5 +1,5 @@
 #pragma once
-// Axes in another order: transpose (axes; none: all reversed) and SwapAxis (swapaxes: dim1 and dim2 change places).
+// Permutes axes: transpose (axes; none: all reversed) and SwapAxis (swapaxes: swaps dim1 and dim2).
 #include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain::transpose {
@@ -17,7 +17,7 @@ struct SwapAxisParam : Parameter<SwapAxisParam> {
   int dim1, dim2;
   static void Declare(Fields<SwapAxisParam>& f) {
     f.Add("dim1", &SwapAxisParam::dim1).Default(0).Help("an axis; negative counts from the end");
-    f.Add("dim2", &SwapAxisParam::dim2).Default(0).Help("the axis that it changes places with");
+    f.Add("dim2", &SwapAxisParam::dim2).Default(0).Help("the axis to swap it with");
   }
 };
 
@@ -25,7 +25,7 @@ struct SwapAxisParam : Parameter<SwapAxisParam> {
 struct Order {
   int axis[TShape::kMaxDims] = {};
 };
-// Throw kConfig for axes that are out of range, missing or named twice.
+// Throw kConfig for axes that are out of range, missing or repeated.
 MXTRAIN_API Order OrderOf(const TransposeParam& param, const TShape& shape);
 MXTRAIN_API Order OrderOf(const SwapAxisParam& param, const TShape& shape);
 

@@ -5,7 +5,8 @@
 namespace mxtrain::test {
 namespace {
 
-// Every element by its definition: the index of the output along axis i is that of the data along axis order[i].
+// Every element by definition: the index of the output along axis i is that of the data along axis
+// order[i].
 Values Permuted(const Values& x, const TShape& shape, const std::vector<int>& order) {
   Values y(x.size());
   for (size_t at = 0; at < x.size(); ++at) {
@@ -62,14 +63,14 @@ TEST_CASE("transpose moves elements of every type") {
   RunCase(c);
 }
 
-TEST_CASE("transpose: axes that are no order") {
+TEST_CASE("transpose: axes that are not a permutation") {
   const auto infer = [](const char* op, const Kwargs& kwargs) {
     std::vector<TShape> in = {TShape{2, 3, 4}}, out(1), aux;
     TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
   };
-  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1)"}}), "transpose: axes = (0, 1) must name each axis of shape [2, 3, 4] once");
+  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1)"}}), "transpose: axes = (0, 1) must contain each axis of shape [2, 3, 4] once");
   CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1, -2)"}}),
-                    "transpose: axes = (0, 1, -2) must name each axis of shape [2, 3, 4] once");
+                    "transpose: axes = (0, 1, -2) must contain each axis of shape [2, 3, 4] once");
   CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1, 3)"}}), "transpose: axis 3 is out of range for shape [2, 3, 4]");
   CHECK_THROWS_WITH(infer("SwapAxis", {{"dim1", "3"}}), "SwapAxis: axis 3 is out of range for shape [2, 3, 4]");
 }

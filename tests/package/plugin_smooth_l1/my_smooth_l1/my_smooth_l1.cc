@@ -1,5 +1,5 @@
-// smooth_l1 as an author outside the tree writes it: the functions, and one entry that makes an NDArray function and a Symbol operator of
-// them.
+// smooth_l1 as an out-of-tree plug-in: the functions, and one entry that makes an NDArray function
+// and a Symbol operator of them.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
 

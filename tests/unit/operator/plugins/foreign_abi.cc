@@ -1,4 +1,4 @@
-// A plug-in that was built with other headers.
+// A plug-in built with other headers.
 #include "mxtrain/operator/registry.h"
 
 extern "C" MXTRAIN_API const mxtrain::PluginInfo* mxtrain_plugin_info() {

@@ -7,7 +7,7 @@ namespace mxtrain {
 
 namespace {
 
-// The instruction sets are numbered by the bits of what they contain, and each version of the library knows more of them.
+// The instruction sets are numbered by bit masks; each version of the library adds some.
 constexpr bool MultipliesBfloat16(dnnl::cpu_isa isa) {
   constexpr unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
   return (static_cast<unsigned>(isa) & wanted) == wanted;

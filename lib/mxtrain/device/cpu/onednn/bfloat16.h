@@ -6,8 +6,8 @@
 
 namespace mxtrain {
 
-// "" when oneDNN has kernels that multiply bfloat16 by the processor's own instructions (avx512_bf16, amx_bf16), else the reason, as the
-// end of a sentence. ONEDNN_MAX_CPU_ISA counts.
+// "" if oneDNN has kernels that use the processor's bfloat16 instructions (avx512_bf16, amx_bf16),
+// else the reason, as the end of a sentence. Respects ONEDNN_MAX_CPU_ISA.
 MXTRAIN_API std::string WhyNoBfloat16();
 
 }  // namespace mxtrain

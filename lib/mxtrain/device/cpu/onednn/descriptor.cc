@@ -5,7 +5,7 @@
 namespace mxtrain::onednn {
 namespace {
 
-// The arguments of the library's call are made once; a run only changes pointers.
+// The arguments of the library call are built once; a run only changes pointers.
 class BoundPrimitive final : public Primitive {
  public:
   explicit BoundPrimitive(const Descriptor::Impl& impl) : primitive_(impl.pd.get()), stream_(impl.engine) {
@@ -34,12 +34,12 @@ class BoundPrimitive final : public Primitive {
     arguments_.push_back({ArgNumber(arg), slots_.back().memory.get()});
   }
 
-  // A pointer is set only when it changes: setting it makes the library write the padding again.
+  // Sets a pointer only if it changed: setting it makes the library write the padding again.
   void Bind(const Binding& binding) {
     for (Slot& slot : slots_) {
       if (slot.arg != binding.arg || slot.data == binding.data) continue;
       if (dnnl_memory_set_data_handle(slot.memory.get(), binding.data) != dnnl_success) {
-        Throw(ErrorKind::kBug, "oneDNN did not take a pointer");
+        Throw(ErrorKind::kBug, "oneDNN rejected a pointer");
       }
       slot.data = binding.data;
     }
@@ -76,7 +76,7 @@ int ArgNumber(Arg arg) {
     case Arg::kDiffBias:
       return DNNL_ARG_DIFF_BIAS;
   }
-  Throw(ErrorKind::kBug, "argument {} has no number in oneDNN", static_cast<int>(arg));
+  Throw(ErrorKind::kBug, "argument {} is unknown to oneDNN", static_cast<int>(arg));
 }
 
 dnnl::engine CpuEngine() {
@@ -102,10 +102,10 @@ Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_de
   auto impl = std::make_shared<Descriptor::Impl>();
   for (const ArrayArg& a : args) {
     Memory memory = pd.query_md(dnnl::query::exec_arg_md, ArgNumber(a.arg));
-    // Batch normalisation does not describe its scale and shift.
+    // Batch normalization does not describe its scale and shift.
     if (memory.get_size() == 0 && a.array.layout) memory = MemoryOf(a.array, a.groups);
     const std::optional<Layout> layout = a.array.layout ? a.array.layout : onednn::LayoutOf(memory, a.array.shape, a.groups, backend);
-    if (!layout) return Refusal{"oneDNN wants a form of an array that has no name here"};
+    if (!layout) return Refusal{"oneDNN chose a layout that is not supported here"};
     impl->arguments[a.arg] = {*layout, memory};
   }
   impl->engine = engine;

@@ -1,6 +1,6 @@
 #pragma once
-// What oneDNN 2 and 3 say differently, said in one way. v2/library.cc and v3/library.cc implement it, and the build takes the one of the
-// version that it found; no other file knows which.
+// One interface to oneDNN 2 and 3, which differ. v2/library.cc and v3/library.cc implement it; the
+// build uses the one for the version it found, and no other file depends on the version.
 #include <optional>
 #include <vector>
 
@@ -17,21 +17,22 @@ namespace library {
 using Dims = dnnl::memory::dims;
 using PrimitiveDesc = dnnl::primitive_desc_base;
 
-// How an array lies. `padded`: the lengths of the axes in whole blocks; `strides`: of a step of one block along each axis, in elements;
-// `blocks` from the outermost to the innermost.
+// A memory layout. `padded`: axis lengths rounded up to whole blocks; `strides`: of one block along
+// each axis, in elements; `blocks` from outermost to innermost.
 struct Blocking {
   Dims dims, padded, strides;
   std::vector<BlockedLayout::Block> blocks;
 };
-// nullopt: the description says more or other than a Blocking does (an opaque form, compensated weights, a part of another array).
+// nullopt: the description is not equivalent to a Blocking (an opaque format, compensated weights,
+// a part of another array).
 std::optional<Blocking> BlockingOf(const Memory& memory);
-// Version 3 makes blocks by their names alone: throws dnnl::error where it has none for these.
+// Version 3 only creates blocks by name: throws dnnl::error if it has no name for these.
 Memory MemoryOf(const Blocking& blocking, dnnl::memory::data_type type);
 
 void AppendEltwise(dnnl::post_ops& post, dnnl::algorithm algorithm, float alpha, float beta);
 
-// The builders throw dnnl::error where the library has no implementation. Backward, an array stands for its gradient where the primitive
-// writes that; `bias` is Memory() where there is none.
+// The builders throw dnnl::error if the library has no implementation. In backward an array means
+// its gradient if the primitive writes that; `bias` is Memory() if there is none.
 struct Convolution {
   dnnl::algorithm algorithm;
   Memory src, weights, bias, dst;

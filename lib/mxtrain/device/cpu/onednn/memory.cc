@@ -8,69 +8,71 @@ namespace {
 
 using library::Blocking;
 
-// Strides of the outer axes and inner blocks, in elements: what both sides have in common.
-struct Form {
+// Strides of the outer axes and inner blocks, in elements: the common part of both descriptions.
+struct StridedLayout {
   std::vector<int64_t> outer;   // length of each axis in blocks
-  std::vector<int64_t> stride;  // of a step of one block along each axis
+  std::vector<int64_t> stride;  // of one block along each axis
   std::vector<BlockedLayout::Block> blocks;
 };
 
-Form FormOf(const Blocking& blocking) {
-  Form form{{}, blocking.strides, blocking.blocks};
+StridedLayout StridedLayoutOf(const Blocking& blocking) {
+  StridedLayout strided{{}, blocking.strides, blocking.blocks};
   for (size_t i = 0; i < blocking.dims.size(); ++i) {
     int64_t block = 1;
-    for (const auto& b : form.blocks) {
+    for (const auto& b : strided.blocks) {
       if (b.axis == static_cast<int>(i)) block *= b.size;
     }
-    form.outer.push_back(blocking.padded[i] / block);
+    strided.outer.push_back(blocking.padded[i] / block);
   }
-  return form;
+  return strided;
 }
 
-// [groups, O/groups, ...] -> [O, ...]. False where a group is padded or groups and outputs are both cut.
-bool MergeGroups(const Blocking& blocking, Form* form) {
+// [groups, O/groups, ...] -> [O, ...]. False if a group is padded or both groups and outputs are
+// blocked.
+bool MergeGroups(const Blocking& blocking, StridedLayout* strided) {
   const bool depthwise = blocking.padded[1] == 1;
   if (!depthwise) {
     if (blocking.padded[1] != blocking.dims[1] || blocking.padded[0] != blocking.dims[0]) return false;
-    if (form->stride[0] != form->outer[1] * form->stride[1]) return false;
-    for (const auto& b : form->blocks) {
+    if (strided->stride[0] != strided->outer[1] * strided->stride[1]) return false;
+    for (const auto& b : strided->blocks) {
       if (b.axis == 0) return false;
     }
   }
   const int from = depthwise ? 0 : 1;
-  form->stride[1] = form->stride[from];
-  form->outer[1] = form->outer[0] * form->outer[1];
-  for (auto& b : form->blocks) b.axis = b.axis == from ? 1 : b.axis;
-  form->outer.erase(form->outer.begin());
-  form->stride.erase(form->stride.begin());
-  for (auto& b : form->blocks) --b.axis;
+  strided->stride[1] = strided->stride[from];
+  strided->outer[1] = strided->outer[0] * strided->outer[1];
+  for (auto& b : strided->blocks) b.axis = b.axis == from ? 1 : b.axis;
+  strided->outer.erase(strided->outer.begin());
+  strided->stride.erase(strided->stride.begin());
+  for (auto& b : strided->blocks) --b.axis;
   return true;
 }
 
-// Axes from the outermost to the innermost. An axis of length one may stand anywhere: it follows the axis before it.
-std::vector<int> OrderOf(const Form& form) {
-  const int n = static_cast<int>(form.outer.size());
+// Axes from outermost to innermost. An axis of length one has no fixed place: it follows the axis
+// before it.
+std::vector<int> OrderOf(const StridedLayout& strided) {
+  const int n = static_cast<int>(strided.outer.size());
   std::vector<int> order;
   for (int i = 0; i < n; ++i) {
-    if (form.outer[i] != 1) order.push_back(i);
+    if (strided.outer[i] != 1) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return form.stride[a] > form.stride[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strided.stride[a] > strided.stride[b]; });
   for (int i = 0; i < n; ++i) {
-    if (form.outer[i] != 1) continue;
+    if (strided.outer[i] != 1) continue;
     auto at = i == 0 ? order.begin() : std::find(order.begin(), order.end(), i - 1) + 1;
     order.insert(at, i);
   }
   return order;
 }
 
-// Whether the strides follow from order and blocks alone (no gaps).
-bool Dense(const Form& form, const std::vector<int>& order) {
+// Whether order and blocks alone determine the strides (no gaps).
+bool Dense(const StridedLayout& strided, const std::vector<int>& order) {
   int64_t stride = 1;
-  for (const auto& b : form.blocks) stride *= b.size;
+  for (const auto& b : strided.blocks) stride *= b.size;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    if (form.outer[*axis] == 1) continue;
-    if (form.stride[*axis] != stride) return false;
-    stride *= form.outer[*axis];
+    if (strided.outer[*axis] == 1) continue;
+    if (strided.stride[*axis] != stride) return false;
+    stride *= strided.outer[*axis];
   }
   return true;
 }
@@ -81,7 +83,7 @@ const BlockedLayout& Blocked(Layout layout) {
   return *blocked;
 }
 
-// Strides of a dense array whose elements within the blocks number `innermost`.
+// Strides of a dense array with `innermost` elements inside the blocks.
 library::Dims StridesOf(const std::vector<int>& order, int64_t innermost, const library::Dims& padded, const std::vector<int64_t>& block) {
   library::Dims strides(padded.size());
   int64_t stride = innermost;
@@ -117,10 +119,11 @@ Memory MemoryOf(const Array& array, int64_t groups) {
   if (!array.layout->plain()) {
     const BlockedLayout& layout = Blocked(*array.layout);
     for (int i = 0; i < layout.ndim(); ++i) order[i + shift] = layout.order()[i] + shift;
-    // Depthwise weights are cut along the groups, the rest along the outputs of a group.
+    // Depthwise weights are blocked along the groups, others along the outputs of a group.
     const bool depthwise = shift && dims[1] == 1;
     for (const auto& b : layout.blocks()) blocks.push_back({depthwise && b.axis == 0 ? 0 : b.axis + shift, b.size});
-    // In our layout groups and outputs are one axis; split, the groups lie directly around the outputs.
+    // In our layout groups and outputs are one axis; when split, the groups are directly around the
+    // outputs.
     if (shift) {
       order.erase(order.begin());
       order.insert(std::find(order.begin(), order.end(), 1), 0);
@@ -140,13 +143,13 @@ Memory MemoryOf(const Array& array, int64_t groups) {
 std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_t groups, Backend& backend) {
   const std::optional<Blocking> blocking = library::BlockingOf(memory);
   if (!blocking) return std::nullopt;
-  Form form = FormOf(*blocking);
-  if (groups != kNoGroups && !MergeGroups(*blocking, &form)) return std::nullopt;
-  MXTRAIN_ASSERT(static_cast<int>(form.outer.size()) == shape.ndim());
-  const std::vector<int> order = OrderOf(form);
-  if (!Dense(form, order)) return std::nullopt;
-  if (form.blocks.empty() && std::is_sorted(order.begin(), order.end())) return Layout();
-  return backend.Intern(std::make_unique<BlockedLayout>(order, form.blocks));
+  StridedLayout strided = StridedLayoutOf(*blocking);
+  if (groups != kNoGroups && !MergeGroups(*blocking, &strided)) return std::nullopt;
+  MXTRAIN_ASSERT(static_cast<int>(strided.outer.size()) == shape.ndim());
+  const std::vector<int> order = OrderOf(strided);
+  if (!Dense(strided, order)) return std::nullopt;
+  if (strided.blocks.empty() && std::is_sorted(order.begin(), order.end())) return Layout();
+  return backend.Intern(std::make_unique<BlockedLayout>(order, strided.blocks));
 }
 
 Layout Canonical(const TShape& shape, Layout layout) {

@@ -1,14 +1,16 @@
 #pragma once
-// Small owning classes over oneDNN's CPU primitives. No type of oneDNN stands here, so that what differs between its versions stays in this
-// folder.
+// Small owning classes around oneDNN's CPU primitives. No oneDNN type appears here, so differences
+// between its versions stay in this folder.
 //
-// A builder returns a Descriptor: what the library would run, with the layouts that it chose, or the reason why it has nothing. It is what
-// a plan is made from. Descriptor::Make() generates the code. All primitives sum in float32 and take their scratch memory from the caller
-// (Arg::kScratchpad, scratchpad_bytes()). What a value per channel describes (bias, statistics, scale, shift) is float32 beside data of
-// either type.
+// A builder returns a Descriptor, which describes what the library would run and the layouts that
+// it chose, or the reason why it has nothing. Plans are made from Descriptors. Descriptor::Make()
+// generates the code. All primitives sum in float32 and take their scratch memory from the caller
+// (Arg::kScratchpad, scratchpad_bytes()). Per-channel values (bias, statistics, scale, shift) are
+// float32 for data of either type.
 //
-// Descriptors are immutable and safe from every thread. A Primitive carries the pointers of its last run: one thread at a time. Builders
-// and Make() enter the thread into the backend's team first, since oneDNN divides work by the size of the team at that moment.
+// Descriptors are immutable and safe from every thread. A Primitive stores the pointers of its last
+// run: one thread at a time. Builders and Make() first enter the thread into the backend's team,
+// since oneDNN divides work by the current team size.
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -22,15 +24,16 @@
 
 namespace mxtrain::onednn {
 
-// An array as a primitive sees it. `layout` nullopt: the primitive chooses. `type` is float32 or bfloat16.
+// An array as a primitive sees it. `layout` nullopt: the primitive chooses. `type` is float32 or
+// bfloat16.
 struct Array {
   TShape shape;
   std::optional<Layout> layout;
   DType type = DType::kFloat32;
 };
 
-// Whether arrays of this type may be given to a primitive here: float32 always, bfloat16 where WhyNoBfloat16 has nothing to say. "" when
-// they may, else the reason.
+// Whether primitives here support arrays of this type: float32 always, bfloat16 if WhyNoBfloat16
+// returns "". Returns "" if they do, else the reason.
 MXTRAIN_API std::string WhyNotType(DType type);
 
 enum class Arg : int {
@@ -54,14 +57,14 @@ struct Binding {
 class MXTRAIN_API Primitive {
  public:
   virtual ~Primitive() = default;
-  // Runs on the calling thread's team and returns when the work is done. Every argument of the primitive must be bound; those that it does
-  // not have are ignored. Throws kBug with oneDNN's status.
+  // Runs on the calling thread's team and returns when the work is done. Every argument of the
+  // primitive must be bound; others are ignored. Throws kBug with oneDNN's status.
   virtual void Execute(std::span<const Binding> bindings) = 0;
   void Execute(std::initializer_list<Binding> bindings) { Execute(std::span(bindings.begin(), bindings.size())); }
 };
 
-// What an implementation is worth: made for the layout at hand; a matrix product behind a rearrangement; loops over elements (by orders of
-// magnitude slower).
+// Quality of an implementation: generated for the layout; a matrix product after a rearrangement;
+// loops over elements (slower by orders of magnitude).
 enum class Speed : int { kDirect, kGemm, kReference };
 
 class MXTRAIN_API Descriptor {
@@ -69,10 +72,10 @@ class MXTRAIN_API Descriptor {
   struct Impl;  // internal.h
   explicit Descriptor(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
-  // How an argument lies; a layout that the caller fixed comes back as it was given.
+  // The layout of an argument; one that the caller fixed is returned unchanged.
   Layout LayoutOf(Arg arg) const;
   int64_t scratchpad_bytes() const;
-  int64_t workspace_bytes() const;  // what a forward primitive leaves for its backward (kWorkspace)
+  int64_t workspace_bytes() const;  // written by a forward primitive for its backward (kWorkspace)
   Speed speed() const;
   std::unique_ptr<Primitive> Make() const;
 
@@ -81,13 +84,14 @@ class MXTRAIN_API Descriptor {
 };
 using Result = Expected<Descriptor, Refusal>;
 
-// Where the values of a result are kept; none, from 0 on, or within 0 and a number.
+// Clamping of results: none, from 0 on, or between 0 and a number.
 struct Bounds {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
 
-// 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as the operators count. The same record describes the
-// three primitives: `src`, `weights` and `dst` stand for their gradients where the primitive writes those.
+// 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as for the
+// operators. One struct describes all three primitives: `src`, `weights` and `dst` mean their
+// gradients if the primitive writes those.
 struct Convolution {
   Array src, weights, dst;
   TShape stride, dilate, pad;  // (h, w)
@@ -95,9 +99,10 @@ struct Convolution {
   bool bias = false;  // bias and its gradient are plain [O]
   bool training = true;
   bool accumulate = false;  // forward: dst += convolution
-  Bounds bounds;            // forward: of dst, after that
-  // The gradient of the weights by Winograd's F(4x4, 3x3) where oneDNN has it and takes it for faster. Its rounding errors are 0.5 to 2.7
-  // times those of the direct kernel (root mean square, 64 to 512 channels); forward and for the data they would be 4 to 8 times as large.
+  Bounds bounds;            // forward: of dst, after accumulation
+  // Computes the gradient of the weights by Winograd's F(4x4, 3x3) if oneDNN has it and estimates
+  // it to be faster. Its rounding errors are 0.5 to 2.7 times those of the direct kernel (root mean
+  // square, 64 to 512 channels); in forward and for the data they would be 4 to 8 times as large.
   bool winograd_weights = false;
 };
 MXTRAIN_API Result ConvolutionForward(Backend& backend, const Convolution& c);          // kSrc kWeights kBias -> kDst
@@ -116,7 +121,7 @@ MXTRAIN_API Result InnerProductForward(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardData(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p);
 
-// Means over windows.
+// Averages over windows.
 struct Pooling {
   Array src, dst;            // [N, C, H, W]
   bool with_padding = true;  // whether padding counts in the divisor
@@ -136,7 +141,7 @@ struct LocalResponse {
 MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);   // kSrc -> kDst [kWorkspace]
 MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
 
-// The layout without a name of its own where the bytes lie as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
+// The plain layout if the bytes are arranged as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
 MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);
 
 }  // namespace mxtrain::onednn

@@ -1,12 +1,12 @@
 #pragma once
-// What the CPU's kernels stand on.
+// The library behind the CPU kernels.
 #include <string>
 
 #include "mxtrain/base/macros.h"
 
 namespace mxtrain {
 
-// Of the library that is loaded: "2.6.0"; "" in a build without oneDNN.
+// Version of the loaded library: "2.6.0"; "" in a build without oneDNN.
 MXTRAIN_API std::string OneDnnVersion();
 
 }  // namespace mxtrain

@@ -40,7 +40,7 @@ const Nccl* FindNccl() {
 const Nccl& RequireNccl() {
   if (const Nccl* nccl = FindNccl()) return *nccl;
   Throw(ErrorKind::kDevice,
-        "several GPUs sum by NCCL, and no {} of NCCL 2.13 or later was found; install it, or name its folder in MXTRAIN_CUDA_PATH, or use "
+        "several GPUs need NCCL 2.13 or later, but {} was not found; install it, or add its folder to MXTRAIN_CUDA_PATH, or use "
         "kvstore.type=local, which is slower",
         kFile);
 }

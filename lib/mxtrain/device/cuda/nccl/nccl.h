@@ -1,10 +1,10 @@
 #pragma once
-// NCCL, which is opened when it is first needed: a machine with one GPU does without.
+// NCCL, loaded on first use: a machine with one GPU does not need it.
 #include <nccl.h>
 
 namespace mxtrain::cuda {
 
-// Its functions, by their names without the prefix.
+// Its functions, named without the prefix.
 struct Nccl {
   decltype(&ncclGetVersion) GetVersion = nullptr;
   decltype(&ncclGetErrorString) GetErrorString = nullptr;
@@ -19,9 +19,10 @@ struct Nccl {
   void Check(ncclResult_t status, const char* call) const;
 };
 
-// Null where the library is in none of the places of gpu_library.h, or lacks one of the functions. Looks once.
+// Null if the library is in none of the places of gpu_library.h, or lacks one of the functions.
+// Searches once.
 const Nccl* FindNccl();
-// Throws kDevice in its place.
+// As above, but throws kDevice instead of returning null.
 const Nccl& RequireNccl();
 
 }  // namespace mxtrain::cuda

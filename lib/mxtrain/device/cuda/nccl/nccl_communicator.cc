@@ -1,6 +1,7 @@
-// All-reduce between the GPUs of one process, by NCCL: one thread gives the collectives of all devices, as a group, so that their order is the
-// same everywhere. That of the first device goes to the caller's stream; the others have a stream each, which begin after that one and which
-// that one waits for.
+// All-reduce between the GPUs of one process, by NCCL. One thread issues the collectives of all
+// devices, as a group, so that their order is the same everywhere. The first device uses the
+// caller's stream. Each other device has its own stream, which starts after the caller's and which
+// the caller's waits for.
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -23,7 +24,7 @@ ncclDataType_t NcclTypeOf(DType type) {
     case DType::kBfloat16:
       return ncclBfloat16;
     default:
-      Throw(ErrorKind::kDevice, "GPUs sum floating-point numbers, not {}", NameOf(type));
+      Throw(ErrorKind::kDevice, "GPUs sum only floating-point types, not {}", NameOf(type));
   }
 }
 
@@ -33,7 +34,7 @@ class NcclGroup {
   NcclGroup(const cuda::Nccl& nccl, const std::vector<int>& ids) : nccl_(nccl), members_(ids.size()) {
     nccl_.Check(nccl_.CommInitAll(members_.data(), static_cast<int>(ids.size()), ids.data()), "ncclCommInitAll");
   }
-  // Errors are not looked at: they are those of a device that has failed.
+  // Ignores errors: they are those of a failed device.
   ~NcclGroup() {
     for (ncclComm_t member : members_) nccl_.CommDestroy(member);
   }
@@ -70,7 +71,7 @@ class NcclCommunicator final : public Communicator {
     others_.clear();
     try {
       if (ended_) ended_->Wait();
-    } catch (const Error&) {  // whoever waited for that work was told
+    } catch (const Error&) {  // already reported to whoever waited for that work
     }
   }
 
@@ -104,7 +105,7 @@ class NcclCommunicator final : public Communicator {
     return ids;
   }
 
-  const NcclGroup group_;  // destroyed when the streams have ended
+  const NcclGroup group_;  // destroyed after the streams
   std::vector<Other> others_;
   std::unique_ptr<Event> begun_, ended_;  // of the first device's stream
 };
@@ -112,7 +113,7 @@ class NcclCommunicator final : public Communicator {
 }  // namespace
 }  // namespace mxtrain
 
-// What device/gpu_communicator.cc looks for in the GPU half.
+// The entry point that device/gpu_communicator.cc looks up in the CUDA backend.
 extern "C" MXTRAIN_API mxtrain::Communicator* mxtrain_new_nccl_communicator(std::span<const mxtrain::Context> devices) {
   return new mxtrain::NcclCommunicator(devices);
 }

@@ -1,4 +1,4 @@
-// A build without NCCL's header: there is no communicator of GPUs (device/gpu_communicator.cc says so).
+// A build without NCCL's header: no communicator for GPUs (device/gpu_communicator.cc reports it).
 #include "mxtrain/device/cuda/nccl_version.h"
 
 namespace mxtrain::cuda {

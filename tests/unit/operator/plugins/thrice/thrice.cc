@@ -1,4 +1,5 @@
-// A plug-in that fails half way: an operator of its own, then one that the plug-in `twice` has, to which it adds before it fails.
+// A plug-in that fails halfway: it registers its own operator, then extends one of the plug-in
+// `twice`, and then fails.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
 

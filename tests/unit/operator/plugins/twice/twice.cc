@@ -1,4 +1,4 @@
-// An operator that lives outside the library: out = 2 data.
+// An operator outside the library: out = 2 data.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
 

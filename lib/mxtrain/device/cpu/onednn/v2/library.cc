@@ -1,4 +1,5 @@
-// oneDNN 2: a description of the operation comes before that of the primitive, and a description of memory is a structure in the open.
+// oneDNN 2: an operation descriptor precedes the primitive descriptor, and a memory descriptor is a
+// public structure.
 #include <algorithm>
 
 #include "mxtrain/device/cpu/onednn/library.h"
@@ -11,7 +12,7 @@ using dnnl::engine;
 using dnnl::primitive_attr;
 using dnnl::prop_kind;
 
-// The library's own classes insist on a forward primitive where it needs none.
+// The library's C++ classes require a forward primitive where none is needed.
 template <typename Desc>
 PrimitiveDesc Create(const Desc& desc, const primitive_attr& attributes, const engine& engine, const PrimitiveDesc* forward = nullptr) {
   return dnnl::primitive_desc(&desc.data, &attributes, engine, forward ? forward->get() : nullptr);

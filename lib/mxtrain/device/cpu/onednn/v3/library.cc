@@ -1,5 +1,5 @@
-// oneDNN 3: descriptions of primitives are made at once, and a description of memory is opaque: it is made from strides or from the name
-// of a form, and read by queries.
+// oneDNN 3: primitive descriptors are created in one step, and memory descriptors are opaque:
+// created from strides or from a format name, and read by queries.
 #include <string_view>
 
 #include <oneapi/dnnl/dnnl_debug.h>
@@ -21,7 +21,7 @@ struct Tag {
   Blocks blocks;
 };
 
-// The forms with blocks that have a name. The library writes it as BlockedLayout does ("aBcd8b").
+// The named blocked formats. The library spells the names as BlockedLayout does ("aBcd8b").
 std::vector<Tag> NamedForms() {
   std::vector<Tag> tags;
   for (int i = dnnl_format_tag_any + 1; i < dnnl_format_tag_last; ++i) {
@@ -33,7 +33,7 @@ std::vector<Tag> NamedForms() {
   return tags;
 }
 
-// Lengths, strides and blocks as they are described, whatever else may be.
+// Lengths, strides and blocks of a description, ignoring everything else.
 Blocking ReadBlocking(const Memory& memory) {
   Blocking blocking{memory.get_dims(), memory.get_padded_dims(), memory.get_strides(), {}};
   const Dims axes = memory.get_inner_idxs(), sizes = memory.get_inner_blks();
@@ -41,7 +41,7 @@ Blocking ReadBlocking(const Memory& memory) {
   return blocking;
 }
 
-// Whether both lie alike: the stride of an axis of one block says nothing.
+// Whether both have the same layout: the stride of an axis of one block does not matter.
 bool SameMemory(const Blocking& a, const Blocking& b) {
   if (a.dims != b.dims || a.padded != b.padded || a.blocks != b.blocks) return false;
   for (size_t i = 0; i < a.dims.size(); ++i) {
@@ -52,7 +52,8 @@ bool SameMemory(const Blocking& a, const Blocking& b) {
   return true;
 }
 
-// The first array of these lengths and blocks that is as wanted. Without blocks there is one, by its strides.
+// The first array of these lengths and blocks that matches. Without blocks there is exactly one, by
+// its strides.
 template <typename Wanted>
 std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_type type, Wanted&& wanted) {
   static const std::vector<Tag> tags = NamedForms();
@@ -68,7 +69,7 @@ std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_ty
   return std::nullopt;
 }
 
-// The library's own classes insist on a forward primitive where it needs none.
+// The library's C++ classes require a forward primitive where none is needed.
 template <typename Function, typename... Args>
 PrimitiveDesc Create(Function create, const engine& engine, const Args&... args) {
   dnnl_primitive_desc_t pd = nullptr;
@@ -84,7 +85,7 @@ const Dims kNoGaps(2, 0);
 std::optional<Blocking> BlockingOf(const Memory& memory) {
   if (memory.get_format_kind() != dnnl::memory::format_kind::blocked || memory.get_submemory_offset() != 0) return std::nullopt;
   const Blocking blocking = ReadBlocking(memory);
-  // Additions cannot be asked for, but an array that has some equals none without.
+  // Extra flags cannot be queried, but an array with flags never equals one without.
   const bool bare = FindMemory(blocking, memory.get_data_type(), [&](const Memory& m) { return m == memory; }).has_value();
   return bare ? std::optional(blocking) : std::nullopt;
 }
@@ -92,7 +93,7 @@ std::optional<Blocking> BlockingOf(const Memory& memory) {
 Memory MemoryOf(const Blocking& blocking, dnnl::memory::data_type type) {
   const auto lies_so = [&](const Memory& memory) { return SameMemory(ReadBlocking(memory), blocking); };
   if (std::optional<Memory> memory = FindMemory(blocking, type, lies_so)) return *memory;
-  throw dnnl::error(dnnl_invalid_arguments, "it has no name for the blocks in which an array lies");
+  throw dnnl::error(dnnl_invalid_arguments, "oneDNN has no format name for the blocks of this array");
 }
 
 void AppendEltwise(dnnl::post_ops& post, dnnl::algorithm algorithm, float alpha, float beta) {
