@@ -30,6 +30,15 @@ ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deter
   return modes;
 }
 
+std::string ModesInConfig(const std::string& config) {
+  std::string entries;
+  for (const char* key : {"math", "amp"}) {
+    const std::string value = TrainKey(config, key);
+    if (!value.empty()) entries += format("{}{}: {}", entries.empty() ? "" : ", ", key, value);
+  }
+  return entries.empty() ? "" : format("train: {{{}}}\n", entries);
+}
+
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console) {
   ComputeModes modes = ModesOf(TrainKey(model.info.config, "math"), TrainKey(model.info.config, "amp"), flags.deterministic);
   if (!modes.amp) return modes;

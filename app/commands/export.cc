@@ -1,6 +1,7 @@
 // mxtrain export MODEL OUTPUT
 #include <iostream>
 
+#include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
@@ -46,7 +47,8 @@ class Export final : public Command {
                                                                  {"classes", report::JsonText(model.info.class_names)}}));
       files = {output_};
     } else {
-      files = SaveReferenceModel(output_, model);
+      model.info.config = ModesInConfig(model.info.config);  // the rest says nothing about the net
+      files = SaveMxnetModel(output_, model);
       const std::string labels = WriteLabels(model);
       if (!labels.empty()) files.push_back(labels);
       if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model));

@@ -236,7 +236,7 @@ TEST_CASE("a trained model predicts the same from its checkpoint and from MXNet'
   process.trainer->Run(log);
   const Model model = LoadModel(*process.runtime, folder.path());
   CHECK(model.file.ends_with("best"));
-  SaveReferenceModel(folder.path("exported@1"), model);
+  SaveMxnetModel(folder.path("exported@1"), model);
   const Model exported = LoadModel(*process.runtime, folder.path("exported") + "@1");
   const auto predict = [&](const Model& m) {
     Evaluation evaluation(*process.runtime, m.symbol, *process.val, {{"accuracy", {}, "", ""}}, nullptr, Context::cpu());

@@ -47,7 +47,8 @@ std::vector<InputInfo> InputsOf(const Json& list) {
 }
 
 std::string TextOf(const ModelInfo& info) {
-  const Json json = {{"inputs", ToJson(info.inputs)}, {"labels", ToJson(info.labels)}, {"classes", info.class_names}, {"pipeline", info.pipeline}};
+  const Json json = {{"inputs", ToJson(info.inputs)}, {"labels", ToJson(info.labels)}, {"classes", info.class_names},
+                     {"pipeline", info.pipeline}, {"config", info.config}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -60,6 +61,7 @@ ModelInfo InfoOf(const std::string& text) {
     info.labels = InputsOf(json.at("labels"));
     info.class_names = json.at("classes").get<std::vector<std::string>>();
     info.pipeline = json.at("pipeline").get<std::string>();
+    info.config = json.value("config", "");
   } catch (const std::exception& e) {
     Throw(ErrorKind::kData, "the attribute {} is damaged: {}", kInfoAttr, e.what());
   }
@@ -68,7 +70,7 @@ ModelInfo InfoOf(const std::string& text) {
 
 // Without loss parameters that MXNet rejects and predictions do not need; with the model's
 // description of its inputs.
-std::string ForReferenceSystem(const Model& model) {
+std::string ForMxnet(const Model& model) {
   Json json = Json::parse(model.symbol.ToJson());
   for (Json& node : json.at("nodes")) {
     if (node.at("op") == "SoftmaxOutput") {
@@ -207,7 +209,7 @@ std::string ReferenceParamsFile(const std::string& where) {
   return format("{}-{:04}.params", prefix, epoch);
 }
 
-std::vector<std::string> SaveReferenceModel(const std::string& where, const Model& model) {
+std::vector<std::string> SaveMxnetModel(const std::string& where, const Model& model) {
   const std::vector<std::string> files = {ReferenceSymbolFile(where), ReferenceParamsFile(where)};
   NamedArrays arrays;
   auto add = [&arrays](const char* kind, const std::map<std::string, NDArray>& from) {
@@ -219,7 +221,7 @@ std::vector<std::string> SaveReferenceModel(const std::string& where, const Mode
   add("arg:", model.args);
   add("aux:", model.auxs);
   SaveArrays(files[1], arrays);
-  WriteFileAtomically(files[0], ForReferenceSystem(model));
+  WriteFileAtomically(files[0], ForMxnet(model));
   return files;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // A trained model: symbol, arrays (averages, if the run kept them) and metadata. Loaded from a run
 // folder (the best checkpoint, else the last), a checkpoint file, or MXNet's files as PREFIX@7
-// (PREFIX-symbol.json and PREFIX-0007.params). In files written by SaveReferenceModel, an attribute
+// (PREFIX-symbol.json and PREFIX-0007.params). In files written by SaveMxnetModel, an attribute
 // of the symbol's first input, ignored by MXNet, describes the inputs.
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ namespace mxtrain {
 struct Model {
   std::string file;  // its source
   Symbol symbol;
-  ModelInfo info;    // of PREFIX@7: inputs, labels, class names and pipeline if in the symbol; else names of inputs and labels
+  ModelInfo info;    // of PREFIX@7: inputs, labels, class names, pipeline and configuration if in the symbol; else names of inputs and labels
   std::map<std::string, NDArray> args, auxs;
 };
 
@@ -33,7 +33,7 @@ MXTRAIN_API std::string CheckpointOf(const std::string& where);
 MXTRAIN_API std::string ReferenceParamsFile(const std::string& where);
 // Writes PREFIX-symbol.json and PREFIX-0007.params (for PREFIX@7), readable by MXNet 1.x, and
 // returns their names.
-MXTRAIN_API std::vector<std::string> SaveReferenceModel(const std::string& where, const Model& model);
+MXTRAIN_API std::vector<std::string> SaveMxnetModel(const std::string& where, const Model& model);
 // Copies a model's arrays into an executor. Throws kConfig for parameters that are missing or
 // differ in shape; the executor's arrays in `not_parameters` (labels) are not touched.
 MXTRAIN_API void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters);
