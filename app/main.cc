@@ -1,11 +1,15 @@
 // The program: declares the commands, runs one, and turns errors into a message and an exit code.
 // The only place that catches all errors.
+#include <execinfo.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
+#include <string_view>
 
 #include "app/commands/command.h"
 #include "app/config/diagnostic.h"
@@ -89,9 +93,34 @@ void BoundBarrierSpin(char** argv) {
   execv(program.c_str(), argv);  // if it fails, the run is only slower
 }
 
+const std::terminate_handler kDefaultTerminate = std::get_terminate();
+
+// The last resort where no handler is on the stack: memory that ran out at the edge of a thread.
+void Terminate() {
+  try {
+    if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kText = "error: out of memory; lower data.batch_size\n";
+    if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {
+    }
+    _exit(static_cast<int>(ErrorKind::kMemory));
+  } catch (...) {
+  }
+  kDefaultTerminate();
+}
+
+// Loads what the C library would otherwise load when the first thread is cancelled or ends by an
+// exception, when there may be no memory for it and it would abort.
+void LoadUnwinder() {
+  void* frame = nullptr;
+  backtrace(&frame, 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_terminate(Terminate);
+  LoadUnwinder();
   // Exit quietly when stdout is closed (`| head`).
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails with an error

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "app/config/other_tools.h"
+#include "app/config/printable.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -216,7 +217,8 @@ int CommandLine::Parse(int argc, char** argv, int* exit_code) {
     *exit_code = app_->exit(asked);
     return -1;
   } catch (const CLI::ParseError& e) {
-    std::cerr << "error: " << UsageText(*app_, commands_, {argv + 1, argv + argc}, e) << "\n";
+    const std::string text = UsageText(*app_, commands_, {argv + 1, argv + argc}, e);
+    std::cerr << "error: " << config::Printable(text) << "\n";
     *exit_code = static_cast<int>(ErrorKind::kUsage);
     return -1;
   }

@@ -274,7 +274,8 @@ class Train final : public Command {
     bool numbers = true;
     for (size_t i = 0; i < names.size(); ++i) {
       numbers = numbers && names[i] == std::to_string(i);
-      if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, names[i]);
+      if (i < kMost)
+        text += format("{}{} {}", i ? ", " : "", i, report::Printable(names[i]));
     }
     return numbers ? format("{}, numbered", names.size())
                    : text + (names.size() > kMost ? ", ..." : "");

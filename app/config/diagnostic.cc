@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/config/printable.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::config {
@@ -30,39 +31,37 @@ std::string BlanksLike(std::string_view text) {
   return blanks;
 }
 
-// Control characters would break the message or move the cursor.
-std::string Printable(std::string_view line) {
-  std::string text(line);
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; }, '?');
-  return text;
-}
-
 int ColumnInCharacters(const Place& place, const SourceMap& sources) {
   const size_t before = static_cast<size_t>(std::max(0, place.column - 1));
   const std::string_view line = sources.Line(place.file, place.line);
   return 1 + CountCharacters(line.substr(0, before)) + static_cast<int>(before - std::min(before, line.size()));
 }
 
+// `line`: as in the source; it is shown printable.
 std::string Underline(const Place& place, std::string_view line) {
   const size_t start = std::min(line.size(), static_cast<size_t>(std::max(0, place.column - 1)));
-  const std::string_view marked = line.substr(start, static_cast<size_t>(std::max(0, place.length)));
-  return BlanksLike(line.substr(0, start)) + "^" + std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
+  const std::string marked =
+      PrintableLines(line.substr(start, static_cast<size_t>(std::max(0, place.length))));
+  return BlanksLike(PrintableLines(line.substr(0, start))) + "^" + std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
 }
 
 }  // namespace
 
+// The line breaks between the parts are the only ones.
 std::string Render(const Diagnostic& d, const SourceMap& sources) {
+  const std::string message = format("{}: {}\n", NameOf(d.severity), Printable(d.message));
   std::string text;
   if (d.place) {
-    const std::string line = Printable(sources.Line(d.place.file, d.place.line));
-    text = format("{}:{}:{}: {}: {}\n", sources.Name(d.place.file), d.place.line, ColumnInCharacters(d.place, sources), NameOf(d.severity),
-                  d.message);
-    text += format("{:>5} | {}\n      | {}\n", d.place.line, line, Underline(d.place, line));
+    const std::string_view line = sources.Line(d.place.file, d.place.line);
+    text = format("{}:{}:{}: {}", Printable(sources.Name(d.place.file)), d.place.line,
+                  ColumnInCharacters(d.place, sources), message);
+    text += format("{:>5} | {}\n      | {}\n", d.place.line, PrintableLines(line),
+                   Underline(d.place, line));
   } else {
-    text = format("{}: {}\n", NameOf(d.severity), d.message);
+    text = message;
   }
-  for (const std::string& note : d.notes) text += format("      note: {}\n", note);
-  if (!d.help.empty()) text += format("      help: {}\n", d.help);
+  for (const std::string& note : d.notes) text += format("      note: {}\n", Printable(note));
+  if (!d.help.empty()) text += format("      help: {}\n", Printable(d.help));
   return text;
 }
 

@@ -28,7 +28,7 @@ struct Diagnostic {
 };
 
 // One diagnostic in the format above, ending in a line feed. Columns of the output count
-// characters, not bytes.
+// characters, not bytes. Control characters of names, values and lines are escaped (printable.h).
 std::string Render(const Diagnostic& diagnostic, const SourceMap& sources);
 std::string Render(std::span<const Diagnostic> diagnostics, const SourceMap& sources);
 // [{"severity", "file", "line", "column", "length", "message", "help", "notes"}]: the format of

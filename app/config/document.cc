@@ -104,8 +104,13 @@ class DocumentLoader {
       return;
     }
     const fs::path path = (folder / file.text).lexically_normal();
-    if (std::find(open_.begin(), open_.end(), path) != open_.end() || open_.size() > kMaxIncludeDepth) {
+    if (std::find(open_.begin(), open_.end(), path) != open_.end()) {
       diagnostics_.Error(file.place, format("'{}' includes itself", file.text));
+      return;
+    }
+    if (open_.size() > kMaxIncludeDepth) {
+      diagnostics_.Error(file.place, format("files include one another more than {} deep, down to '{}'", kMaxIncludeDepth, file.text),
+                         "include fewer files from one another, or list them in one `include`");
       return;
     }
     if (++num_includes_ > kMaxIncludes) {
@@ -161,7 +166,10 @@ class DocumentLoader {
 
   void ApplyOverrides(Value* root) {
     std::string text;
-    for (const std::string& item : request_.overrides) text += item + "\n";
+    for (const std::string& item : request_.overrides) {
+      text += item + "\n";
+      std::replace(text.end() - static_cast<ptrdiff_t>(item.size()) - 1, text.end() - 1, '\n', ' ');
+    }
     const int file = diagnostics_.sources().AddCommandLine(text, request_.working_folder);
     int line = 0;
     for (const std::string& item : request_.overrides) ApplyOverride(item, {file, ++line, 1, static_cast<int>(item.size())}, root);

@@ -7,16 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "app/config/printable.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
 
 std::string JsonText(const Json& value, int indent = -1);  // below 0: in one line
-// Text as one line that is safe on a terminal: control characters, bidirectional controls and
-// invalid UTF-8 bytes are written as \n, \x1b, \u202e, \xff.
-std::string Printable(std::string_view text);
-// The same, but keeps line breaks and tabs.
-std::string PrintableLines(std::string_view text);
+using config::Printable;
+using config::PrintableLines;
 // A name in a list on stdout: printable on a terminal, its bytes otherwise.
 std::string ListedName(const std::string& name);
 // A text field of CSV (RFC 4180). One that a spreadsheet would treat as a formula (it begins with =

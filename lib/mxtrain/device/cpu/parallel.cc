@@ -14,7 +14,7 @@ int TeamSize() {
 }
 
 void SetTeamSize(int threads) {
-  // OpenMP's runtime ends the process if the system cannot create a thread. So the same number of
+  // OpenMP's runtime ends the process if the system cannot create a thread, so the same number of
   // threads is started here first, all alive at the same time.
   std::latch told(1);
   ThreadGroup team([&told] { told.count_down(); });
@@ -22,6 +22,10 @@ void SetTeamSize(int threads) {
   team.End();
   omp_set_dynamic(0);
   omp_set_num_threads(std::max(threads, 1));
+  // The runtime creates its threads now, while there is room, and keeps them for this thread.
+#pragma omp parallel
+  {
+  }
 }
 
 namespace detail {
