@@ -66,11 +66,11 @@ int ReportError(const CommonFlags& flags, report::Console& console, const std::e
     if (flags.json) std::cout << report::JsonText({{"error", "configuration"}, {"code", 3}, {"diagnostics", Json::parse(e.Json())}}) << std::endl;
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
-    console.Message(LogLevel::kError, e.what());
+    console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
     if (flags.json) std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}}) << std::endl;
     return static_cast<int>(e.kind());
   } catch (const std::filesystem::filesystem_error& e) {
-    console.Message(LogLevel::kError, e.what());
+    console.Message(LogLevel::kError, report::Printable(e.what()));
     return static_cast<int>(ErrorKind::kFileSystem);
   } catch (const std::bad_alloc&) {
     console.Message(LogLevel::kError, "out of memory; lower data.batch_size");

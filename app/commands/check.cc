@@ -24,7 +24,7 @@ class Findings {
   explicit Findings(report::Console& console) : console_(console) {}
 
   void Add(LogLevel level, const std::string& text) {
-    if (AddSaid(level, text)) console_.Message(level, text);
+    if (AddSaid(level, text)) console_.Message(level, report::Printable(text));
   }
   // Marks a finding as reported. False if it already was.
   bool AddSaid(LogLevel level, const std::string& text) {

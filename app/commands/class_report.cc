@@ -200,8 +200,8 @@ void ClassReport::PrintSureness() const {
 
 void ClassReport::PrintCsv(bool with_head) const {
   for (const Row& r : Rows()) {
-    if (with_head) std::cout << QuoteCsv(head()) << ",";
-    std::cout << format("{},{},{},{},{}\n", QuoteCsv(r.name), r.precision, r.recall, r.f1, r.examples);
+    if (with_head) std::cout << QuoteCsv(report::ListedName(head())) << ",";
+    std::cout << format("{},{},{},{},{}\n", QuoteCsv(report::ListedName(r.name)), r.precision, r.recall, r.f1, r.examples);
   }
 }
 

@@ -38,6 +38,7 @@ class Export final : public Command {
             "'{}' does not name a format; use FILE.safetensors, or PREFIX@N for MXNet's files",
             output_);
     }
+    if (!safetensors) CheckNumber();
     auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     std::vector<std::string> files;
     if (safetensors) {
@@ -62,6 +63,12 @@ class Export final : public Command {
   }
 
  private:
+  void CheckNumber() const {
+    const std::string number = output_.substr(output_.rfind('@') + 1);
+    const bool good = !number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string::npos;
+    if (!good) Throw(ErrorKind::kUsage, "'{}': N in PREFIX@N is a number from 0, got '{}'", output_, number);
+  }
+
   // PREFIX-labels.txt, one class per line; "" for a model without names.
   std::string WriteLabels(const Model& model) const {
     if (model.info.class_names.empty()) return "";

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -125,6 +126,7 @@ class Infer final : public Command {
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
+    const bool finite = !net.iter || TellNonFinite(model, console);
     CatchSignals();
     if (output_layer_.empty()) {
       Predictions(model, spec, names, &net, console);
@@ -132,7 +134,8 @@ class Infer final : public Command {
       Features(flags, model, names, &net, console);
     }
     if (StopFlag() == 1) return Stopped(console);
-    return net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()), skip_bad_, console) : 0;
+    const int bad = net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()), skip_bad_, console) : 0;
+    return finite ? bad : static_cast<int>(ErrorKind::kDiverged);
   }
 
  private:
@@ -143,6 +146,23 @@ class Infer final : public Command {
     std::unique_ptr<DataIter> iter;
     std::optional<Evaluation> evaluation;
   };
+
+  // Warns if a parameter is not finite, as after a training that diverged. False if so.
+  static bool TellNonFinite(const Model& model, report::Console& console) {
+    for (const auto* arrays : {&model.args, &model.auxs}) {
+      for (const auto& [name, array] : *arrays) {
+        const std::vector<float> values = array.ToVector();
+        const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+        if (bad == values.end()) continue;
+        console.Message(LogLevel::kWarning,
+                        format("{}: the parameter '{}' contains {}, so predictions are meaningless; "
+                               "use a checkpoint from before the training diverged",
+                               model.file, name, *bad));
+        return false;
+      }
+    }
+    return true;
+  }
 
   int Stopped(report::Console& console) const {
     if (!output_.empty()) console.Message(LogLevel::kWarning, format("stopped before the end: {} was not written", output_));
@@ -167,9 +187,25 @@ class Infer final : public Command {
             "--min-score needs --copy-to DIR (to filter a list by score: --format csv | awk -F, "
             "'$NF >= 0.5')");
     }
-    if (output_layer_.empty()) return;
+    const bool npy = output_.ends_with(".npy");
+    if (output_layer_.empty()) {
+      if (npy) {
+        Throw(ErrorKind::kUsage,
+              "--output {}: predictions are text (.csv, .jsonl, or a table); --probabilities {} "
+              "writes the scores of all classes, --output-layer NAME --output {} what a layer gives",
+              output_, output_, output_);
+      }
+      return;
+    }
     if (output_.empty())
       Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are not text");
+    const std::filesystem::path ending = std::filesystem::path(output_).extension();
+    if (!npy && !ending.empty()) {
+      Throw(ErrorKind::kUsage,
+            "--output {}: --output-layer writes .npy, not {}; give --output {}", output_,
+            ending.string(),
+            std::filesystem::path(output_).replace_extension(".npy").string());
+    }
     const bool predicts =
         !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
     if (predicts) {

@@ -1,5 +1,7 @@
 #include "app/commands/predictions.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -30,7 +32,7 @@ class Listing final : public PredictionSink {
  public:
   Listing(const std::string& path, std::string format, const std::vector<AnswerHead>& heads, const std::string& what, const std::vector<std::string>& names,
           int top_k)
-      : out_(path), format_(std::move(format)), what_(what), heads_(heads), width_(what.size()) {
+      : out_(path), on_terminal_(path.empty() && isatty(STDOUT_FILENO) != 0), format_(std::move(format)), what_(what), heads_(heads), width_(what.size()) {
     for (const std::string& name : names) width_ = std::max(width_, report::Printable(name).size());
     if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
     if (format_ == "csv") out_.Write(CsvHead(top_k));
@@ -38,9 +40,9 @@ class Listing final : public PredictionSink {
 
   void Take(const Prediction& p) override {
     if (format_ == "jsonl") {
-      out_.Write(report::JsonText(ToJson(p)) + "\n");
+      out_.Write(Line(ToJson(p)) + "\n");
     } else if (format_ == "csv") {
-      std::string line = report::QuoteCsv(p.name);
+      std::string line = Cell(p.name);
       for (size_t h = 0; h < heads_.size(); ++h) line += CsvCells(heads_[h], p.heads[h]);
       out_.Write(line + "\n");
     } else {
@@ -57,11 +59,21 @@ class Listing final : public PredictionSink {
   void Finish() override { out_.Finish(); }
 
  private:
+  // Names are arbitrary text: printable on a terminal, their bytes in files and pipes.
+  std::string Cell(const std::string& text) const {
+    return report::QuoteCsv(on_terminal_ ? report::Printable(text) : text);
+  }
+  std::string Line(const Json& json) const {
+    std::string line = report::JsonText(json);
+    const bool escape = on_terminal_ && report::Printable(line) != line;
+    return escape ? json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) : line;
+  }
+
   std::string CsvHead(int top_k) const {
-    std::string line = report::QuoteCsv(what_);
+    std::string line = Cell(what_);
     for (const AnswerHead& head : heads_) {
       const std::string prefix = heads_.size() > 1 ? head.name + "_" : "";
-      const auto add = [&](const std::string& name) { line += "," + report::QuoteCsv(prefix + name); };
+      const auto add = [&](const std::string& name) { line += "," + Cell(prefix + name); };
       if (head.answer == Answer::kValues) {
         for (int64_t k = 0; k < head.width; ++k) add("predicted_" + head.names[k]);
         continue;
@@ -92,7 +104,7 @@ class Listing final : public PredictionSink {
   }
 
   // Multi-label classes share one cell, separated by semicolons; so do their scores.
-  static std::string CsvCells(const AnswerHead& head, const HeadPrediction& p) {
+  std::string CsvCells(const AnswerHead& head, const HeadPrediction& p) const {
     std::string cells;
     if (head.answer == Answer::kAnyClasses) {
       std::vector<std::string> classes, scores;
@@ -100,15 +112,16 @@ class Listing final : public PredictionSink {
         classes.push_back(head.names[k]);
         scores.push_back(mxtrain::format("{}", score));
       }
-      return "," + report::QuoteCsv(mxtrain::format("{}", join(classes, ";"))) + "," + mxtrain::format("{}", join(scores, ";"));
+      return "," + Cell(mxtrain::format("{}", join(classes, ";"))) + "," + mxtrain::format("{}", join(scores, ";"));
     }
     for (const auto& [k, score] : p.best) {
-      cells += head.answer == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", report::QuoteCsv(head.names[k]), score);
+      cells += head.answer == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", Cell(head.names[k]), score);
     }
     return cells;
   }
 
   report::ResultFile out_;
+  const bool on_terminal_;
   const std::string format_, what_;
   const std::vector<AnswerHead> heads_;
   size_t width_;

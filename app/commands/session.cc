@@ -213,6 +213,13 @@ void Session::FollowWeights() {
   loaded_.resolved.Find("train")->value.Find("weights")->value.Find("file")->value = config::Value::Scalar(run, {}, true);
 }
 
+void Session::CountEpochsFrom(int64_t first_epoch) {
+  int64_t& epochs = loaded_.config.train.epochs;
+  epochs = std::max<int64_t>(epochs - first_epoch, 0);
+  config::Value& resolved = loaded_.resolved.Find("train")->value.Find("epochs")->value;
+  resolved = config::Value::Scalar(std::to_string(epochs), resolved.place);
+}
+
 void Session::BuildNet(int64_t resumed_batch) {
   const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
     const std::string& source = config().data.train.source;
@@ -623,6 +630,29 @@ bool Session::TakesSize(const config::NetInput& input, const TShape& size) const
   }
 }
 
+config::Place Session::DeclarationOf(const config::NetInput& input) const {
+  const config::Value& inputs = config().net.inputs;
+  const config::Member* member = inputs.is_map() ? inputs.Find(input.name) : nullptr;
+  return member ? member->value.place : config().net.input.place;
+}
+
+// At the net's declaration if that comes from the command line, else at the data. No transform
+// changes the columns of a table.
+void Session::ReportShape(const config::NetInput& input, const TShape& given, const config::SourceConfig& c) {
+  const config::Place declared = DeclarationOf(input);
+  const bool table = c.source == "csv" && given.ndim() == 1;
+  const bool overridden = diagnostics_.sources().Where(declared) == "command line";
+  const std::string key = config().net.inputs.is_map() ? "net.inputs." + input.name : "net.input";
+  diagnostics_.Error(
+      overridden ? declared : c.place,
+      format("the data has shape {} for input '{}', but the net declares {}", given.ToString(),
+             input.name, input.shape.ToString()),
+      table ? format("change {} to {}, or list {} columns for '{}' in `columns`", key,
+                     given.ToString(), input.shape.Size(), input.name)
+            : format("change {} to {}, or add a transform that produces {}", key, given.ToString(),
+                     input.shape.ToString()));
+}
+
 // Compares the shapes of the data with those that the net declares. Evaluation images may be larger
 // or smaller than training images if the net accepts them.
 void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass) {
@@ -641,11 +671,7 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
     }
     const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
     if (given == input.shape || (pass != Pass::kTraining && TakesSize(input, given))) continue;
-    diagnostics_.Error(c.place,
-                       format("the data has shape {} for input '{}', but the net declares {}",
-                              given.ToString(), input.name, input.shape.ToString()),
-                       format("change net.input to {}, or add a transform that produces {}",
-                              given.ToString(), input.shape.ToString()));
+    ReportShape(input, given, c);
   }
   diagnostics_.ThrowIfErrors();
 }

@@ -31,6 +31,9 @@ class Session {
  public:
   Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console);
 
+  // train.epochs counts the epochs of the run's last segment. If that begins after so many epochs
+  // and the configuration counts those too: subtracts them. Call before BuildNet.
+  void CountEpochsFrom(int64_t first_epoch);
   // Builds the net; `classes` is called only if the net uses ${classes}. Checks shapes for one
   // batch. Resolves `data.batch_size: auto`: to `resumed_batch`, that of the resumed run, if it is
   // not 0.
@@ -94,6 +97,8 @@ class Session {
   void AddMixing(Kwargs* pipeline) const;
   std::vector<TShape> ParameterShapes(const std::string& input, const TShape& size) const;
   bool TakesSize(const config::NetInput& input, const TShape& size) const;
+  config::Place DeclarationOf(const config::NetInput& input) const;  // of its shape
+  void ReportShape(const config::NetInput& input, const TShape& given, const config::SourceConfig& c);
   void CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass);
 
   report::Console& console_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -77,7 +78,7 @@ class Train final : public Command {
     config_.Declare(arguments);
     arguments.Flag("--resume", &resume_,
                    "continue a run from its last checkpoint: the run folder given as CONFIG or "
-                   "--out, else the newest run of this name");
+                   "--out, else the newest run of this name; train.epochs=N then means N in all");
     arguments
         .Option("--resume-from", &resume_from_, "continue from this checkpoint in a new run folder")
         .Takes("FILE");
@@ -131,6 +132,7 @@ class Train final : public Command {
       resume_ = extend_ = false;
     }
     const ModelInfo before = ResumedModel(session);
+    if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
     session.BuildNet(before.batch_size);
     auto train = session.TrainIter();
     auto val = session.ValIter();
@@ -214,7 +216,9 @@ class Train final : public Command {
     const int64_t peak_memory =
         report::PeakMemoryBytes();  // of the process; reports are written later
     const Json summary = ToJson(folder, result, peak_memory);
-    if (!was_finished) folder.Write("result.json", report::JsonText(summary, 2) + "\n");
+    // A run of no steps is complete at once.
+    if (!was_finished || !std::filesystem::exists(folder.File("result.json")))
+      folder.Write("result.json", report::JsonText(summary, 2) + "\n");
     report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
@@ -294,6 +298,7 @@ class Train final : public Command {
   }
 
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
+    report::RunFolder::RequireCreatable("runs", out_, overwrite_);
     Trainer trainer(session.runtime(), options, train, val);
     TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
     trainer.Rehearse();
@@ -315,6 +320,16 @@ class Train final : public Command {
     if (!resume_) return {};
     const report::RunFolder folder = ResumedFolder(NameOfRun(session));
     return NothingSaved(folder) ? ModelInfo() : CheckpointFolder(folder.checkpoints()).PeekLast();
+  }
+
+  // `--resume train.epochs=N` on the command line means N epochs of the run in all, also if it was
+  // extended.
+  void CountEpochs(Session* session) {
+    const config::Place place = session->loaded().PlaceOf("train.epochs");
+    if (session->diagnostics().sources().Where(place) != "command line") return;
+    const CheckpointFolder checkpoints(ResumedFolder(NameOfRun(*session)).checkpoints());
+    epochs_before_ = checkpoints.PeekLastState().first_epoch;
+    if (epochs_before_ > 0) session->CountEpochsFrom(epochs_before_);
   }
 
   std::string NameOfRun(const Session& session) const { return name_.empty() ? session.config().name : name_; }
@@ -341,8 +356,16 @@ class Train final : public Command {
   }
 
   // Warns about each setting that differs in the continued run.
-  static void TellDifferences(const Session& session, const std::string& config_before, report::Console& console) {
+  void TellDifferences(const Session& session, const std::string& config_before, report::Console& console) const {
     for (const auto& [name, before, now] : config::Compare(config::FlattenText("the run's configuration", config_before), config::Flatten(session.loaded().resolved))) {
+      if (name == "train.epochs" && epochs_before_ > 0) {
+        console.Message(
+            LogLevel::kWarning,
+            format("the run continues with a different train.epochs: {} in all, before {}",
+                   epochs_before_ + std::atoll(now.c_str()),
+                   epochs_before_ + std::atoll(before.c_str())));
+        continue;
+      }
       console.Message(LogLevel::kWarning,
                       format("the run continues with a different {}: {}, before {}", name,
                              now.empty() ? "default" : now, before.empty() ? "not set" : before));
@@ -509,6 +532,7 @@ class Train final : public Command {
   std::string resume_from_, out_, name_, profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
+  int64_t epochs_before_ = 0;  // those before the run was extended, if train.epochs counts them too
   int threads_ = 0;                          // as the next
   std::vector<std::string> plugins_;         // of the configuration
   double given_share_ = 1;  // of the processor time that the training could have used (cpu_share.h)

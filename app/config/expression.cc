@@ -230,8 +230,10 @@ class Parser {
     if (name == "false" || name == "False") return false;
     if (Peek('(')) return Call(name, start);
     std::optional<Constant> value = names_.lookup ? names_.lookup(name) : std::nullopt;
-    if (!value) Fail(start, format("there is no '{}' here", name), Known(name), name.size());
-    return *value;
+    if (value) return *value;
+    const std::string reason = names_.without_value ? names_.without_value(name) : "";
+    if (!reason.empty()) Fail(start, format("'{}' has no value here", name), reason, name.size());
+    Fail(start, format("there is no '{}' here", name), Known(name), name.size());
   }
   std::string Known(std::string_view name) const {
     const std::vector<std::string> known = names_.known ? names_.known() : std::vector<std::string>();

@@ -25,6 +25,8 @@ using Lookup = std::function<std::optional<Constant>(std::string_view name)>;
 struct Names {
   Lookup lookup;
   std::function<std::vector<std::string>()> known;  // for "did you mean"; empty: none
+  // The help for a known name that has no value here; "" for other names.
+  std::function<std::string(std::string_view name)> without_value = {};
 };
 
 // The number of bytes that expanding expressions, or `+` on texts, may add: otherwise a few

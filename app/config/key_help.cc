@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "app/config/schema.h"
 
@@ -55,6 +57,23 @@ std::string HelpOn(const std::string& topic, bool also) {
   return keys.empty() ? kinds : keys;
 }
 
+// Parameters of the choices of keys: "lr" and "train.optimizer.lr". The same line is for several
+// choices.
+std::string HelpOnParameter(const std::string& topic) {
+  std::string text;
+  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
+    std::map<std::string, std::vector<std::string>> lines;
+    for (const NamedKind& kind : key.kinds) {
+      for (const FieldInfo& param : kind.params) {
+        const std::string whole = path + "." + param.name;
+        if (Names(topic, whole)) lines[format("{} {}", whole, DescribeField(param))].push_back(kind.name);
+      }
+    }
+    for (const auto& [line, kinds] : lines) text += format("{}\n  of {}\n", line, join(kinds, ", "));
+  });
+  return text;
+}
+
 std::string EveryKey() {
   std::string text;
   ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key) {
@@ -68,8 +87,9 @@ std::string EveryKey() {
 
 std::string HelpOnKey(const std::string& topic) {
   if (topic == "keys") return EveryKey();
-  const std::string text = HelpOn(topic, /*also=*/false);
-  return text.empty() ? HelpOn(topic, /*also=*/true) : text;
+  std::string text = HelpOn(topic, /*also=*/false);
+  if (text.empty()) text = HelpOn(topic, /*also=*/true);
+  return text.empty() ? HelpOnParameter(topic) : text;
 }
 
 std::vector<std::string> KeyTopics() {

@@ -62,6 +62,12 @@ class Expander {
       known.push_back("classes");
       return known;
     };
+    names.without_value = [](std::string_view name) -> std::string {
+      if (name != "classes") return "";
+      return "the training data provide 'classes' if they name their classes: folders of images, "
+             "lists, labels that are words; integer labels do not: write the number, such as "
+             "num_hidden: 10";
+    };
     return names;
   }
   // Nested repeats expand a small text into a large net: count the expanded values.

@@ -86,21 +86,44 @@ class RunFolder::Lock {
 
 RunFolder::RunFolder(std::string path) : path_(std::move(path)), lock_(std::make_shared<const Lock>(path_)) {}
 
+namespace {
+
+// That `out` can become a run folder: it contains no run, unless that is overwritten, and nothing
+// that no run has written.
+void RequireFree(const std::string& out, bool overwrite) {
+  const bool run = fs::exists(fs::path(out) / "config.yaml");
+  if (run && !overwrite) {
+    Throw(ErrorKind::kFileSystem,
+          "{} already contains a run; use --overwrite to replace it, --resume to continue it, or "
+          "choose another --out",
+          out);
+  }
+  for (const std::string& part : Parts()) {
+    // Do not replace anything that no run has written.
+    if (run || !HoldsSomething(fs::path(out) / part)) continue;
+    Throw(ErrorKind::kFileSystem,
+          "{} contains {}, which does not belong to a run; choose another --out", out, part);
+  }
+}
+
+}  // namespace
+
+void RunFolder::RequireCreatable(const std::string& parent, const std::string& out, bool overwrite) {
+  if (!out.empty()) RequireFree(out, overwrite);
+  const std::string wanted = out.empty() ? parent : out;
+  fs::path existing = fs::absolute(wanted).lexically_normal();
+  std::error_code none;
+  while (existing.has_relative_path() && !fs::exists(fs::symlink_status(existing, none)))
+    existing = existing.parent_path();
+  if (!fs::is_directory(existing, none))
+    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is not a folder", wanted, existing.string());
+  if (access(existing.c_str(), W_OK | X_OK) != 0)
+    Throw(ErrorKind::kFileSystem, "cannot write into {}: {}", existing.string(), ReasonOf(errno));
+}
+
 RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config) {
   if (!out.empty()) {
-    const bool run = fs::exists(fs::path(out) / "config.yaml");
-    if (run && !overwrite) {
-      Throw(ErrorKind::kFileSystem,
-            "{} already contains a run; use --overwrite to replace it, --resume to continue it, or "
-            "choose another --out",
-            out);
-    }
-    for (const std::string& part : Parts()) {
-      // Do not replace anything that no run has written.
-      if (run || !HoldsSomething(fs::path(out) / part)) continue;
-      Throw(ErrorKind::kFileSystem,
-            "{} contains {}, which does not belong to a run; choose another --out", out, part);
-    }
+    RequireFree(out, overwrite);
     MakeFolders(out);
     RunFolder folder(out);
     for (const std::string& part : Parts()) {

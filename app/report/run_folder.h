@@ -14,6 +14,8 @@ class RunFolder {
   // run unless `overwrite`. `config` is written as config.yaml before anything else: a folder
   // without it is never a run, even if the process was killed. Throws kFileSystem.
   static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config);
+  // Throws kFileSystem if Create would, as far as can be told without writing.
+  static void RequireCreatable(const std::string& parent, const std::string& out, bool overwrite);
   // An existing one, or any folder for use by one process at a time. Throws kFileSystem; also if a
   // part of it is a link, since the run must not change its target.
   static RunFolder Open(const std::string& path);

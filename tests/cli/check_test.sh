@@ -110,6 +110,14 @@ expect 3 train points.yaml --dry-run 'train.metrics=[{name: accuracy, label: dat
 says "metric accuracy needs label 'data', which the data do not provide"
 expect 3 check points.yaml 'net.layers=[{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: softmax}}]' data.train.shuffle=false
 says "metric accuracy: labels [4] do not fit an output [4, 1]"
+for command in check train; do
+  expect 3 $command points.yaml 'net.layers=[{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: softmax}}]' 'train.metrics=[auc]'
+  says "metric auc is for classification, but 'softmax' is a regression; use rmse, mae, mse or r2"
+done
+# integer labels name no classes
+expect 3 check points.yaml 'net.layers=[{FullyConnected: {num_hidden: "${classes}"}}, {SoftmaxOutput: {name: softmax}}]'
+says "'classes' has no value here"
+says "integer labels do not: write the number, such as num_hidden: 10"
 expect 3 check points.yaml train.optimizer.lr=.inf
 sed '17s/,.$/,7/' points.csv >seven.csv
 expect 4 check points.yaml data.train.path=seven.csv

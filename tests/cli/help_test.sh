@@ -45,6 +45,12 @@ expect 0 help repeat --json
 prints '"topic":"repeat"'
 expect 2 help repeet
 says "did you mean 'repeat'?"
+expect 0 help lr
+prints "train.optimizer.lr "
+for word in limits loop nix; do
+  expect 2 help $word
+  says "unknown command, key or exit code '$word'; \`mxtrain help\` lists the codes and topics"
+done
 # the tables of the pages are read as they say
 expect 0 help csv
 sed -n '/^    a,b/,/^$/s/^    //p' stdout | sed '/^$/d' >points.csv

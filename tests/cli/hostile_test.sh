@@ -108,6 +108,35 @@ says "it is longer than 200 bytes"
 printf 'include: photos.yaml\nname: "a\\0b"\n' >nul.yaml
 expect 3 train nul.yaml
 says "it contains a control character"
+# --- control characters of configurations and command lines do not reach the terminal
+no_controls() { ! LC_ALL=C grep -q "$(printf '[\033\a\r]\|\302\233\|\342\200\256')" stderr; }
+while read -r text; do
+  printf '%s\n' "$text" >esc.yaml
+  expect 3 check esc.yaml
+  holds "a message obeys $text" no_controls
+done <<'END'
+{include: photos.yaml, "se\e[31m\a\rd": 1}
+{include: photos.yaml, net: {layers: ["Fla\e[31m\r\u202e"]}}
+{include: photos.yaml, net: {layers: [{Activation: {act_type: "\e]0;x\a\u009b31m"}}]}}
+{include: ["nope\e\u009b"]}
+END
+printf 'include: photos.yaml\nseed: "${HOSTILE}"\n' >esc.yaml
+HOSTILE=$'\e[31m\a' expect 3 check esc.yaml
+holds "a message obeys an environment variable" no_controls
+for word in $'tr\e[31m\a' $'tr\302\23331m' $'tr\342\200\256x'; do
+  expect 2 "$word"
+  holds "a message obeys a command's name" no_controls
+  expect 2 train photos.yaml "--$word"
+  holds "a message obeys a flag" no_controls
+  expect 3 check photos.yaml "$word=1"
+  holds "a message obeys an override" no_controls
+  expect 2 help "$word"
+  holds "a message obeys a topic" no_controls
+done
+expect 2 $'one\nerror: two'
+holds "a command's name begins a line" test "$(wc -l <stderr)" -eq 1
+expect 2 help $'one\nerror: two'
+holds "a topic begins a line" test "$(wc -l <stderr)" -eq 1
 printf 'include: photos.yaml\ndata: {train: {path: "photos\\0x"}}\n' >nul.yaml
 expect 3 train nul.yaml
 says "a path, which cannot contain NUL"

@@ -74,6 +74,10 @@ cp stdout measures
 expect 0 eval zoo@1 photos
 holds "eval of the exported files differs" test "$(tail -n +2 measures)" = "$(tail -n +2 stdout)"
 expect 0 export zoo@1 again@2
+for number in -1 x '' 1.5; do
+  expect 2 export zoo@1 "odd@$number"
+  says "'odd@$number': N in PREFIX@N is a number from 0, got '$number'"
+done
 expect 0 infer again@2 photos --format csv
 holds "files that were exported twice predict otherwise" cmp -s wanted stdout
 # A crop that is smaller than what it is taken from, and images of another size than the net's.
@@ -95,6 +99,8 @@ holds "the modes of computation do not travel" cmp -s wanted stdout
 expect 0 export cropped crop.safetensors
 expect 0 train photos.yaml train.epochs=0 train.weights.file=crop.safetensors --out taken 'data.val.transforms=[{resize: 11}, {center_crop: 8}]'
 says "next: mxtrain eval taken, or mxtrain infer taken INPUT"
+expect 0 runs .
+holds "a run of no steps is not finished" grep -q 'taken  *finished' stdout
 holds "a run of no steps has other checkpoints than last and best" test "$(ls taken/checkpoints | tr '\n' ' ')" = "best last "
 expect 0 infer taken odd --format csv --top-k 2
 holds "a run of no steps is another model" cmp -s wanted stdout
@@ -151,6 +157,15 @@ holds "the shape" grep -qaF "'shape': (16, 2,)" plain.npy
 expect 2 infer model photos --probabilities p.npy --output-layer flatten0 --output f.npy
 says "--copy-to, --annotate and --probabilities"
 
+# --- the ending of a file is that of its content
+expect 2 infer model photos --output o.npy
+says "--output o.npy: predictions are text (.csv, .jsonl, or a table); --probabilities o.npy writes the scores of all classes"
+expect 2 infer model photos --output-layer flatten0 --output o.csv
+says "--output o.csv: --output-layer writes .npy, not .csv; give --output o.npy"
+holds "a refused file was written" test ! -e o.npy -a ! -e o.csv
+expect 0 infer model photos --output-layer flatten0 --output o.npy
+holds "features are no .npy" grep -qaF NUMPY o.npy
+
 # --- views: the mean of the model's outputs for images that were cropped and mirrored beforehand
 expect 0 infer model photos --tta crops --probabilities crops.npy --batch 3
 expect 2 infer model photos --tta rotate
@@ -185,5 +200,25 @@ compare("crops.npy", ["view_%d.npy" % i for i in range(10)])
 assert load("crops.npy") != load("plain.npy")
 PY
   holds "the views are averaged otherwise" "$python" means.py
+
+  # --- a parameter that is not finite: predictions are written, and not taken for good ones
+  expect 0 export model whole.safetensors
+  expect 0 export model broken@1
+  cat >break.py <<'PY'
+import json, struct
+data = open("whole.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+tensors = {k: v for k, v in json.loads(data[8:8 + size]).items() if k != "__metadata__"}
+begin, end = max((v["data_offsets"] for v in tensors.values()), key=lambda of: of[1] - of[0])
+weights = data[8 + size + begin:8 + size + end]
+params = open("broken-0001.params", "rb").read()
+at = params.index(weights)
+open("broken-0001.params", "wb").write(params[:at] + struct.pack("<f", float("nan")) + params[at + 4:])
+PY
+  holds "no parameter was broken" "$python" break.py
+  expect 7 infer broken@1 photos --format csv
+  says "contains nan, so predictions are meaningless"
+  holds "the warning comes more than once" test "$(grep -c meaningless stderr)" -eq 1
+  holds "not a line for each image" test "$(wc -l <stdout)" -eq 17
 fi
 finish

@@ -70,6 +70,10 @@ sed 's/input: \[3\]/input: [4]/' points.yaml >bad.yaml
 expect 3 train bad.yaml
 says "bad.yaml:9:"
 says "the data has shape [3] for input 'data', but the net declares [4]"
+says "help: change net.input to [3], or list 4 columns for 'data' in \`columns\`"
+expect 3 train points.yaml net.input=[4]
+says "command line:1:"
+says "the data has shape [3] for input 'data', but the net declares [4]"
 cat >bad.yaml <<'END'
 net:
   input: [1, 4, 4]
@@ -161,6 +165,14 @@ expect 8 train points.yaml --name unheard --resume
 says "contains no run of 'unheard' to continue; use --or-begin to start one"
 expect 0 train points.yaml --dry-run --out dry
 holds "--dry-run wrote" test ! -e dry
+expect 8 train points.yaml --dry-run --out points.csv
+says "points.csv is not a folder"
+expect 8 train points.yaml --dry-run --out points.csv/below
+if [ "$(id -u)" -ne 0 ]; then
+  mkdir closed && chmod 500 closed
+  expect 8 train points.yaml --dry-run --out closed/run
+  says "cannot write into"
+fi
 if [ "$(id -u)" -ne 0 ]; then
   mkdir locked
   chmod a-w locked

@@ -133,7 +133,7 @@ mv evil/light/000.png $'evil/light/a\r\x1b[31m.png'
 expect 0 train photos.yaml --out named data.train.path=evil
 holds "the console obeys a class's name" no_escapes stderr
 holds "the log holds escapes" no_escapes named/mxtrain.log
-says '0 =cmd|\x1b[2J'
+says '0 =cmd|\x1b[2J\nlight   1.0000'
 expect 0 infer named evil
 holds "a table obeys names" no_escapes stdout
 holds "a name begins a row of a table" test "$(wc -l <stdout)" -eq 17
@@ -143,6 +143,14 @@ holds "a report obeys names" no_escapes stdout
 holds "a name begins a row of a report" test "$(grep -c '^light ' stdout)" -eq 3
 expect 0 eval named --format csv
 prints "\"'=cmd|"
+if command -v script >/dev/null; then  # a terminal
+  for format in csv jsonl; do
+    script -qec "'$program' infer named evil --format $format 2>/dev/null" /dev/null >stdout </dev/null
+    holds "--format $format obeys names on a terminal" no_escapes stdout
+  done
+  expect 0 infer named evil --format csv
+  holds "--format csv changes names in a pipe" grep -q "$(printf 'a\r\033')" stdout
+fi
 expect 0 infer named evil --format jsonl
 holds "predictions are no JSON" json stdout
 holds "a name begins a line of JSON" test "$(wc -l <stdout)" -eq 16

@@ -107,8 +107,18 @@ says "the run is complete after 8 steps; use --extend to train longer"
 expect 0 train points.yaml --out done --extend train.epochs=3 --json
 prints '"epochs":5,"steps":20'
 holds "metrics.csv lacks the new epochs" test "$(tail -1 done/metrics.csv | cut -d, -f1)" = 5
+expect 0 train done --resume train.epochs=7 --json
+says "the run continues with a different train.epochs: 7 in all, before 5"
+prints '"epochs":7,"steps":28'
+expect 0 train done --resume
+says "the run is complete after 28 steps"
+expect 0 train done --resume train.epochs=6
+says "the run is complete after 28 steps"
+expect 0 train done --resume train.epochs=8 --json
+says "the run continues with a different train.epochs: 8 in all, before 7"
+prints '"epochs":8,"steps":32'
 expect 0 train points.yaml --out more --resume-from done/checkpoints/last --extend train.epochs=1 --json
-prints '"epochs":6,"steps":24'
+prints '"epochs":9,"steps":36'
 "$program" train points.yaml --out stopped train.epochs=100000000 -q 2>background &
 running=$!
 wait_for stopped/checkpoints/last

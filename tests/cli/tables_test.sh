@@ -78,11 +78,11 @@ says "are for images; this model reads the rows of tables"
 # --- empty cells
 sed '5s/;[0-9]*;\([0-9]*\)$/;;\1/; 9s/;[0-9]*$/;/' houses.csv >holes.csv
 expect 4 check houses.yaml data.train.path=holes.csv
-says "holes.csv:5: column 4 'age': the cell is empty; missing: mean replaces such cells"
+says "holes.csv:5: column 'age': the cell is empty; missing: mean replaces such cells"
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=drop --out dropped
 says "holes.csv: 2 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:5)"
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=mean --out filled
-says "holes.csv: 1 empty cells are replaced by the mean of their column: 1 of column 4 'age'"
+says "holes.csv: 1 empty cells are replaced by the mean of their column: 1 of column 'age'"
 says "holes.csv: 1 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:9)"
 expect 0 infer filled <(sed '3s/;[0-9]*$/;/' new.csv) --format csv
 holds "a row with an empty cell has no prediction" test "$(wc -l <stdout)" -eq 17

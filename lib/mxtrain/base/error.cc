@@ -1,6 +1,23 @@
 #include "mxtrain/base/error.h"
 
 namespace mxtrain {
+namespace {
+
+std::string WithEscapedNuls(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\0') {
+      escaped += "\\x00";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+Error::Error(ErrorKind kind, const std::string& message) : std::runtime_error(WithEscapedNuls(message)), kind_(kind) {}
 
 std::string WhatOf(const std::exception_ptr& error) {
   if (!error) return "no error";

@@ -28,7 +28,8 @@ enum class ErrorKind : int {
 // What failed, on what, what was expected, what to do. Thread-safe to copy and rethrow.
 class MXTRAIN_API Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  // A NUL in the message, as from a cell of a binary file, becomes "\x00": what() would end there.
+  Error(ErrorKind kind, const std::string& message);
   ErrorKind kind() const { return kind_; }
 
  private:

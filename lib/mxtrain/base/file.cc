@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBeside = ".tmp-";  // followed by the number of the writing process
 constexpr size_t kLongestName = 255;           // of Linux file systems
 constexpr size_t kPiece = size_t{64} << 10;
+constexpr size_t kLongestRun = 65'535;         // bytes of a stored block, the most that deflate copies at once
 
 [[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
   Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
@@ -125,20 +126,30 @@ size_t SizeAtEnd(std::string_view packed) {
   return std::min(size, packed.size() * kMostPerByte);
 }
 
-// The contents of consecutive gzip members.
-std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes) {
+bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b") && bytes.size() > 2; }
+
+// The contents of consecutive gzip members. Of contents with more than `max_bytes`, returns the
+// first ones if `begin_only`, else throws.
+std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes, bool begin_only) {
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(libdeflate_alloc_decompressor(),
                                                                                               libdeflate_free_decompressor);
   if (!unpacker) Throw(ErrorKind::kMemory, "cannot decompress {}: out of memory", path);
   std::string bytes;
+  // libdeflate writes from the front, so a buffer that is too small ends up filled, but for the
+  // block or match that did not fit.
+  const size_t most = max_bytes + (begin_only ? kLongestRun : 0);
   size_t done = 0, room = SizeAtEnd(packed);
-  while (!packed.empty()) {
-    bytes.resize(std::min(done + room, max_bytes));
+  while (!packed.empty() && !(begin_only && done >= max_bytes)) {
+    bytes.resize(std::min(done + room, most));
     size_t used = 0, made = 0;
     const libdeflate_result result =
         libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done, bytes.size() - done, &used, &made);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
-      if (bytes.size() == max_bytes) Throw(ErrorKind::kData, "{} decompresses to more than {} bytes", path, max_bytes);
+      if (bytes.size() == most && begin_only) {
+        done = most;
+        break;
+      }
+      if (bytes.size() == most) Throw(ErrorKind::kData, "{} decompresses to more than {} bytes", path, max_bytes);
       room = 2 * room + packed.size();
       continue;
     }
@@ -146,7 +157,7 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
     packed.remove_prefix(used);
     done += made;
   }
-  bytes.resize(done);
+  bytes.resize(std::min(done, max_bytes));
   return bytes;
 }
 
@@ -214,12 +225,22 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable re
   // Gzip enlarges incompressible data a little.
   const size_t most_packed = max_bytes + max_bytes / 1000 + kPiece;
   std::string packed = ReadFile(path, most_packed, readable);
-  const bool gzip = packed.size() > 2 && packed[0] == '\x1f' && packed[1] == '\x8b';
-  if (!gzip) {
+  if (!IsGzip(packed)) {
     if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} has {} bytes; the limit is {}", path, packed.size(), max_bytes);
     return packed;
   }
-  return Unpack(path, packed, max_bytes);
+  return Unpack(path, packed, max_bytes, /*begin_only=*/false);
+}
+
+std::string ReadBeginMaybeGzip(const std::string& path, size_t max_bytes) {
+  FileReader file(path);
+  std::string begin(3, '\0');
+  begin.resize(file.Read(begin));
+  if (IsGzip(begin)) return Unpack(path, ReadFile(path), max_bytes, /*begin_only=*/true);
+  begin.resize(static_cast<size_t>(std::min<uint64_t>(file.size(), max_bytes)));
+  file.Rewind();
+  begin.resize(file.Read(begin));
+  return begin;
 }
 
 FileWriter::FileWriter(std::string path)

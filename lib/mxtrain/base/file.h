@@ -63,6 +63,9 @@ MXTRAIN_API std::string ReadFile(const std::string& path, size_t max_bytes = std
 // As ReadFile, decompressed if the bytes are gzip: kData if they are damaged or decompress to more
 // than `max_bytes`.
 MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable readable = Readable::kFile);
+// The first `max_bytes` of that, or all if there are less; decompresses no more than these. The
+// checksum of a gzip member is only checked if it is decompressed whole.
+MXTRAIN_API std::string ReadBeginMaybeGzip(const std::string& path, size_t max_bytes);
 
 // A file that others see whole or not at all. It is written next to its destination as
 // NAME.tmp-PROCESS, opened exclusively, and renamed at the end. An existing file or symbolic link

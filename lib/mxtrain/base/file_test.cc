@@ -259,6 +259,21 @@ TEST_CASE("consecutive gzip members are one file") {
   CHECK(ReadMaybeGzip(folder.File("a.gz"), 1000) == kText + kText);
 }
 
+TEST_CASE("the beginning of a file, plain or gzip") {
+  const TempFolder folder;
+  const std::string packed = folder.File("a.gz"), plain = folder.File("a");
+  WriteFileAtomically(packed, Gzip() + Gzip());
+  WriteFileAtomically(plain, kText + kText);
+  const size_t all = 2 * kText.size();
+  for (size_t size = 0; size <= all + 1; ++size) {
+    CAPTURE(size);
+    CHECK(ReadBeginMaybeGzip(packed, size) == (kText + kText).substr(0, size));
+    CHECK(ReadBeginMaybeGzip(plain, size) == (kText + kText).substr(0, size));
+  }
+  WriteFileAtomically(packed, Gzip().substr(0, 20));
+  CHECK(KindOf([&] { ReadBeginMaybeGzip(packed, 1000); }) == ErrorKind::kData);
+}
+
 TEST_CASE("temporary files of killed processes are removed, and nothing else") {
   const TempFolder folder;
   // Linux has no process number this high; the other process is alive; the rest are not files of

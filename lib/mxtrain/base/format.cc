@@ -28,4 +28,13 @@ std::string FirstOf(std::vector<std::string> all, size_t most, const char* separ
   return format("{}", join(all, separator));
 }
 
+std::string EscapedBytes(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const bool printable = c >= ' ' && c <= '~';
+    text += printable ? std::string(1, c) : format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
 }  // namespace mxtrain

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mxtrain/base/macros.h"
@@ -16,4 +17,6 @@ using fmt::join;
 MXTRAIN_API std::string FormatBytes(int64_t bytes);
 // "a, b, c, and 4 more": the first `most` of a list.
 MXTRAIN_API std::string FirstOf(std::vector<std::string> all, size_t most, const char* separator = ", ");
+// Printable ASCII as it is, all other bytes as \xNN: for a name that is not text.
+MXTRAIN_API std::string EscapedBytes(std::string_view bytes);
 }  // namespace mxtrain

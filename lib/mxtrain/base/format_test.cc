@@ -2,8 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include "mxtrain/base/error.h"
+
 namespace mxtrain {
 namespace {
+
+TEST_CASE("a NUL does not end a message") {
+  const Error error(ErrorKind::kData, std::string("'a\0b' is not a number", 21));
+  CHECK(std::string(error.what()) == "'a\\x00b' is not a number");
+}
+
+TEST_CASE("bytes that are not printable are shown by their codes") { CHECK(EscapedBytes("caf\xe9\n ~") == "caf\\xe9\\x0a ~"); }
 
 TEST_CASE("sizes are human-readable") {
   CHECK(FormatBytes(0) == "0 B");

@@ -19,6 +19,18 @@ TEST_CASE("typos are recognized") {
 }
 
 TEST_CASE("unrelated words get no suggestion") {
+  const auto guess = [](const char* word, const char* candidate) { return Nearest(word, std::vector<std::string>{candidate}); };
+  CHECK(guess("Crop", "prod").empty());
+  CHECK(guess("lr", "lars").empty());
+  CHECK(guess("limits", "lists").empty());
+  CHECK(guess("loop", "root").empty());
+  CHECK(guess("nix", "init").empty());
+  CHECK(guess("9", "id").empty());
+  CHECK(guess("y", "a").empty());
+  CHECK(guess("y", "Y") == "Y");
+  CHECK(guess("lt", "lr") == "lr");
+  CHECK(guess("xr", "lr").empty());
+  CHECK(guess("adm", "adam") == "adam");
   CHECK(Nearest("Embedding", kNames).empty());
   CHECK(Nearest("x", {}).empty());
   CHECK(DidYouMean("Embedding", kNames).empty());

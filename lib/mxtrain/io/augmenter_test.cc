@@ -219,6 +219,33 @@ TEST_CASE("a chain says what is wrong with it") {
   CHECK(ListTransforms().size() == 18);
 }
 
+// Decoded images have these limits; a transform once turned a small one into gigabytes.
+TEST_CASE("a transform makes no image larger than one that can be decoded") {
+  const auto has = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const auto at_run = [](const std::vector<TransformSpec>& specs, int height, int width) -> std::string {
+    try {
+      Run(specs, Coordinates(height, width));
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kConfig);
+      return error.what();
+    }
+    return "no error";
+  };
+  const TransformSpec last{"resize", {{"", "(16, 16)"}}};
+  for (const char* name : {"resize", "center_crop", "random_crop", "random_resized_crop"}) {
+    has(WhyNot({{name, {{"size", "20000"}}}, last}), format("{} would make an image of 20000x20000 pixels; at most 100000000", name));
+    has(WhyNot({{name, {{"size", "(65535, 65535)"}}}, last}), format("{} would make an image of 65535x65535 pixels", name));
+  }
+  has(at_run({{"resize", {{"", "9000"}}}, last}, 1, 5), "resize would make an image of 45000x9000 pixels");
+  has(at_run({{"resize", {{"", "9000"}, {"rounding", "earlier"}}}, last}, 5, 1), "resize would make an image of 9000x45000 pixels");
+  has(at_run({{"resize", {{"", "2"}}}, last}, 1, 40000), "resize would make an image of 80000x2 pixels; at most 100000000 are supported, with edges up to 65535");
+  for (const char* name : {"center_crop", "random_crop"}) has(at_run({{name, {{"", "9000"}}}, last}, 1, 5), format("{} would make an image of 45000x9000 pixels", name));
+  CHECK_THROWS_AS(Augmenter({{"resize", {{"", "9000"}}}}, 3).OutputSize({1, 5}), Error);
+}
+
 TEST_CASE("decoding may shrink an image only as far as the first transform does") {
   const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width, int64_t index = 0) {
     return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).crop.MinScale();

@@ -70,16 +70,28 @@ struct Sheet {
   std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
 
   std::string ColumnName(size_t column) const {
-    return column < header.size() ? format("column {} '{}'", column + 1, header[column]) : format("column {}", column + 1);
+    return column < header.size() ? format("column '{}'", header[column]) : format("column {} (counted from 0)", column);
   }
   std::string Place(int64_t line, size_t column) const { return format("{}:{}: {}", file, line, ColumnName(column)); }
   [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const {
     const bool comma = cell.find(',') != std::string_view::npos;
+    if (IsOutOfRange(cell)) {
+      const bool small = cell.find("e-") != std::string_view::npos || cell.find("E-") != std::string_view::npos;
+      Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column), cell.substr(0, 40), small ? "small" : "large",
+            small ? "write 0" : "scale the column");
+    }
     Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), cell.substr(0, 40), comma ? "; decimals are written with a point" : "");
   }
   size_t Find(const std::string& wanted) const {
     const auto named = std::find(header.begin(), header.end(), wanted);
-    if (named != header.end()) return static_cast<size_t>(named - header.begin());
+    if (named != header.end()) {
+      const auto again = std::find(named + 1, header.end(), wanted);
+      if (again != header.end()) {
+        Throw(ErrorKind::kData, "csv: {} has two columns '{}': {} and {}, counted from 0; rename one of them in the first line", file, wanted,
+              named - header.begin(), again - header.begin());
+      }
+      return static_cast<size_t>(named - header.begin());
+    }
     size_t number = 0;
     const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
     if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns) return number;
@@ -235,6 +247,19 @@ class CsvSource final : public Source {
       if (!known) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is not in data_fields", name);
     }
     CheckLabelDelim();
+    TellRepeatedNames();
+  }
+
+  // `Find` refuses such a name if it is asked for.
+  void TellRepeatedNames() {
+    std::vector<std::string> names = sheet_.header, repeated;
+    std::sort(names.begin(), names.end());
+    for (size_t i = 1; i < names.size(); ++i) {
+      const bool known = !repeated.empty() && repeated.back() == names[i];
+      if (names[i] == names[i - 1] && !names[i].empty() && !known) repeated.push_back(names[i]);
+    }
+    if (repeated.empty()) return;
+    warnings_.push_back(format("{}: several columns have the same name: {}", sheet_.file, FirstOf(repeated, 8)));
   }
 
   void PlanAllColumns() {

@@ -35,12 +35,19 @@ int BorderOf(Outside::Mode mode) {
 
 }  // namespace
 
+void CheckPixels(int64_t height, int64_t width, const char* owner) {
+  // In this order: the product of two edges within their limit does not overflow.
+  if (std::max(height, width) <= kLongestEdge && height * width <= kMostPixels) return;
+  Throw(ErrorKind::kConfig, "{} would make an image of {}x{} pixels; at most {} are supported, with edges up to {}", owner, width, height, kMostPixels, kLongestEdge);
+}
+
 SizePair ParseSize(const TShape& size, const char* owner) {
   const bool good =
-      (size.ndim() == 1 || size.ndim() == 2) && std::all_of(size.begin(), size.end(), [](int64_t d) { return d > 0 && d <= 65535; });
+      (size.ndim() == 1 || size.ndim() == 2) && std::all_of(size.begin(), size.end(), [](int64_t d) { return d > 0 && d <= kLongestEdge; });
   if (!good) {
-    Throw(ErrorKind::kConfig, "{}: size = {}: expected one number or (height, width), each 1 .. 65535", owner, size.ToTuple());
+    Throw(ErrorKind::kConfig, "{}: size = {}: expected one number or (height, width), each 1 .. {}", owner, size.ToTuple(), kLongestEdge);
   }
+  CheckPixels(size[0], size[size.ndim() - 1], owner);  // a shorter edge: no longer one is shorter
   return {static_cast<int>(size[0]), static_cast<int>(size[size.ndim() - 1]), size.ndim() == 1};
 }
 
@@ -52,12 +59,13 @@ Resampling CheckResampling(const Resampling& resampling, const char* owner) {
   return resampling;
 }
 
-bool CoverAtLeast(int height, int width, CropResize* crop) {
+bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop) {
   if (crop->height() >= height && crop->width() >= width) return true;
   const double scale = std::max(double(height) / crop->height(), double(width) / crop->width());
-  const int new_height = std::max(height, static_cast<int>(std::lround(crop->height() * scale)));
-  const int new_width = std::max(width, static_cast<int>(std::lround(crop->width() * scale)));
-  return crop->Resize(new_height, new_width, kAuto);
+  const int64_t new_height = std::max<int64_t>(height, std::lround(crop->height() * scale));
+  const int64_t new_width = std::max<int64_t>(width, std::lround(crop->width() * scale));
+  CheckPixels(new_height, new_width, owner);
+  return crop->Resize(static_cast<int>(new_height), static_cast<int>(new_width), kAuto);
 }
 
 void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to) {

@@ -6,6 +6,10 @@
 
 namespace mxtrain::io {
 
+// Throws kConfig naming `owner` if an image that a transform makes would exceed the limits of decoded
+// ones (image.h).
+void CheckPixels(int64_t height, int64_t width, const char* owner);
+
 // A size parameter: one number (a square, or a shorter edge) or (height, width). Throws kConfig naming `owner`.
 struct SizePair {
   int height = 0, width = 0;
@@ -31,8 +35,8 @@ Resampling CheckResampling(const Resampling& resampling, const char* owner);
 enum Rounding { kTorchvision, kEarlier };
 
 // Enlarges an image that does not cover height x width, keeping its aspect ratio, until it just
-// does. False as CropResize::Resize.
-bool CoverAtLeast(int height, int width, CropResize* crop);
+// does. False as CropResize::Resize. Throws as CheckPixels.
+bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop);
 // The result's pixel at p is the image's at matrix * (p - c) + c + shift, where p = (x, y) and c is
 // the center.
 struct Affine {

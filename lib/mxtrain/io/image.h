@@ -63,10 +63,11 @@ struct ImageInfo {
 };
 
 constexpr int kLongestEdge = 65'535;  // that of a JPEG
+constexpr int64_t kMostPixels = 100'000'000;
 
 struct DecodeOptions {
   int channels = 0;                  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
-  int64_t max_pixels = 100'000'000;  // larger images, or with an edge above kLongestEdge, are rejected by their header
+  int64_t max_pixels = kMostPixels;  // larger images, or with an edge above kLongestEdge, are rejected by their header
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
   // pixel values slightly, and only down to the end of `part`, so damage below it goes unnoticed
   // unless the file is truncated.

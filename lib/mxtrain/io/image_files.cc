@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <unordered_set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -16,6 +17,7 @@ constexpr int64_t kMostClasses = 1'000'000;
 constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;  // a number that implies more classes than either is not a class number
 // 0 or 1 per example and class: more than the floor only if there are enough labels.
 constexpr size_t kFewSetElements = size_t{1} << 24, kSetElementsPerLabel = 256;
+constexpr size_t kLeastLabelsPerClass = 2;  // on average; with fewer, and more classes than kFewClasses, words are not class names
 constexpr size_t kMostImageBytes = size_t{256} << 20;
 
 class ImageFiles final : public Source {
@@ -93,9 +95,9 @@ std::unique_ptr<Source> NewImageFiles(ImageTable table) {
 ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vector<std::string>& given,
                           const std::function<std::string(size_t)>& place) {
   std::vector<int64_t> numbers;
+  const std::unordered_set<std::string_view> names(given.begin(), given.end());
   for (const std::string& word : words) {
-    const bool name = std::find(given.begin(), given.end(), word) != given.end();
-    const std::optional<int64_t> number = name ? std::nullopt : ClassNumber(word);
+    const std::optional<int64_t> number = names.contains(word) ? std::nullopt : ClassNumber(word);
     if (!number) break;
     numbers.push_back(*number);
   }
@@ -106,13 +108,18 @@ ClassLabels NumberClasses(const std::vector<std::string>& words, const std::vect
     result.classes = words;
     std::sort(result.classes.begin(), result.classes.end());
     result.classes.erase(std::unique(result.classes.begin(), result.classes.end()), result.classes.end());
+    const size_t count = result.classes.size();
+    if (count > static_cast<size_t>(kFewClasses) && count > words.size() / kLeastLabelsPerClass) {
+      Throw(ErrorKind::kData, "{}: the label '{}' and the others make {} classes for {} labels; are these class names? If they are, list them as classes",
+            place(0), words[0], count, words.size());
+    }
   }
   std::map<std::string, float> number_of;
   for (size_t i = 0; i < result.classes.size(); ++i) number_of[result.classes[i]] = static_cast<float>(i);
   for (size_t i = 0; i < words.size(); ++i) {
     const auto found = number_of.find(words[i]);
     if (found == number_of.end()) {
-      Throw(ErrorKind::kData, "{}: the label '{}' is not one of the {} classes ({}){}", place(i), words[i], given.size(), join(given, ", "),
+      Throw(ErrorKind::kData, "{}: the label '{}' is not one of the {} classes ({}){}", place(i), words[i], given.size(), FirstOf(given, 20),
             DidYouMean(words[i], given));
     }
     result.labels.push_back(found->second);

@@ -26,7 +26,8 @@ std::unique_ptr<Source> NewImageFiles(ImageTable table);
 
 // Converts written labels to numbers: integers from 0 are class numbers, other words are class
 // names, sorted (or in the order of `given`, which then also bounds the numbers). `place(i)` names
-// the line of word i in messages. Throws kData for a label outside the classes.
+// the line of word i in messages. Throws kData for a label outside the classes, and for words that
+// make more than 10000 classes, most of one label.
 struct ClassLabels {
   std::vector<float> labels;
   std::vector<std::string> classes;

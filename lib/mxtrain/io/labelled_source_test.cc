@@ -182,6 +182,32 @@ TEST_CASE("classes are counted by name, or by the numbers of a label") {
   CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data have no classes to count", Error);
 }
 
+// Each word was once searched for among all given classes: with these, for minutes.
+TEST_CASE("list: labels are found among many classes") {
+  constexpr int kClasses = 200'000;
+  const TempDir folder;
+  std::string lines, classes;
+  for (int i = 0; i < kClasses; ++i) {
+    lines += format("{}.png\tclass {}\n", i, i);
+    classes += format("{}class {}", i ? ", " : "(", kClasses - 1 - i);
+  }
+  folder.Write("list.txt", lines);
+  const auto source = MakeSource("list", {{"path", folder.path("list.txt")}, {"classes", classes + ")"}});
+  CHECK(source->ClassOf(0) == kClasses - 1);
+  CHECK(source->ClassOf(kClasses - 1) == 0);
+}
+
+// A net with a class per example would take quadratic time.
+TEST_CASE("list: words that differ on almost every line are not class names") {
+  const TempDir folder;
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) lines += format("{}.png\tname{}\n", i, i);
+  folder.Write("list.txt", lines);
+  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}), "list.txt:1: the label 'name0' and the others make 20000 classes for 20000 labels");
+  folder.Write("list.txt", lines + lines);
+  CHECK(MakeSource("list", {{"path", folder.path("list.txt")}})->num_classes() == 20'000);
+}
+
 TEST_CASE("list says what is wrong and where") {
   const TempDir folder;
   const auto why = [&](const std::string& text, const Kwargs& more = {}) {
@@ -241,7 +267,7 @@ TEST_CASE("csv: images in columns, classes by name or number") {
   folder.Write("broken.csv", "left,size,right,kind\na.png,big,b.png,dog\n");
   Kwargs broken = fields;
   broken[0].second = folder.path("broken.csv");
-  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 2 'size': 'big' is not a number");
+  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 'size': 'big' is not a number");
 }
 
 TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjacent file") {

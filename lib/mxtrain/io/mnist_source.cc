@@ -40,8 +40,8 @@ int64_t BigEndian32(const std::string& bytes, size_t at) {
 Idx ReadIdx(const std::string& path, int ndim) {
   Idx idx;
   idx.file = path;
-  idx.bytes = ReadMaybeGzip(path, kMaxBytes);
   idx.offset = 4 + 4 * static_cast<size_t>(ndim);
+  idx.bytes = ReadBeginMaybeGzip(path, idx.offset);
   if (idx.bytes.size() < idx.offset) {
     Throw(ErrorKind::kData, "{} is damaged: {} bytes are less than the header of an IDX file", path, idx.bytes.size());
   }
@@ -54,11 +54,14 @@ Idx ReadIdx(const std::string& path, int ndim) {
   for (int i = 0; i < ndim; ++i) {
     idx.dims.push_back(BigEndian32(idx.bytes, 4 + 4 * static_cast<size_t>(i)));
     expected *= static_cast<uint64_t>(idx.dims.back());
-    if (expected > kMaxBytes) break;
+    if (expected > kMaxBytes) Throw(ErrorKind::kData, "{}: its header promises [{}] bytes; the limit is {}", path, join(idx.dims, ", "), kMaxBytes);
   }
-  if (idx.bytes.size() - idx.offset != expected) {
+  // No more than the header promises: a small gzip file may decompress to any size.
+  idx.bytes = ReadBeginMaybeGzip(path, idx.offset + expected + 1);
+  const size_t follow = idx.bytes.size() - idx.offset;
+  if (follow != expected) {
     Throw(ErrorKind::kData, "{} is damaged: its header promises [{}] bytes, {} follow", path, join(idx.dims, ", "),
-          idx.bytes.size() - idx.offset);
+          follow > expected ? "more" : std::to_string(follow));
   }
   return idx;
 }

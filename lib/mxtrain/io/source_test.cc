@@ -6,12 +6,14 @@
 #include <filesystem>
 
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/philox.h"
 #include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/csv_source.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/io/mnist_source.h"
 #include "mxtrain/io/source_factory.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/data_dir.h"
 #include "tests/support/temp_dir.h"
 
@@ -36,7 +38,7 @@ std::string Idx(const std::vector<int64_t>& dims, const std::string& elements) {
 std::string Gzip(const std::string& bytes) {
   z_stream stream{};
   REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string packed(bytes.size() + 100, '\0');
+  std::string packed(bytes.size() + bytes.size() / 100 + 100, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
@@ -93,6 +95,18 @@ TEST_CASE("mnist reads plain and packed files") {
   CHECK(source->ClassOf(0) == 5);
 }
 
+TEST_CASE("mnist reads packed files whose contents did not compress") {
+  const TempDir dir;
+  std::string noise;
+  for (size_t i = 0; i < 300'000; ++i) noise += static_cast<char>(PhiloxAt(1, 2, 3, i));
+  dir.Write("train-images-idx3-ubyte.gz", Gzip(Idx({300, 1000, 1}, noise)));
+  dir.Write("train-labels-idx1-ubyte.gz", Gzip(Idx({300}, noise.substr(0, 300))));
+  const auto source = MakeSource("mnist", {{"path", dir.path()}});
+  Sample sample;
+  source->Read(299, &sample);
+  CHECK(std::string(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) == noise.substr(299'000));
+}
+
 TEST_CASE("mnist says what is wrong with a file") {
   const TempDir dir;
   const Kwargs kwargs = {{"path", dir.path()}, {"split", "test"}};
@@ -105,13 +119,26 @@ TEST_CASE("mnist says what is wrong with a file") {
   };
   Has(with_images(""), "less than the header");
   Has(with_images(images.substr(0, images.size() - 1)), "its header promises [3, 2, 2] bytes, 11 follow");
-  Has(with_images(images + "x"), "13 follow");
+  Has(with_images(images + "x"), "its header promises [3, 2, 2] bytes, more follow");
   Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
-  Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "0 follow");
+  Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "the limit is 4294967296");
   Has(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 images, but");
   const std::string packed = Gzip(images);
-  Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data end early");
+  Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data are truncated");
   CHECK(with_images(images) == "no error");
+}
+
+// A file of a few KiB once took 4 GiB before its header was looked at.
+TEST_CASE("mnist decompresses no more than a file's header promises") {
+  const TempDir dir;
+  const std::string images = Idx({3, 2, 2}, kThreeImages), zeros = Gzip(std::string(size_t{64} << 20, '\0'));
+  dir.Write("train-labels-idx1-ubyte", Idx({3}, "abc"));
+  for (const std::string& bytes : {Gzip(images) + zeros, Gzip(images + std::string(size_t{64} << 20, '\0')), zeros}) {
+    dir.Write("train-images-idx3-ubyte.gz", bytes);
+    test::PeakBytes peak;
+    Has(WhyNot("mnist", {{"path", dir.path()}}), bytes == zeros ? "is not an IDX file" : "its header promises [3, 2, 2] bytes, more follow");
+    CHECK(peak.value() < 4 << 20);
+  }
 }
 
 TEST_CASE("the real MNIST") {
@@ -237,7 +264,7 @@ TEST_CASE("csv: text labels, each with its own classes") {
   Has(WhyNot("csv", again), "u.csv:2: the label 'green' is not one of the 2 classes (blue, red)");
   // A column of numbers with a typo is not a column of classes.
   dir.Write("v.csv", "a,y\n1,10\n2,12\n3,1o\n");
-  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}), "v.csv:4: column 2 'y': '1o' is not a number");
+  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}), "v.csv:4: column 'y': '1o' is not a number");
 }
 
 TEST_CASE("csv: missing cells, means and standard deviations") {
@@ -260,7 +287,7 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
   filled->Read(2, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
-  Has(filled->warnings().at(0), "2 empty cells are replaced by the mean of their column: 1 of column 2 'a', 1 of column 3 'b'");
+  Has(filled->warnings().at(0), "2 empty cells are replaced by the mean of their column: 1 of column 'a', 1 of column 'b'");
 
   const auto scaled = open({{"missing", "drop"}, {"field_means", "(x=3, x=20, y=1)"}, {"field_stds", "(x=2, x=5, y=0.5)"}});
   scaled->Read(0, &sample);
@@ -279,6 +306,16 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   CHECK(measured[1].mean == std::vector<double>{1});
 }
 
+TEST_CASE("csv: a repeated name is refused for a column that is read, and told of otherwise") {
+  const TempDir dir;
+  dir.Write("r.csv", "a,a,b,y\n1,2,3,0\n");
+  const auto params = [&](const char* column) { return Kwargs{{"path", dir.path("r.csv")}, {"data_fields", column}, {"label_fields", "y=y"}}; };
+  Has(WhyNot("csv", params("x=a")), "r.csv has two columns 'a': 0 and 1, counted from 0; rename one of them");
+  const auto source = MakeSource("csv", params("x=b"));
+  REQUIRE(source->warnings().size() == 1);
+  Has(source->warnings()[0], "r.csv: several columns have the same name: a");
+}
+
 TEST_CASE("csv says what is wrong and where") {
   const TempDir dir;
   const auto with = [&](const std::string& text, Kwargs more = {}) {
@@ -286,11 +323,15 @@ TEST_CASE("csv says what is wrong and where") {
     more.emplace_back("path", dir.path("b.csv"));
     return WhyNot("csv", more);
   };
-  Has(with("1,2\n3,x\n"), "b.csv:2: column 2: 'x' is not a number");
-  Has(with("1,2\n3,\n"), "b.csv:2: column 2: the cell is empty; missing: mean replaces such cells");
-  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 2 'b': 'NaN' is not a number; missing: mean");
-  Has(with("1,2\n3,inf\n"), "b.csv:2: column 2: 'inf' is not a finite number");
-  Has(with("1;2\n3;2,5\n"), "b.csv:2: column 2: '2,5' is not a number; decimals are written with a point");
+  Has(with("1,2\n3,x\n"), "b.csv:2: column 1 (counted from 0): 'x' is not a number");
+  Has(with("1,2\n3,\n"), "b.csv:2: column 1 (counted from 0): the cell is empty; missing: mean replaces such cells");
+  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 'b': 'NaN' is not a number; missing: mean");
+  Has(with("1,2\n3,1e39\n"), "b.csv:2: column 1 (counted from 0): '1e39' is too large for float32");
+  Has(with("1,2\n3,-1e999\n"), "b.csv:2: column 1 (counted from 0): '-1e999' is too large for float32");
+  Has(with("1,2\n3,1e-60\n"), "b.csv:2: column 1 (counted from 0): '1e-60' is too small for float32; write 0");
+  Has(with(std::string("1,2\n3,4\0x\n", 10)), "b.csv:2: column 1 (counted from 0): '4\\x00x' is not a number");
+  Has(with("1,2\n3,inf\n"), "b.csv:2: column 1 (counted from 0): 'inf' is not a finite number");
+  Has(with("1;2\n3;2,5\n"), "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a point");
   Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
   Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
   Has(with("1,2\n", {{"delimiter", "xy"}}), "delimiter = 'xy': expected one character, tab or auto");

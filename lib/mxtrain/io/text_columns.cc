@@ -18,6 +18,13 @@ bool ParseNumber(std::string_view text, float* value) {
   return status == std::errc() && end == text.data() + text.size();
 }
 
+bool IsOutOfRange(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  float ignored = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), ignored);
+  return status == std::errc::result_out_of_range && end == text.data() + text.size();
+}
+
 std::vector<std::string_view> SplitCells(std::string_view line, char separator) {
   std::vector<std::string_view> cells;
   for (size_t begin = 0;;) {

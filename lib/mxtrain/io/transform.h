@@ -28,7 +28,8 @@ class Transform {
   // Merges this step into a crop-resize, drawing what Apply would. Returns false, changing and
   // drawing nothing, if Apply must be called instead.
   virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
-  // Replaces *image; *scratch is reusable memory that may be swapped with it.
+  // Replaces *image; *scratch is reusable memory that may be swapped with it. Throws kConfig, as
+  // Fold and OutputSize, if the result would exceed the limits of decoded images (image.h).
   virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
   virtual ImageSize OutputSize(ImageSize input) const = 0;
 };

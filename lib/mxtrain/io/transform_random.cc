@@ -54,14 +54,14 @@ class RandomCrop final : public detail::CropResizeTransform {
   bool draws() const override { return true; }
   // Position relative to the image inside the padding, which is not part of the crop.
   bool Fold(CropResize* crop, RandomStream* random) const override {
-    if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, crop)) return false;
+    if (pad_ > 0 || !CoverAtLeast(size_.height, size_.width, "random_crop", crop)) return false;
     crop->Crop(Place(crop->height(), crop->width(), random));
     return true;
   }
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
     if (pad_ == 0) return CropResizeTransform::Apply(image, scratch, random);
     CropResize crop = CropResize::Whole(image->height, image->width);
-    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, &crop);
+    CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, "random_crop", &crop);
     if (crop.resized()) {
       io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
       std::swap(*image, *scratch);

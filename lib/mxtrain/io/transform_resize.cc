@@ -42,12 +42,14 @@ class Resize final : public detail::CropResizeTransform {
  private:
   ImageSize SizeFor(int height, int width) const {
     if (!size_.single) return {size_.height, size_.width};
-    const int longer = Longer(std::min(height, width), std::max(height, width));
+    const int64_t new_longer = Longer(std::min(height, width), std::max(height, width));
+    CheckPixels(size_.height, new_longer, "resize");
+    const int longer = static_cast<int>(new_longer);
     return height <= width ? ImageSize{size_.height, longer} : ImageSize{longer, size_.height};
   }
-  int Longer(int shorter, int longer) const {
-    if (rounding_ == kTorchvision) return static_cast<int>(int64_t{size_.height} * longer / shorter);
-    return static_cast<int>(std::lround(longer * (double(size_.height) / shorter)));
+  int64_t Longer(int shorter, int longer) const {
+    if (rounding_ == kTorchvision) return int64_t{size_.height} * longer / shorter;
+    return std::lround(longer * (double(size_.height) / shorter));
   }
 
   SizePair size_;
@@ -81,7 +83,7 @@ class CenterCrop final : public detail::CropResizeTransform {
   bool draws() const override { return false; }
   bool Fold(CropResize* crop, RandomStream*) const override {
     const SizePair size = SizeFor(crop->height(), crop->width());
-    if (!CoverAtLeast(size.height, size.width, crop)) return false;
+    if (!CoverAtLeast(size.height, size.width, "center_crop", crop)) return false;
     crop->Crop({Begin(crop->height() - size.height), Begin(crop->width() - size.width), size.height, size.width});
     return true;
   }

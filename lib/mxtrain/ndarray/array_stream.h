@@ -14,7 +14,7 @@ namespace mxtrain {
 using WritePiece = std::function<void(std::string_view)>;
 using ReadPiece = std::function<void(std::span<char>)>;  // fills it from where the last call ended, or throws
 
-// Waits for each array.
+// Waits for each array. Throws kConfig for more than 65536, the limit of a file.
 MXTRAIN_API void WriteArrays(const NamedArrays& arrays, const WritePiece& write);
 MXTRAIN_API uint64_t BytesOf(const NamedArrays& arrays);  // that WriteArrays writes
 

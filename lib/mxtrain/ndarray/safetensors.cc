@@ -153,6 +153,15 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
   return entries;
 }
 
+// JSON text is UTF-8.
+void RequireText(const std::string& name) {
+  try {
+    Json(name).dump();
+  } catch (const Json::exception&) {
+    Throw(ErrorKind::kData, "array '{}' cannot be written to a safetensors file: its name is not UTF-8", EscapedBytes(name));
+  }
+}
+
 const char* WordOf(DType type) {
   for (const auto& [word, known] : kTypes) {
     if (known == type) return word;
@@ -177,12 +186,13 @@ std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, c
   if (!metadata.empty()) header[kMetadata] = metadata;
   int64_t end = 0;
   for (const auto& [name, array] : arrays) {
+    RequireText(name);
     const int64_t begin = std::exchange(end, end + array.shape().Size() * SizeOf(array.dtype()));
     header[name] = {{"dtype", WordOf(array.dtype())},
                     {"shape", std::vector<int64_t>(array.shape().begin(), array.shape().end())},
                     {"data_offsets", {begin, end}}};
   }
-  std::string text = header.dump();
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);  // metadata may quote a path that is not UTF-8
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // arrays start at 8-byte boundaries
   const uint64_t length = text.size();
   std::string out(reinterpret_cast<const char*>(&length), kLengthBytes);

@@ -15,7 +15,7 @@ namespace mxtrain {
 // truncated file, a header that is not JSON or contradicts the data, or an unsupported element type
 // (dtype.h), before any array is created.
 MXTRAIN_API NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes, const std::string& file_name);
-// Waits for each array. `metadata`: free text.
+// Waits for each array. `metadata`: free text. Throws kData for a name that is not UTF-8.
 MXTRAIN_API std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace mxtrain

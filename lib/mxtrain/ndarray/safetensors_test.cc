@@ -67,6 +67,20 @@ TEST_CASE("safetensors: what is written is read back") {
   CHECK(back.arrays[1].shape() == TShape{2, 3});
 }
 
+TEST_CASE("safetensors: a name that is not UTF-8 cannot be written, metadata can") {
+  Runtime runtime(Naive(), nullptr);
+  const NDArray array = NDArray::FromVector(runtime, {1}, {1});
+  try {
+    SerializeSafetensors({{"caf\xe9", array}});
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kData);
+    CHECK(std::string(error.what()) == "array 'caf\\xe9' cannot be written to a safetensors file: its name is not UTF-8");
+  }
+  const std::string bytes = SerializeSafetensors({{"caf\xc3\xa9", array}}, {{"data", "/photos/caf\xe9"}});
+  CHECK(DeserializeSafetensors(runtime, bytes, "net.safetensors").names == std::vector<std::string>{"caf\xc3\xa9"});
+}
+
 TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
   Runtime runtime(Naive(), nullptr);
   const std::string data(8, '\0');

@@ -17,6 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 constexpr uint32_t kMostDims = 32;  // MXNet's limit; a version 0 record that claims more is invalid
+constexpr uint64_t kMostArrays = 1 << 16;  // the smallest record has 4 bytes, but an array takes hundreds
 constexpr int32_t kCpuDevice = 1;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
@@ -208,6 +209,7 @@ ArrayIndex::ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_n
   in.Get<uint64_t>("the header");
   const auto count = in.Get<uint64_t>("the number of arrays");
   if (count > in.left() / sizeof(uint32_t)) in.Fail("{} arrays are more than the file can hold", count);
+  if (count > kMostArrays) in.Fail("{} arrays; at most {} are supported", count, kMostArrays);
   for (uint64_t i = 0; i < count; ++i) records_.push_back(ReadRecord(&in));
   const auto names = in.Get<uint64_t>("the number of names");
   if (names != 0 && names != count) in.Fail("{} names for {} arrays", names, count);
@@ -237,6 +239,9 @@ NamedArrays ArrayIndex::Load(Runtime& runtime, const ReadPiece& read) const {
 void WriteArrays(const NamedArrays& arrays, const WritePiece& write) {
   if (!arrays.names.empty() && arrays.names.size() != arrays.arrays.size()) {
     Throw(ErrorKind::kBug, "{} names for {} arrays", arrays.names.size(), arrays.arrays.size());
+  }
+  if (arrays.arrays.size() > kMostArrays) {
+    Throw(ErrorKind::kConfig, "{} arrays are too many for one file; at most {} are supported", arrays.arrays.size(), kMostArrays);
   }
   Put(write, kMagic);
   Put<uint64_t>(write, 0);

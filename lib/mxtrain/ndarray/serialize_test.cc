@@ -8,6 +8,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/ndarray/ndarray.h"
+#include "tests/support/allocation_count.h"
 
 namespace mxtrain {
 namespace {
@@ -156,6 +157,22 @@ TEST_CASE("damage is recognised and allocates nothing") {
   CHECK(ErrorOf(runtime, Patched(kV2File, 72, Hex("02"))) == "net.params cannot be read at byte 80: 2 names for 1 arrays");
   CHECK(ErrorOf(runtime, kV2File + "x") == "net.params cannot be read at byte 93: 1 bytes follow the last name");
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
+}
+
+// Records without an array take 4 bytes in the file, and once took 280 in memory.
+TEST_CASE("a file of countless empty records is refused before they are read") {
+  Runtime runtime(Naive(), nullptr);
+  const auto file_of = [](uint64_t arrays) {
+    const std::string head = Hex("12 01 00*6 00*8") + std::string(reinterpret_cast<const char*>(&arrays), sizeof arrays);
+    return head + std::string(arrays * sizeof(uint32_t) + sizeof(uint64_t), '\0');
+  };
+  const std::string large = file_of(uint64_t{1} << 22);
+  test::PeakBytes peak;
+  CHECK(ErrorOf(runtime, large) == "net.params cannot be read at byte 24: 4194304 arrays; at most 65536 are supported");
+  CHECK(peak.value() < 1 << 20);
+  CHECK(DeserializeArrays(runtime, file_of(65536), "net.params").arrays.size() == 65536);
+  const NamedArrays many{{}, std::vector<NDArray>(65537)};
+  CHECK_THROWS_WITH_AS(SerializeArrays(many), "65537 arrays are too many for one file; at most 65536 are supported", Error);
 }
 
 TEST_CASE("unsupported element types of the format are named") {

@@ -104,7 +104,8 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, con
   scope.Add(std::vector{Edge{vertex, 0}});
 
   std::vector<Edge> heads;
-  for (int i = 0; i < vertex->node.op->NumVisibleOutputs(); ++i) heads.push_back({vertex, i});
+  const int visible = vertex->node.op->NumVisibleOutputs();  // may list all of them
+  for (int i = 0; i < visible; ++i) heads.push_back({vertex, i});
   return Symbol(std::make_shared<Rep>(std::move(heads), std::move(scope)));
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMostEntries = size_t{1} << 20;
 // Vertices of a file's nodes, created after their inputs.
 class FileBuilder {
  public:
-  explicit FileBuilder(const FileGraph& file) : file_(file), vertices_(file.nodes.size()), entered_(file.nodes.size()) {}
+  explicit FileBuilder(const FileGraph& file) : file_(file), vertices_(file.nodes.size()), visible_(file.nodes.size(), 1), entered_(file.nodes.size()) {}
 
   std::vector<Edge> Build() {
     std::vector<int> all(file_.nodes.size());
@@ -25,7 +25,7 @@ class FileBuilder {
         all, [this](int id) { return At(id).inputs.size(); }, [this](int id, size_t i) { return At(id).inputs[i].node; },
         [this](int id) { return Enter(static_cast<size_t>(id)); }, [this](int id) { Make(static_cast<size_t>(id)); });
     std::vector<Edge> heads;
-    for (const NodeEntry& head : file_.heads) heads.push_back(EdgeOf(head, "a head"));
+    for (const NodeEntry& head : file_.heads) heads.push_back(EdgeOf(head, kHead));
     return heads;
   }
 
@@ -48,7 +48,7 @@ class FileBuilder {
     }
     const size_t wanted = from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
     if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
-      Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), from.inputs.size(), wanted);
+      Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), wanted, from.inputs.size());
     }
     entries_ += wanted + static_cast<size_t>(from.property->NumOutputs());
     if (entries_ > kMostEntries) Throw(ErrorKind::kData, "{}: the file's nodes have more than {} inputs and outputs", DescribeFileNode(file_, id), kMostEntries);
@@ -57,16 +57,21 @@ class FileBuilder {
     node.attrs = from.attrs;
     node.op = from.property;
     std::vector<Edge> inputs;
-    for (const NodeEntry& input : from.inputs) inputs.push_back(EdgeOf(input, DescribeFileNode(file_, id)));
+    for (const NodeEntry& input : from.inputs) inputs.push_back(EdgeOf(input, static_cast<int>(id)));
     inputs.resize(wanted);
+    visible_[id] = from.property->NumVisibleOutputs();
     vertices_[id] = MakeOperator(std::move(node), std::move(inputs));
   }
 
-  Edge EdgeOf(NodeEntry entry, const std::string& reader) const {
+  static constexpr int kHead = -1;
+
+  // `reader`: the node that reads the entry, or kHead.
+  Edge EdgeOf(NodeEntry entry, int reader) const {
     const VertexRef& vertex = vertices_[static_cast<size_t>(entry.node)];
-    const int visible = vertex->node.op ? vertex->node.op->NumVisibleOutputs() : 1;
+    const int visible = visible_[static_cast<size_t>(entry.node)];
     if (entry.index >= visible) {
-      Throw(ErrorKind::kData, "{} reads output {} of {}, which has {}", reader, entry.index,
+      Throw(ErrorKind::kData, "{} reads output {} of {}, which has {}",
+            reader == kHead ? "a head" : DescribeFileNode(file_, static_cast<size_t>(reader)), entry.index,
             DescribeFileNode(file_, static_cast<size_t>(entry.node)), visible);
     }
     return {vertex, entry.index};
@@ -74,6 +79,7 @@ class FileBuilder {
 
   const FileGraph& file_;
   std::vector<VertexRef> vertices_;
+  std::vector<int> visible_;  // outputs of each vertex: counting them may list them
   std::vector<bool> entered_;
   size_t entries_ = 0;
 };

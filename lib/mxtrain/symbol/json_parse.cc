@@ -7,6 +7,10 @@
 namespace mxtrain {
 namespace {
 
+// Every head has its own names, labels and predictions, so the same one many times over would make
+// a small file expensive.
+constexpr size_t kMostHeads = 4096;
+
 template <typename... Args>
 [[noreturn]] void Bad(fmt::format_string<Args...> text, Args&&... args) {
   throw Error(ErrorKind::kData, "symbol file: " + fmt::format(text, std::forward<Args>(args)...));
@@ -123,9 +127,9 @@ FileGraph ParseSymbolFile(std::string_view json) {
   ParseVersion(file, &graph);
   const FileJson& nodes = Member(file, "nodes", FileJson::value_t::array, "the file");
   for (const FileJson& node : nodes) graph.nodes.push_back(ParseNode(node, graph.nodes.size(), nodes.size()));
-  for (const FileJson& head : Member(file, "heads", FileJson::value_t::array, "the file")) {
-    graph.heads.push_back(Entry(head, nodes.size(), "heads"));
-  }
+  const FileJson& heads = Member(file, "heads", FileJson::value_t::array, "the file");
+  if (heads.size() > kMostHeads) Bad("the file has {} heads; at most {} are supported", heads.size(), kMostHeads);
+  for (const FileJson& head : heads) graph.heads.push_back(Entry(head, nodes.size(), "heads"));
   if (graph.heads.empty()) Bad("the file has no heads: nothing would be computed");
   return graph;
 }

@@ -211,6 +211,26 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name
             "mxnet_version"));
 }
 
+// 100,000 times the same head kept a program busy for ever.
+TEST_CASE_FIXTURE(Fixture, "a file has a limited number of heads") {
+  const auto file_of = [](int heads) {
+    std::string list;
+    for (int i = 0; i < heads; ++i) list += i ? ", [0, 0, 0]" : "[0, 0, 0]";
+    return R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [)" + list + "]}";
+  };
+  CHECK(Read(file_of(4096)).ListOutputs() == Strings(4096, "x"));
+  CHECK(ErrorOf(file_of(4097)) == "symbol file: the file has 4097 heads; at most 4096 are supported");
+}
+
+// The outputs of the node were listed anew for each head: 10^10 names for these.
+TEST_CASE_FIXTURE(Fixture, "the outputs of a node with many are listed once") {
+  const std::vector<Symbol> inputs{Symbol::Variable("x")};
+  const Symbol parts = Symbol::Create(registry, "SliceChannel", "parts", {{"num_outputs", "100000"}}, inputs);
+  const Strings names = parts.ListOutputs();
+  REQUIRE(names.size() == 100'000);
+  CHECK(names.back() == "parts_output99999");
+}
+
 TEST_CASE_FIXTURE(Fixture, "every truncation of a file is an error, never a crash") {
   const std::string whole = kForm08;
   for (size_t length = 0; length < whole.size() - 1; ++length) CHECK_THROWS_AS(Read(whole.substr(0, length)), Error);

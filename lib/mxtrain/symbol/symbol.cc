@@ -1,6 +1,7 @@
 #include "mxtrain/symbol/symbol.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "mxtrain/base/suggest.h"
@@ -9,10 +10,6 @@
 
 namespace mxtrain {
 namespace {
-
-std::string OutputName(const Node& node, int index) {
-  return node.op ? node.name + "_" + node.op->ListOutputs()[static_cast<size_t>(index)] : node.name;
-}
 
 std::vector<std::string> NamesOf(const Graph& graph, const std::vector<int>& ids) {
   std::vector<std::string> names;
@@ -109,7 +106,17 @@ std::vector<std::string> Symbol::ListAuxiliaryStates() const {
 
 std::vector<std::string> Symbol::ListOutputs() const {
   std::vector<std::string> names;
-  for (const Edge& head : rep().heads) names.push_back(OutputName(head.vertex->node, head.index));
+  std::unordered_map<const Vertex*, std::vector<std::string>> outputs;  // listed once for all heads of a vertex
+  for (const Edge& head : rep().heads) {
+    const Node& node = head.vertex->node;
+    if (!node.op) {
+      names.push_back(node.name);
+      continue;
+    }
+    const auto [found, fresh] = outputs.try_emplace(head.vertex.get());
+    if (fresh) found->second = node.op->ListOutputs();
+    names.push_back(node.name + "_" + found->second[static_cast<size_t>(head.index)]);
+  }
   return names;
 }
 

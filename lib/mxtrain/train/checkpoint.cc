@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "MXTRAIN1";
 constexpr size_t kKindBytes = 4;  // of "arg:" before an array's name
+// Larger counts are not of a run, and would overflow in sums and products.
+constexpr int64_t kMostSteps = int64_t{1} << 53, kMostEpochs = int64_t{1} << 31, kMostBatch = int64_t{1} << 31;
 
 Json ToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
@@ -42,8 +44,6 @@ std::vector<InputInfo> InputsFromJson(const FileJson& list) {
 Json ToJson(const LossScaleState& s) {
   return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_skipped}, {"at_lowest", s.at_lowest}};
 }
-
-LossScaleState LossScaleFromJson(const FileJson& j) { return {j.at("scale"), j.at("good_steps"), j.at("steps_left_out"), j.at("at_lowest")}; }
 
 Json HeaderOf(const Checkpoint& c) {
   const ModelInfo& m = c.model;
@@ -87,23 +87,39 @@ Json HeaderOf(const Checkpoint& c) {
             {"best", best}}}};
 }
 
-// A count; `otherwise` if an older file lacks it.
-int64_t CountFromJson(const FileJson& j, const char* key, std::optional<int64_t> otherwise = std::nullopt) {
-  const int64_t count = otherwise ? j.value(key, *otherwise) : j.at(key).get<int64_t>();
-  if (count < 0) Throw(ErrorKind::kData, "{} cannot be \"{}\"", count, key);
-  return count;
+// A count, at most `most`; `otherwise` if an older file lacks it.
+int64_t CountFromJson(const FileJson& j, const char* key, int64_t most, std::optional<int64_t> otherwise = std::nullopt) {
+  const auto found = j.find(key);
+  if (otherwise && found == j.end()) return *otherwise;
+  const FileJson& value = j.at(key);
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(most)) {
+    Throw(ErrorKind::kData, "\"{}\" is {}, not a number from 0 to {}", key, value.dump(-1, ' ', false, FileJson::error_handler_t::replace), most);
+  }
+  return value.get<int64_t>();
+}
+
+// The examples of the current epoch are counted from its steps.
+void RequireCountable(const TrainState& s, int64_t batch_size) {
+  const int64_t per_step = std::max<int64_t>(batch_size, 1) * s.batches_per_step;
+  if (s.step_in_epoch <= kMostSteps / per_step) return;
+  Throw(ErrorKind::kData, "\"step_in_epoch\" is {}, too many for steps of {} examples", s.step_in_epoch, per_step);
+}
+
+LossScaleState LossScaleFromJson(const FileJson& j) {
+  return {j.at("scale"), CountFromJson(j, "good_steps", kMostSteps), CountFromJson(j, "steps_left_out", kMostSteps), CountFromJson(j, "at_lowest", kMostSteps)};
 }
 
 TrainState StateFromJson(const FileJson& j) {
   TrainState s;
-  s.step = CountFromJson(j, "step");
-  s.epoch = CountFromJson(j, "epoch");
-  s.step_in_epoch = CountFromJson(j, "step_in_epoch");
+  s.step = CountFromJson(j, "step", kMostSteps);
+  s.epoch = CountFromJson(j, "epoch", kMostEpochs);
+  // Above `step` in a run that was resumed with smaller batches.
+  s.step_in_epoch = CountFromJson(j, "step_in_epoch", kMostSteps);
   s.open = j.value("open", s.step_in_epoch > 0);
-  s.first_epoch = CountFromJson(j, "first_epoch", 0);
-  s.first_step = CountFromJson(j, "first_step", 0);
-  s.total_steps = CountFromJson(j, "total_steps", 0);
-  s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", 1));
+  s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1, 0);  // the next one if the current one is complete
+  s.first_step = CountFromJson(j, "first_step", s.step, 0);
+  s.total_steps = CountFromJson(j, "total_steps", kMostSteps, 0);
+  s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", kMostBatch, 1));
   s.ended_early = j.value("ended_early", false);
   s.random_step = j.at("random_step");
   s.seed = j.at("seed");
@@ -112,11 +128,11 @@ TrainState StateFromJson(const FileJson& j) {
   s.loss_state = j.at("loss");
   s.schedule_state = j.value("schedule", "");
   s.early_stop_state = j.value("early_stop", "");
-  s.examples_in_epoch = CountFromJson(j, "examples_in_epoch");
-  s.average_updates = CountFromJson(j, "average_updates", 0);
+  s.examples_in_epoch = CountFromJson(j, "examples_in_epoch", kMostSteps);
+  s.average_updates = CountFromJson(j, "average_updates", kMostSteps, 0);
   if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null()) s.loss_scale = LossScaleFromJson(scale);
   const FileJson& best = j.at("best");
-  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), b.at("epoch")});
+  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), CountFromJson(b, "epoch", kMostEpochs)});
   return s;
 }
 
@@ -130,7 +146,7 @@ ModelInfo ModelFromJson(const FileJson& m) {
   model.config = m.at("config");
   model.train_data = m.value("train_data", "");  // missing in older files
   model.val_data = m.value("val_data", "");
-  model.batch_size = CountFromJson(m, "batch_size");
+  model.batch_size = CountFromJson(m, "batch_size", kMostBatch);
   model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
   return model;
 }
@@ -287,7 +303,9 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   CheckpointReader file(path);
   const ArrayIndex index = file.Index();
   Checkpoint c = FromHeader(path, file.header(), [](const FileJson& header) {
-    return Checkpoint{ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
+    Checkpoint checkpoint{ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
+    RequireCountable(checkpoint.state, checkpoint.model.batch_size);
+    return checkpoint;
   });
   TakeArrays(file.Load(index, runtime), path, &c);
   return c;
@@ -349,16 +367,21 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
   return LoadCheckpoint(runtime, file);
 }
 
-ModelInfo CheckpointFolder::PeekLast() const {
+template <typename Peek>
+auto CheckpointFolder::PeekedBy(const Peek& peek) const {
   if (fs::exists(File("last"))) {
     try {
-      return PeekModel(File("last"));
+      return peek(File("last"));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kData) throw;
     }
   }
-  return PeekModel(NewestBesideLast().second);
+  return peek(NewestBesideLast().second);
 }
+
+ModelInfo CheckpointFolder::PeekLast() const { return PeekedBy(PeekModel); }
+
+TrainState CheckpointFolder::PeekLastState() const { return PeekedBy(PeekState); }
 
 std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
   // Includes files under temporary names: a process may have been killed between writing and

@@ -95,12 +95,15 @@ class MXTRAIN_API CheckpointFolder {
   // warning. Throws kData if there is none. Other errors (kFileSystem, kMemory) are not skipped:
   // the file may be intact.
   Checkpoint LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const;
-  // PeekModel of that checkpoint.
+  // PeekModel and PeekState of that checkpoint.
   ModelInfo PeekLast() const;
+  TrainState PeekLastState() const;
 
  private:
   // Step and path of the newest intact checkpoint other than `last`. Throws like LoadLast.
   std::pair<int64_t, std::string> NewestBesideLast() const;
+  template <typename Peek>  // of `last`, or the newest of the others
+  auto PeekedBy(const Peek& peek) const;
 
   std::string path_;
 };

@@ -144,7 +144,42 @@ TEST_CASE_FIXTURE(Fixture, "invalid contents are damage, whatever the checksum s
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1],"type":"float31"})")).find("'float31' is not an element type") != std::string::npos);
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[1099511627776,1099511627776],"type":"uint8"})")).find("has too many elements") != std::string::npos);
   CHECK(why(Forgery(whole).Replace(input, input + R"({"name":"x","shape":[-3],"type":"uint8"})")).find("the shape of 'x' is [?]") != std::string::npos);
-  CHECK(why(Forgery(whole).Replace("\"step\":7", "\"step\":-7")).find("-7 cannot be \"step\"") != std::string::npos);
+  CHECK(why(Forgery(whole).Replace("\"step\":7", "\"step\":-7")).find("\"step\" is -7, not a number from 0 to 9007199254740992") != std::string::npos);
+}
+
+// Counts near 2^63 once overflowed, as in the step after this one.
+TEST_CASE_FIXTURE(Fixture, "counts of no possible run are damage, and named") {
+  Checkpoint c = Make(7);
+  c.model.batch_size = 32;
+  c.state.batches_per_step = 2;
+  c.state.loss_scale = LossScaleState();
+  SaveCheckpoint(folder.path("c"), c);
+  const Forgery whole(ReadFile(folder.path("c")));
+  const auto why = [&](const std::string& field, const std::string& old, const std::string& value) -> std::string {
+    folder.Write("forged", Forgery(whole).Replace(format("\"{}\":{}", field, old), format("\"{}\":{}", field, value)).Bytes());
+    try {
+      LoadCheckpoint(runtime, folder.path("forged"));
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::kData);
+      return e.what();
+    }
+    return "";
+  };
+  const auto zeros = {"epoch", "step_in_epoch", "first_epoch", "first_step", "total_steps", "examples_in_epoch", "average_updates",
+                      "good_steps", "steps_left_out", "at_lowest"};
+  std::vector<std::pair<std::string, std::string>> fields = {{"step", "7"}, {"batch_size", "32"}, {"batches_per_step", "2"}};
+  for (const char* zero : zeros) fields.emplace_back(zero, "0");
+  for (const auto& [field, old] : fields) {
+    CAPTURE(field);
+    CHECK(why(field, old, old) == "");
+    for (const char* value : {"9223372036854775806", "18446744073709551615", "9007199254740993", "-1", "1e300", "\"1\"", "null"}) {
+      CAPTURE(value);
+      CHECK(why(field, old, value).find(format("\"{}\" is {}, not a number from 0 to", field, value == std::string("1e300") ? "1e+300" : value)) != std::string::npos);
+    }
+  }
+  CHECK(why("step_in_epoch", "0", "140737488355328") == "");  // 2^47 steps of 64 examples
+  CHECK(why("step_in_epoch", "0", "140737488355329").find("\"step_in_epoch\" is 140737488355329, too many for steps of 64 examples") != std::string::npos);
+  CHECK(why("first_step", "0", "8").find("\"first_step\" is 8, not a number from 0 to 7") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a file goes through memory in pieces, written and read") {

@@ -33,6 +33,14 @@ std::vector<float> Restored(const TBlob& blob, const Standardization& units) {
   return values;
 }
 
+// Classification metrics whose shapes alone do not tell a regression from a classification.
+void RequireClassifier(const Metric& metric, const LossReport::Head& head) {
+  using Kind = LossReport::Head::Kind;
+  if (head.kind != Kind::kLinear && head.kind != Kind::kAbsolute) return;
+  if (metric.name() != "auc" && !metric.name().starts_with("multilabel_")) return;
+  Throw(ErrorKind::kConfig, "metric {} is for classification, but '{}' is a regression; use rmse, mae, mse or r2", metric.name(), head.name);
+}
+
 }  // namespace
 
 MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
@@ -49,6 +57,7 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
     }
     item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
+    if (head && item.label == head->label) RequireClassifier(*item.metric, *head);
     if (item.label.empty()) Throw(ErrorKind::kConfig, "metric {} of output '{}' needs `label`: that output has none of its own", spec.name, spec.output);
     for (const DataDesc& desc : labels) {
       if (desc.name == item.label) item.units = desc.units;

@@ -79,6 +79,23 @@ TEST_CASE("a command line value for a section sets its selector key and keeps th
   CHECK(config::LoadConfig(request, &diagnostics).config.train.weights.map.empty());
 }
 
+TEST_CASE("a long chain of includes is not taken for a circle") {
+  TemporaryFolder folder;
+  for (int i = 0; i < 30; ++i) folder.Write(std::to_string(i) + ".yaml", "include: " + std::to_string(i + 1) + ".yaml\n");
+  folder.Write("30.yaml", "seed: 1\n");
+  config::LoadRequest request;
+  request.files = {"0.yaml"};
+  request.working_folder = folder.path();
+  config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+  try {
+    config::LoadConfig(request, &diagnostics);
+  } catch (const config::DiagnosticError&) {
+  }
+  const std::string text = config::Render(diagnostics.Sorted(), diagnostics.sources());
+  CHECK(text.find("files include one another more than 20 deep") != std::string::npos);
+  CHECK(text.find("includes itself") == std::string::npos);
+}
+
 TEST_CASE("null removes values of an included file: a variable, a parameter of another kind") {
   TemporaryFolder folder;
   folder.Write("base.yaml",

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "app/config/diagnostic.h"
+
 namespace mxtrain::report {
 namespace {
 
@@ -18,6 +20,18 @@ TEST_CASE("names cannot control a terminal") {
   CHECK(Printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
   CHECK(PrintableLines("one\n  two\x1b[0m\tthree\r\n") == "one\n  two\\x1b[0m\tthree\\r\n");
   CHECK(PrintableLines("") == "");
+}
+
+TEST_CASE("a diagnostic shows control characters of names and values escaped, and keeps its own lines") {
+  config::SourceMap sources;
+  const int file = sources.AddFile("a\x1b.yaml", "k\u202e: \x1b[31m\u009b\n", ".");
+  const config::Diagnostic diagnostic{config::Severity::kError, {file, 1, 7, 4}, "no '\x1b[31m\nerror: \u009b'", "try '\a'", {"in '\r'"}};
+  CHECK(config::Render(diagnostic, sources) ==
+        "a\\x1b.yaml:1:5: error: no '\\x1b[31m\\nerror: \\x9b'\n"
+        "    1 | k\\u202e: \\x1b[31m\\x9b\n"
+        "      |          ^~~~~~~\n"
+        "      note: in '\\r'\n"
+        "      help: try '\\x07'\n");
 }
 
 TEST_CASE("a CSV field is text, not a formula, in a spreadsheet") {
