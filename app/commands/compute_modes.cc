@@ -40,7 +40,8 @@ std::string ModesInConfig(const std::string& config) {
 }
 
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console) {
-  ComputeModes modes = ModesOf(TrainKey(model.info.config, "math"), TrainKey(model.info.config, "amp"), flags.deterministic);
+  const std::string& text = model.info.modes.empty() ? model.info.config : model.info.modes;
+  ComputeModes modes = ModesOf(TrainKey(text, "math"), TrainKey(text, "amp"), flags.deterministic);
   if (!modes.amp) return modes;
   const std::string why = executor::WhyNoAmp(*modes.amp, device, runtime);
   if (why.empty()) return modes;

@@ -48,7 +48,7 @@ class Export final : public Command {
                                                                  {"classes", report::JsonText(model.info.class_names)}}));
       files = {output_};
     } else {
-      model.info.config = ModesInConfig(model.info.config);  // the rest says nothing about the net
+      if (model.info.modes.empty()) model.info.modes = ModesInConfig(model.info.config);
       files = SaveMxnetModel(output_, model);
       const std::string labels = WriteLabels(model);
       if (!labels.empty()) files.push_back(labels);

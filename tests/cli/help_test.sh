@@ -68,7 +68,7 @@ expect 0 ops
 for group in layers losses "elementwise functions" "optimizer updates, chosen by train.optimizer (not layers)"; do
   holds "ops has no group $group" grep -qxF "$group:" stdout
 done
-holds "an update is no step of an optimizer" sh -c "sed -n '/^steps of/,\$p' stdout | grep -q '^  adam_update '"
+holds "an update is no step of an optimizer" sh -c "sed -n '/^optimizer updates/,\$p' stdout | grep -q '^  adam_update '"
 holds "a layer is no layer" sh -c "sed -n '/^layers:/,/^\$/p' stdout | grep -q '^  SliceChannel '"
 expect 0 ops adam_update --json
 prints '"group": "optimizer updates'

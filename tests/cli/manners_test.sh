@@ -98,7 +98,7 @@ says "relative"
 "$helper" idx digits 40 8
 sed 's/input: \[3\]/input: [1, 8, 8]/; s/num_hidden: 2/num_hidden: 10/; /train: {source/d' points.yaml >digits.yaml
 expect 4 train digits.yaml 'data.train={source: mnist, path: gone}'
-says "there is no"
+says "does not exist"
 mkdir damaged
 cp digits/*labels* damaged
 gzip -c digits/train-images-idx3-ubyte | head -c 900 >damaged/train-images-idx3-ubyte.gz
@@ -120,7 +120,7 @@ says "'banana' is not a device; use cpu, gpu or gpu:N"
 expect 5 train points.yaml --device gpu:0,1
 says "--device cpu"
 expect 2 train points.yaml --device gpu:0,0
-says "--device gpu:0,0 names gpu(0) twice"
+says "--device gpu:0,0 lists gpu(0) twice"
 expect 2 train points.yaml --device gpu:0,
 says "'gpu:0,' is not a device"
 expect 2 train points.yaml --device cpu:0,1

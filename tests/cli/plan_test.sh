@@ -70,7 +70,7 @@ holds "the losses under a budget are others" diff <(cut -d, -f1,2,6- plain/metri
 write_points
 expect 0 plan points.yaml --time
 prints " ms per step, from "
-prints "; 0:00 an epoch of 4 steps"
+prints "; 0:00 per epoch of 4 steps"
 expect 0 plan points.yaml --json
 forecast=$(bytes_of checkpoint_bytes)
 expect 0 train points.yaml --out points

@@ -70,7 +70,7 @@ for optimizer in rmsprop adagrad adadelta ftrl lamb lars; do
   expect 0 train points.yaml --out $optimizer train.optimizer=$optimizer
 done
 expect 3 train points.yaml train.optimizer=ftrl train.lr_schedule=cosine
-says "optimizer ftrl needs a constant learning rate"
+says "optimizer ftrl requires a constant learning rate"
 expect 3 train points.yaml 'train.optimizer={name: rmsprop, gamma1: 0.9}'
 says "did you mean 'rho'?"
 

@@ -154,5 +154,5 @@ for text in "conv 7×7, 64, stride 2, batch norm, relu" "25557032 parameters" "g
   holds "net.svg lacks $text" grep -qF -- "$text" net.svg
 done
 expect 2 plan points.yaml --plot-net net.jpg
-says "images are written as .svg or .png"
+says "figures are written as .svg or .png"
 finish

@@ -55,7 +55,7 @@ expect 0 infer plain@1 all --size 3,8,8
 expect 3 train photos.yaml 'train.class_weights={lihgt: 3}'
 says "train.class_weights: there is no class 'lihgt'; did you mean 'light'?"
 expect 3 train photos.yaml 'train.class_weights=[1, 2, 3]'
-says "train.class_weights: 3 numbers for the 2 classes of the net"
+says "train.class_weights: got 3 numbers for the 2 classes of the net"
 expect 3 train photos.yaml train.class_weights=auto data.train.balanced=true
 says "train.class_weights: auto and data.train.balanced both compensate for class imbalance: keep one of the two"
 expect 3 train points.yaml 'net.layers=[{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: softmax}}]' train.class_weights=auto 'train.metrics=[mse]'

@@ -84,7 +84,7 @@ const std::vector<Home> kHomes = {
     {"xxhash.h", {"lib/mxtrain/base/"}},
     {"hwy/", {"lib/mxtrain/operators/", "lib/mxtrain/io/"}},
     {"jpeglib.h", {"lib/mxtrain/io/image"}},
-    {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc", "lib/mxtrain/io/cut_test.cc"}},
+    {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc", "lib/mxtrain/io/crop_resize_test.cc"}},
     {"png.h", {"lib/mxtrain/io/image"}},
     {"stb_image_write.h", {"lib/mxtrain/io/image"}},
     {"stb_truetype.h", {"app/report/plot/font.cc"}},
@@ -100,6 +100,7 @@ const std::vector<Home> kHomes = {
 
 // System headers other than the C++ library's, by path prefix.
 const std::vector<Home> kSystem = {
+    {"execinfo.h", {"app/main.cc"}},
     {"unistd.h", {"lib/mxtrain/", "app/"}},
     {"fcntl.h", {"lib/mxtrain/", "app/"}},
     {"poll.h", {"lib/mxtrain/base/"}},

@@ -37,7 +37,7 @@ const std::vector<Term> kTerms = {
     {"gone on with|goes on with|go on with", "continue", {}},
     {"nothing is to do", "no action needed", {}},
     {"how gradients meet", "gradient aggregation", {}},
-    {"PlanRow|ReferenceRow|AddRows?\\b|LastRow\\b", "KernelEntry and its kin", {}},
+    {"\\bPlanRow|\\bReferenceRow|\\bAddRows?\\b|\\bLastRow\\b", "KernelEntry and its kin", {"`PlanRow` is", "`ReferenceRow` is"}},
     {"way of a picture|way of an image", "data augmentation chain", {}},
 };
 
@@ -89,7 +89,7 @@ TEST_CASE("no text uses a word that the style guide replaces") {
       for (size_t t = 0; t < kTerms.size(); ++t) {
         if (!std::regex_search(line, patterns[t]) || Allowed(kTerms[t], line)) continue;
         ++hits;
-        MESSAGE(path.lexically_relative(SourceDir()).generic_string(), ":", number, ": say '", kTerms[t].say, "': ", line);
+        MESSAGE(path.lexically_relative(SourceDir()).generic_string(), ":", number, ": say '", std::string(kTerms[t].say), "': ", line);
       }
     }
   }

@@ -335,7 +335,7 @@ TEST_CASE("what cannot be bound or run is rejected by name") {
 
   const auto features = BindWithValues(*runtime, net.features, RequestFor(net, net.features));
   const std::vector<NDArray> data{inputs[0]};
-  CHECK_THROWS_WITH(features->Step(data), doctest::Contains("is no loss"));
+  CHECK_THROWS_WITH(features->Step(data), doctest::Contains("is not a loss"));
   features->Forward(data);
   CHECK_THROWS_WITH(features->Backward(), doctest::Contains("needs a head gradient"));
 

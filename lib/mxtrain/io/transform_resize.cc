@@ -1,6 +1,7 @@
 // resize and center_crop.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "mxtrain/io/geometry.h"
 #include "mxtrain/io/transform.h"
@@ -42,10 +43,10 @@ class Resize final : public detail::CropResizeTransform {
  private:
   ImageSize SizeFor(int height, int width) const {
     if (!size_.single) return {size_.height, size_.width};
-    const int64_t new_longer = Longer(std::min(height, width), std::max(height, width));
-    CheckPixels(size_.height, new_longer, "resize");
-    const int longer = static_cast<int>(new_longer);
-    return height <= width ? ImageSize{size_.height, longer} : ImageSize{longer, size_.height};
+    const int64_t shorter = size_.height, longer = Longer(std::min(height, width), std::max(height, width));
+    const auto [new_height, new_width] = height <= width ? std::pair(shorter, longer) : std::pair(longer, shorter);
+    CheckPixels(new_height, new_width, "resize");
+    return {static_cast<int>(new_height), static_cast<int>(new_width)};
   }
   int64_t Longer(int shorter, int longer) const {
     if (rounding_ == kTorchvision) return int64_t{size_.height} * longer / shorter;

@@ -30,7 +30,8 @@ struct ModelInfo {
   std::vector<InputInfo> inputs, labels;
   std::vector<std::string> class_names;
   std::string pipeline;              // the input pipeline as text of the program; opaque here
-  std::string config;                // the resolved configuration, as text
+  std::string config;                // the resolved configuration, as text; empty: not from a run
+  std::string modes;                 // of an exported model: the compute modes, as text of the program
   std::string train_data, val_data;  // fingerprints (io/fingerprint.h); empty: unknown
   int64_t batch_size = 0;
   KernelChoices::Table kernel_choices;  // measured for the run

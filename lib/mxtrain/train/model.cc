@@ -48,7 +48,7 @@ std::vector<InputInfo> InputsOf(const Json& list) {
 
 std::string TextOf(const ModelInfo& info) {
   const Json json = {{"inputs", ToJson(info.inputs)}, {"labels", ToJson(info.labels)}, {"classes", info.class_names},
-                     {"pipeline", info.pipeline}, {"config", info.config}};
+                     {"pipeline", info.pipeline}, {"modes", info.modes}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -61,7 +61,7 @@ ModelInfo InfoOf(const std::string& text) {
     info.labels = InputsOf(json.at("labels"));
     info.class_names = json.at("classes").get<std::vector<std::string>>();
     info.pipeline = json.at("pipeline").get<std::string>();
-    info.config = json.value("config", "");
+    info.modes = json.value("modes", "");
   } catch (const std::exception& e) {
     Throw(ErrorKind::kData, "the attribute {} is damaged: {}", kInfoAttr, e.what());
   }
