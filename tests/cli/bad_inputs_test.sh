@@ -92,7 +92,7 @@ row 3 "the order is channels, height, width" check photos.yaml 'net.input=[8, 8,
 row 3 "not supported yet" train photos.yaml 'net.layers=[Deconvolution, SoftmaxOutput]'
 row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (>= 0)" train photos.yaml train.optimizer.lr=-1
 # data: 4
-row 4 "there is no" train photos.yaml "$(on gone)"
+row 4 "does not exist" train photos.yaml "$(on gone)"
 row 4 "/empty_class/none holds no images" train photos.yaml "$(on empty_class)"
 row 4 "holds no folders; one folder per class is expected" train photos.yaml "$(on nothing)"
 row 4 "the folder 'bright' in" train photos.yaml data.val.path=more
