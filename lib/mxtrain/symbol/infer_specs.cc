@@ -209,7 +209,7 @@ class Inference {
   const Node& node = graph.nodes[id];
   std::vector<std::string> unused;
   for (const auto& [name, shape] : known) {
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.is_variable() && n.name == name; })) {
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&name = name](const Node& n) { return n.is_variable() && n.name == name; })) {
       unused.push_back(name);
     }
   }

@@ -181,7 +181,7 @@ std::string WhyNotFinish(const ConvolutionSettings& settings, const PlanRequest&
 
 MXTRAIN_OPERATOR(convolution, registry) {
   using namespace mxtrain;
-  const auto [plain, finished] = ConvolutionProperty::kOperators;
+  const auto plain = ConvolutionProperty::kOperators[0], finished = ConvolutionProperty::kOperators[1];
   registry.AddProperty(plain, {"Convolution_v1"}, [plain] {
     return std::make_unique<ConvolutionOf<ConvolutionParam>>(plain, "2-D convolution of images [N, C, H, W]");
   });
