@@ -169,7 +169,7 @@ std::string ParamOfOtherTools(const std::string& name, std::span<const FieldInfo
                                                                    {"gamma", "focal_gamma"},
                                                                    {"class_weight", "class_weights"}};
   for (const auto& [other, own] : kNames) {
-    const bool has = std::any_of(params.begin(), params.end(), [own](const FieldInfo& field) { return field.name == own; });
+    const bool has = std::any_of(params.begin(), params.end(), [own = own](const FieldInfo& field) { return field.name == own; });
     if (other == name && has) return own;
   }
   return "";
